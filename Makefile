@@ -1,0 +1,41 @@
+# Two commands matter: `make demo` and `make test`. `make help` lists the rest.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_HOME ?= $(CURDIR)/.demo
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check fmt bench packages
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(VENV)/.installed ## make .venv with the pinned dependencies and the package
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	PYTHON=$(PYTHON) VENV=$(VENV) sh .ci/venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install ## onboard three tasks, fetch, predict, show the reports
+	ONBOARD_HOME=$(DEMO_HOME) PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+packages:
+	@sh .ci/packages
+
+test: install packages ## every check and every test
+	$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest
+
+check: install ## format, lint and types, exactly as CI does
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+fmt: install ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install ## measure; results go to bench/results
+	$(BIN)/python -m bench.step_time

@@ -1,0 +1,38 @@
+"""`onboard db`: the schema of the database."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.output import AsJson, emit
+
+app = typer.Typer(help="The database's schema.", no_args_is_help=True)
+
+
+@app.command()
+def upgrade(as_json: AsJson = False) -> None:
+    """Bring the schema to this version's (the embedded default does it by itself)."""
+    import migrations
+    from onboard.registry import schema
+    from onboard.settings import Settings
+
+    settings = Settings()
+    if not settings.database_url:
+        schema.make_home(settings.resolved_home)
+    schema.upgrade(settings.resolved_database_url)
+    emit({"revision": migrations.HEAD}, as_json, lambda: f"the schema is at {migrations.HEAD}")
+
+
+@app.command()
+def check(as_json: AsJson = False) -> None:
+    """Whether the schema is this version's; exit 4 when it is not."""
+    from onboard.registry import schema
+    from onboard.settings import Settings
+
+    url = Settings().resolved_database_url
+    revision = schema.check(url)
+    emit(
+        {"database": schema.shown(url), "revision": revision},
+        as_json,
+        lambda: f"schema is at {revision}, as it should be",
+    )

@@ -1,0 +1,141 @@
+"""`onboard doctor`: what is reachable, which device, which base, and the command that mends what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.output import AsJson, emit
+from onboard.errors import OnboardError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from onboard.settings import Settings
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Args:
+        what: its name.
+        ok: whether it is as it should be.
+        found: what was found.
+        remedy: the command that mends it, empty when nothing is wrong.
+        exit_code: what the command exits with when this is wrong.
+    """
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    exit_code: int = 0
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Look at everything that a job needs; exit 0 when all is well."""
+    from onboard.settings import Settings
+
+    settings = Settings()
+    checks: dict[str, Callable[[Settings], str]] = {
+        "home": _home, "database": _database, "broker": _broker, "artifacts": _artifacts, "base": _base,
+        "device": _device, "workers": _workers,
+    }  # fmt: skip
+    findings = [_looked_at(what, check, settings) for what, check in checks.items()]
+    document = {"ok": all(each.ok for each in findings), "checks": [asdict(each) for each in findings]}
+    emit(document, as_json, lambda: _table(findings))
+    raise typer.Exit(next((each.exit_code for each in findings if not each.ok), 0))
+
+
+def _looked_at(what: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
+    try:
+        return Finding(what, True, check(settings))
+    except OnboardError as error:
+        return Finding(what, False, error.message, error.remedy, error.exit_code)
+
+
+def _home(settings: Settings) -> str:
+    from onboard.registry.schema import make_home
+
+    return str(make_home(settings.resolved_home)) if settings.embedded else "not used"
+
+
+def _database(settings: Settings) -> str:
+    from sqlalchemy import make_url
+
+    from onboard.registry.schema import open_database
+
+    open_database(settings).dispose()
+    shown = make_url(settings.resolved_database_url).render_as_string(hide_password=True)
+    return f"{shown}, schema as it should be"
+
+
+def _broker(settings: Settings) -> str:
+    from onboard.queue import DEFAULT_QUEUE
+    from workers.doorbell import CeleryDoorbell
+
+    CeleryDoorbell(settings).ring(DEFAULT_QUEUE)  # a bell without work is harmless
+    return settings.resolved_broker_url.rpartition("@")[2] + " takes bells"
+
+
+def _artifacts(settings: Settings) -> str:
+    from onboard.services import open_services
+
+    services = open_services(settings)
+    try:
+        digest = services.store(b"onboard doctor", "probe")
+        services.artifacts.get(digest)
+    finally:
+        services.close()
+    return f"{settings.resolved_artifact_url} can be written and read"
+
+
+def _base(settings: Settings) -> str:
+    from onboard.bases import find_base
+
+    base = find_base(settings.base)
+    return f"{base.name} {base.digest[:19]}… with {', '.join(source.name for source in base.sources)}"
+
+
+def _device(settings: Settings) -> str:
+    import torch
+
+    from onboard.bases.load import resolve_device
+
+    device = resolve_device(settings.device)
+    if device.type == "cuda":
+        return f"{device}: {torch.cuda.get_device_name(device)}"
+    return f"cpu, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def _workers(settings: Settings) -> str:
+    from onboard.errors import UnavailableError
+    from onboard.registry.schema import open_database
+    from onboard.registry.workers import WorkerRepository
+
+    database = open_database(settings)
+    try:
+        with database.read() as session:
+            live = [worker for worker in WorkerRepository(session).list() if worker.live]
+    finally:
+        database.dispose()
+    if live:
+        return ", ".join(f"{worker.name} on {worker.device}" for worker in live)
+    if settings.embedded:
+        return "none now; submit starts one by itself"
+    raise UnavailableError("No worker lives; jobs will wait.", "onboard worker")
+
+
+def _table(findings: list[Finding]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table: Table = Table("", "check", "found", "mend it with")
+    for each in findings:
+        mark = Text("ok", style="green") if each.ok else Text("wrong", style="red")
+        table.add_row(mark, each.what, Text(each.found), Text(each.remedy))
+    return table

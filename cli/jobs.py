@@ -1,0 +1,175 @@
+"""`onboard jobs`: what was asked, how far it is, what came of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import AsJson, emit, say
+from cli.services import opened
+from onboard.errors import NotAllowedError, NotFoundError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from onboard.domain.job import Job, JobEvent
+    from onboard.services import Services
+
+app = typer.Typer(help="What was asked, how far it is, what came of it.", no_args_is_help=True)
+JobId = Annotated[str, typer.Argument(help="A job's id, or a task's name for its newest job.")]
+
+
+@app.command("list")
+def list_jobs(
+    state: Annotated[list[str] | None, typer.Option(help="Only these states.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many, newest first.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Jobs, newest first."""
+    from onboard.domain.job import JobState
+    from onboard.errors import InputError
+    from onboard.registry.jobs import JobRepository
+
+    try:
+        states = [JobState(each) for each in state] if state else None
+    except ValueError as error:
+        raise InputError(f"{error}.", "use one of: " + ", ".join(JobState)) from error
+    with opened(register=False) as services, services.database.read() as session:
+        jobs = JobRepository(session).list(states=states, task=task, limit=limit)
+    emit({"jobs": [_brief(job) for job in jobs]}, as_json, lambda: _table(jobs))
+
+
+@app.command()
+def show(
+    job: JobId,
+    report: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A job in full: result, candidates, stages, warnings."""
+    with opened(register=False) as services:
+        found = find_job(services, job)
+        document = _document(services, found)
+    if report is not None:
+        _write_report(document, report)
+    emit(document, as_json, lambda: _rendered(document))
+
+
+@app.command()
+def logs(job: JobId, as_json: AsJson = False) -> None:
+    """A job's events."""
+    from cli.watch import event_line
+
+    with opened(register=False) as services:
+        events = _events(services, find_job(services, job))
+    lines = [f"{event.to_json()['at']}  attempt {event.attempt}  {event_line(event)}" for event in events]
+    emit({"events": [event.to_json() for event in events]}, as_json, lambda: "\n".join(lines))
+
+
+@app.command()
+def watch(job: JobId, as_json: AsJson = False) -> None:
+    """Follow a job until it has ended; exit 1 when it did not succeed."""
+    from cli.watch import wait_for
+
+    with opened(register=False) as services:
+        wait_for(services, find_job(services, job).id, as_json)
+
+
+@app.command()
+def cancel(job: JobId, as_json: AsJson = False) -> None:
+    """Cancel a queued job at once, a running one at its next step; exit 4 when it has ended."""
+    from onboard.registry.jobs import JobRepository
+
+    with opened(register=False) as services:
+        found = find_job(services, job)
+        with services.database.write() as session:
+            cancelled = JobRepository(session).cancel(found.id)
+    text = "cancelled" if cancelled.state.finished else "asked to stop"
+    emit(_brief(cancelled), as_json, lambda: f"job {cancelled.id} is {text}")
+
+
+@app.command()
+def retry(job: JobId, as_json: AsJson = False) -> None:
+    """Queue a failed, cancelled or dead job again."""
+    from cli.submit import wake
+    from onboard.registry.jobs import JobRepository
+
+    with opened(register=False) as services:
+        found = find_job(services, job)
+        with services.database.write() as session:
+            queued = JobRepository(session).retry(found.id)
+        wake(services, queued.queue)
+    emit(_brief(queued), as_json, lambda: f"job {queued.id} is queued again\nonboard jobs watch {queued.id}")
+
+
+def find_job(services: Services, name: str) -> Job:
+    """The job of that id, or the newest job of that task.
+
+    Raises:
+        NotFoundError: neither exists.
+    """
+    from onboard.registry.jobs import JobRepository
+
+    with services.database.read() as session:
+        jobs = JobRepository(session)
+        newest = [] if re.fullmatch(r"[0-9a-f]{12}", name) else jobs.list(task=name, limit=1)
+        if newest:
+            return newest[0]
+        try:
+            return jobs.get(name)
+        except NotFoundError as error:
+            raise NotFoundError(f"There is no job or task with jobs called {name!r}.", "onboard jobs list", job=name) from error
+
+
+def _events(services: Services, job: Job) -> list[JobEvent]:
+    from onboard.registry.events import EventRepository
+
+    with services.database.read() as session:
+        return list(EventRepository(session).list(job.id))
+
+
+def _brief(job: Job) -> dict[str, Any]:
+    document = job.to_json()
+    for key in ("spec", "result"):
+        document.pop(key)
+    return {**document, "version": (job.result or {}).get("version")}
+
+
+def _document(services: Services, job: Job) -> dict[str, Any]:
+    """The job's row, its result and its events as one report document."""
+    document = job.to_json()
+    result = document.pop("result") or {}
+    document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
+    return {**document, **result, "state": job.state.value, "events": [event.to_json() for event in _events(services, job)]}
+
+
+def _write_report(document: dict[str, Any], path: Path) -> None:
+    from onboard.report import render
+
+    try:
+        path.write_text(render(document), encoding="utf-8")
+    except OSError as error:
+        raise NotAllowedError(f"The report cannot be written to {path}: {error.strerror}.", "--report another file") from error
+    say(f"report: {path}")
+
+
+def _rendered(document: dict[str, Any]) -> Any:
+    from onboard.report.terminal import render_text
+
+    return render_text(document)
+
+
+def _table(jobs: Any) -> Table:
+    from rich.table import Table
+
+    table = Table("job", "task", "state", "stage", "version", "attempt", "submitted")
+    for job in jobs:
+        version = (job.result or {}).get("version")
+        submitted = job.to_json()["created_at"]
+        table.add_row(
+            job.id, job.spec.task, job.state.value, job.stage or "", f"v{version}" if version else "", str(job.attempt), submitted
+        )
+    return table

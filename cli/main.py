@@ -1,0 +1,71 @@
+"""`onboard`: one Typer application, a file per command group, heavy imports deferred into the commands."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cli import base, check, database, doctor, fetch, jobs, predict, queue, submit, tasks, versions, worker, workers
+from cli.output import report_error, say
+from onboard import __version__
+from onboard.errors import OnboardError
+
+app = typer.Typer(
+    name="onboard",
+    help="Learn one small text task after another on one frozen T5, cheaply and without forgetting.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"onboard {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+for command in (
+    check.check,
+    submit.submit,
+    versions.versions,
+    fetch.fetch,
+    predict.predict,
+    worker.worker,
+    doctor.doctor,
+):
+    app.command()(command)
+for group, name in (
+    (jobs.app, "jobs"),
+    (tasks.app, "tasks"),
+    (queue.app, "queue"),
+    (workers.app, "workers"),
+    (base.app, "base"),
+    (database.app, "db"),
+):
+    app.add_typer(group, name=name)
+
+
+def main() -> None:
+    """Entry point: errors become one message, its remedy and an exit code."""
+    try:
+        app(standalone_mode=True)
+    except OnboardError as error:
+        sys.exit(report_error(error, "--json" in sys.argv))
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)

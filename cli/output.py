@@ -1,0 +1,53 @@
+"""How commands speak: tables for people on standard output, one JSON document with --json, errors once with their remedy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onboard.errors import OnboardError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
+
+
+def emit(document: dict[str, Any], as_json: bool, render: Callable[[], RenderableType]) -> None:
+    """Print the document with --json, else what `render` makes for people."""
+    if as_json:
+        sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        return
+    from rich.console import Console
+
+    Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(render())
+
+
+def say(message: str) -> None:
+    """A line of progress or advice, on standard error."""
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
+
+
+def report_error(error: OnboardError, as_json: bool) -> int:
+    """Say what is wrong and what mends it; returns the exit code."""
+    if as_json:
+        sys.stdout.write(json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2, default=str) + "\n")
+    say(f"error: {error.message}")
+    for problem in error.data.get("problems", [])[:20]:
+        say(f"  {_problem_line(problem)}")
+    if error.remedy:
+        say(f"  → {error.remedy}")
+    return error.exit_code
+
+
+def _problem_line(problem: Any) -> str:
+    if not isinstance(problem, dict):
+        return str(problem)
+    place = ", ".join(f"{key} {problem[key]}" for key in ("file", "row", "field") if problem.get(key) is not None)
+    remedy = f" → {problem['remedy']}" if problem.get("remedy") else ""
+    return f"{place}: {problem.get('message', '')}{remedy}" if place else f"{problem.get('message', problem)}{remedy}"

@@ -1,0 +1,128 @@
+"""`onboard submit`: a dataset becomes a job, and with --wait a published version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.check import require_kind, split_labels
+from cli.output import AsJson, emit, say
+from cli.services import opened
+from onboard.errors import InputError
+
+if TYPE_CHECKING:
+    from onboard.domain.job import Job, TuneHypernetwork
+    from onboard.services import Services
+
+
+def submit(
+    dataset: Annotated[str, typer.Option(help="JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].")],
+    task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
+    init: Annotated[str, typer.Option(help="auto (probe all embeddings), random, or TASK[@REF].")] = "auto",
+    tune_hypernetwork: Annotated[str, typer.Option(help="never, auto or always.")] = "never",
+    method: Annotated[str, typer.Option(help="Fine-tuning method.")] = "hyperformer++",
+    validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
+    test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,
+    kind: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    labels: Annotated[str, typer.Option(help="The label set, A,B,…; labels outside it are errors.")] = "",
+    text_field: Annotated[list[str] | None, typer.Option(help="Field of the text; twice for pairs.")] = None,
+    label_field: Annotated[str | None, typer.Option(help="Field of the label.")] = None,
+    metric: Annotated[str, typer.Option(help="Metric that decides; default accuracy or spearman.")] = "",
+    shots: Annotated[int | None, typer.Option(help="Training rows in total, drawn balanced.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of every random draw.")] = 0,
+    base: Annotated[str | None, typer.Option(help="Name or folder of the base; default ONBOARD_BASE.")] = None,
+    new_labels: Annotated[bool, typer.Option("--new-labels", help="Let an existing task have another label set.")] = False,
+    queue: Annotated[str, typer.Option(help="Queue that the job waits in.")] = "default",
+    priority: Annotated[int, typer.Option(help="More urgent is higher.")] = 0,
+    key: Annotated[str | None, typer.Option(help="Idempotency key: the same key never makes a second job.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Show the stages and wait for the version.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a dataset: it is checked, queued, and learned by a worker."""
+    from onboard.data.read import ReadOptions, read_dataset
+    from onboard.data.task_name import check_task_name, task_name_of
+    from onboard.domain.job import JobSpec
+    from onboard.submit import Request
+    from onboard.submit import submit as enqueue
+
+    name = check_task_name(task) if task is not None else task_name_of(dataset)
+    tuning = _require_tuning(tune_hypernetwork)
+    with opened(register=False) as services:
+        chosen_base = base or services.settings.base
+        options = ReadOptions(
+            validation=validation, test=test, kind=require_kind(kind), labels=split_labels(labels),
+            text_fields=tuple(text_field or ()), label_field=label_field, shots=shots, seed=seed,
+            **token_limits(chosen_base),
+        )  # fmt: skip
+        checked = read_dataset(dataset, options)
+        for warning in checked.report.warnings:
+            say(f"warning: {warning.message} {warning.remedy}")
+        spec = JobSpec(
+            task=name, dataset="", init=init, tune_hypernetwork=tuning, method=method, kind=require_kind(kind),
+            metric=metric, shots=shots, seed=seed, base=chosen_base, new_labels=new_labels,
+        )  # fmt: skip
+        job, warning = enqueue(services, _doorbell(services), Request(checked, spec, queue, priority, key))
+        if warning:
+            say(f"warning: {warning}")
+        start_worker(services)
+        if wait:
+            from cli.watch import wait_for
+
+            wait_for(services, job.id, as_json)
+        else:
+            _queued(job, as_json)
+
+
+def token_limits(base: str) -> dict[str, object]:
+    """The base's token count, for the warning about cut texts; nothing when its tokenizer is no single file."""
+    from onboard.bases import find_base
+    from onboard.bases.tokens import token_counter
+
+    found = find_base(base)
+    counter = token_counter(found)
+    return {"count_tokens": counter, "max_tokens": int(found.document["max_tokens"])} if counter else {}
+
+
+def _require_tuning(value: str) -> TuneHypernetwork:
+    match value:
+        case "never":
+            return value
+        case "auto" | "always":
+            raise InputError(
+                f"--tune-hypernetwork {value} is not available yet: the hypernetwork stays frozen in this version.",
+                "--tune-hypernetwork never",
+            )
+    raise InputError(f"{value!r} is no choice of --tune-hypernetwork.", "use one of: never, auto, always")
+
+
+def _doorbell(services: Services):  # type: ignore[no-untyped-def]  # the Celery type would import Celery
+    from workers.doorbell import CeleryDoorbell
+
+    return CeleryDoorbell(services.settings)
+
+
+def wake(services: Services, queue: str) -> None:
+    """Ring for a queue that got work, and see that the embedded default has a worker."""
+    from onboard.queue import ring_or_warn
+
+    warning = ring_or_warn(_doorbell(services), queue)
+    if warning:
+        say(f"warning: {warning}")
+    start_worker(services)
+
+
+def start_worker(services: Services) -> None:
+    """On the embedded default: start a detached worker unless one lives."""
+    if not services.settings.embedded:
+        return
+    from workers.detached import ensure_worker
+
+    if ensure_worker(services):
+        say(f"started a worker, log: {services.settings.resolved_home / 'logs' / 'worker.log'}")
+
+
+def _queued(job: Job, as_json: bool) -> None:
+    document = {"job": job.id, "state": job.state.value, "task": job.spec.task}
+    emit(document, as_json, lambda: f"job {job.id} is {job.state.value} for task {job.spec.task}\nonboard jobs watch {job.id}")

@@ -1,0 +1,30 @@
+"""Alembic's environment: runs on the connection it is handed, or (from alembic.ini) on the database of the settings."""
+
+from __future__ import annotations
+
+from alembic import context
+from sqlalchemy import Connection
+
+from onboard.registry.database import Database
+from onboard.registry.tables import Table
+from onboard.settings import Settings
+
+
+def _run(connection: Connection) -> None:
+    context.configure(
+        connection=connection,
+        target_metadata=Table.metadata,
+        compare_type=True,
+        render_as_batch=connection.dialect.name == "sqlite",
+        transactional_ddl=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+handed: Connection | None = context.config.attributes.get("connection")
+if handed is not None:
+    _run(handed)
+else:
+    with Database(Settings().resolved_database_url).write() as session:
+        _run(session.connection())

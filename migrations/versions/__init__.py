@@ -1,0 +1,1 @@
+"""The revisions, one dated file each."""

@@ -1,0 +1,3 @@
+"""Onboard: learn one small text task after another on one frozen T5, without forgetting."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,156 @@
+"""A base: a frozen backbone, the first hypernetwork, the sources' embeddings. One folder, named by its content digest.
+
+    base.json                what it is: template, sizes, licence, sources with labels, words and metrics
+    backbone/                config.json, model.safetensors, tokenizer files
+    hypernetwork.safetensors version 1
+    embeddings.safetensors   one `z` per source and per anchor
+    trained_rows.safetensors hashes of the rows that trained it, per source
+    card.md                  the same facts for people
+
+An anchor is an embedding learned on a made task of the curriculum: a candidate of the probe, but no task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onboard.domain.dataset import Kind, Label
+from onboard.errors import DamagedError, InputError, NotFoundError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FORMAT = 1
+_SHIPPED = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class SourceTask:
+    """A task that is shipped with a base (or an anchor, which is no task)."""
+
+    name: str
+    kind: Kind
+    labels: tuple[Label, ...]
+    words: tuple[str, ...]
+    low: float | None
+    high: float | None
+    metrics: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base in a folder; cheap to make, reads its files when they are asked for.
+
+    Args:
+        folder: where it lies.
+        document: its base.json.
+    """
+
+    folder: Path
+    document: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What `--base` calls it."""
+        return str(self.document["name"])
+
+    @cached_property
+    def digest(self) -> str:
+        """`sha256:…` over names and bytes of all its files: the base's identity."""
+        return folder_digest(self.folder)
+
+    @cached_property
+    def backbone_digest(self) -> str:
+        """`sha256:…` over the backbone's files."""
+        return folder_digest(self.folder / "backbone")
+
+    @property
+    def sources(self) -> list[SourceTask]:
+        """The shipped source tasks."""
+        return list(self._entries("sources"))
+
+    @property
+    def anchors(self) -> list[SourceTask]:
+        """Candidates of the probe that are no tasks."""
+        return list(self._entries("anchors"))
+
+    @cached_property
+    def embeddings(self) -> dict[str, np.ndarray]:
+        """`z` (t,) float32 of every source and anchor."""
+        from safetensors.numpy import load_file
+
+        return load_file(self.folder / "embeddings.safetensors")
+
+    @cached_property
+    def trained_rows(self) -> dict[str, np.ndarray]:
+        """Sorted 64-bit row hashes that trained each source."""
+        from safetensors.numpy import load_file
+
+        return load_file(self.folder / "trained_rows.safetensors")
+
+    def _entries(self, key: str) -> Iterator[SourceTask]:
+        for name, facts in self.document.get(key, {}).items():
+            yield SourceTask(
+                name=name,
+                kind=facts["kind"],
+                labels=tuple(facts["labels"]),
+                words=tuple(facts["words"]),
+                low=facts.get("low"),
+                high=facts.get("high"),
+                metrics=facts.get("metrics", {}),
+            )
+
+
+def find_base(name: str) -> Base:
+    """A shipped base by its name, or any base by its folder.
+
+    Raises:
+        NotFoundError: no such base.
+        InputError: a bare backbone, or a base of another format.
+        DamagedError: base.json cannot be read.
+    """
+    folder = (
+        _SHIPPED / name if "/" not in name and (_SHIPPED / name / "base.json").is_file() else Path(name).expanduser()
+    )
+    if not (folder / "base.json").is_file():
+        if (folder / "config.json").is_file():
+            raise InputError(
+                f"{name} is a bare backbone, not a base: it has no hypernetwork and no task embeddings yet.",
+                f"onboard base train --backbone {name} --sources DIR",
+            )
+        raise NotFoundError(f"There is no base {name!r}.", "onboard base list", base=name)
+    try:
+        document = json.loads((folder / "base.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DamagedError(
+            f"{folder / 'base.json'} cannot be read: {error}", "make the base again or restore it"
+        ) from error
+    if document.get("format") != FORMAT:
+        raise InputError(
+            f"Base {name} has format {document.get('format')}; this version reads format {FORMAT}.",
+            "pip install -U onboard",
+        )
+    return Base(folder.resolve(), document)
+
+
+def shipped_bases() -> list[Base]:
+    """The bases inside the package."""
+    return [find_base(path.parent.name) for path in sorted(_SHIPPED.glob("*/base.json"))]
+
+
+def folder_digest(folder: Path) -> str:
+    """`sha256:…` over the sorted relative names and the bytes of every file of a folder."""
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        total.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return "sha256:" + total.hexdigest()

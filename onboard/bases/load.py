@@ -1,0 +1,49 @@
+"""A base as a model: loaded once a process, shared by all jobs and predictions on it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+from onboard.bases import Base, find_base
+from onboard.errors import UnavailableError
+from onboard.model.backbone import load_backbone
+from onboard.model.encoding import TextEncoder
+from onboard.model.engine import Engine
+from onboard.model.weights import load_hypernetwork
+
+_KEPT = 2  # bases that stay in memory
+
+
+def resolve_device(device: str) -> torch.device:
+    """`auto` is CUDA when there is one, else the CPU.
+
+    Raises:
+        UnavailableError: the device is not there.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    chosen = torch.device(device)
+    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+        raise UnavailableError(f"There is no device {device}.", "ONBOARD_DEVICE=cpu, or see: onboard doctor")
+    return chosen
+
+
+def load_engine(base: Base, device: str = "auto") -> Engine:
+    """Backbone and first hypernetwork of a base, frozen, on a device; the same object when asked for again."""
+    return _load(base.digest, str(base.folder), str(resolve_device(device)))
+
+
+@lru_cache(_KEPT)
+def _load(digest: str, folder: str, device: str) -> Engine:
+    del digest  # part of the key: a base that was made anew is loaded anew
+    from transformers import AutoTokenizer
+
+    base = find_base(folder)
+    backbone = base.folder / "backbone"
+    encoder = TextEncoder(
+        AutoTokenizer.from_pretrained(backbone), base.document["pair_separator"], base.document["max_tokens"]
+    )
+    hypernetwork = load_hypernetwork(base.folder / "hypernetwork.safetensors").requires_grad_(False)
+    return Engine(load_backbone(backbone), hypernetwork, encoder).to(device)

@@ -1,0 +1,52 @@
+"""card.md: the facts of a version for people, made from the same facts as its metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onboard.domain.dataset import label_text
+from onboard.domain.moment import to_iso
+from onboard.domain.task import EmbeddingVersion
+
+
+def render_card(version: EmbeddingVersion) -> str:
+    """Markdown: what the version is, how good it is, and what it is pinned to."""
+    lines = [f"# {version.reference}", ""]
+    if version.weak:
+        lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
+    if version.labels:
+        pairs = ", ".join(f"{label_text(label)} (“{word}”)" for label, word in zip(version.labels, version.words, strict=True))
+        lines += [f"Labels and their words: {pairs}.", ""]
+    else:
+        lines += [f"A number from {version.low:g} to {version.high:g}.", ""]
+    for split in ("test", "validation"):
+        lines += _metrics(split, version.metrics.get(split))
+    facts = {
+        "published": to_iso(version.created_at),
+        "initialised from": version.parent or "multi-task training of the base",
+        "dataset": version.dataset_digest or "shipped with the base",
+        "embedding": version.embedding_digest,
+        "backbone": version.backbone_digest,
+        "base": version.base_digest,
+        "hypernetwork version": version.hypernetwork_version,
+        "method": version.method,
+        "seeds": ", ".join(map(str, version.seeds)) or "–",
+        "onboard": version.code_version,
+        "job": version.job or "–",
+    }
+    return "\n".join([*lines, "| pin | value |", "|---|---|", *(f"| {key} | `{value}` |" for key, value in facts.items()), ""])
+
+
+def _metrics(split: str, metrics: dict[str, Any] | None) -> list[str]:
+    if not metrics:
+        return []
+    rows = [
+        f"| {name} | {each['value']:.3f} | {_interval(each)} | {each['n']} |" for name, each in metrics.items()
+    ]
+    return [f"| {split} | value | 95% interval | rows |", "|---|---|---|---|", *rows, ""]
+
+
+def _interval(metric: dict[str, Any]) -> str:
+    if metric.get("low") is None or metric.get("high") is None:
+        return "–"
+    return f"{metric['low']:.3f} to {metric['high']:.3f}"

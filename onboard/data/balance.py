@@ -1,0 +1,118 @@
+"""Warnings about the labels themselves: rare, alike, lopsided, without rows, or numbers that look like a scale."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Final
+
+from onboard.data.labels import looks_like_scale
+from onboard.data.problems import Finding
+from onboard.domain.dataset import Label, in_canonical_order, label_key, label_text
+
+IMBALANCE: Final = 10  # times as many rows of the commonest label as of the rarest
+_PUNCTUATION: Final = re.compile(r"""[\s_.,;:!?'"]+|(?<=\w)[-/]+(?=\w)""")
+_TYPO_LETTERS: Final = 5  # shorter labels differ by one letter too often
+_TYPO_SHARE: Final = 0.05  # a misspelt label is rare beside the right one
+
+
+def label_findings(labels: Sequence[Label], given: Iterable[Label]) -> list[Finding]:
+    """Every warning about a label set, with the label of every training row in `given`."""
+    counts = Counter(label_key(label) for label in given)
+    checks = (_without_rows, _single, _near_identical, _imbalance)
+    findings = [check(labels, counts) for check in checks] + [_scale(labels)]
+    return [finding for finding in findings if finding is not None]
+
+
+def _without_rows(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
+    empty = [label for label in labels if not counts[label_key(label)]]
+    if not empty:
+        return None
+    message = f"No training row has {_named(empty)}: it can be answered, but not learned."
+    return Finding("label_without_rows", message, len(empty), "Add rows of these labels.", _each(empty, counts))
+
+
+def _single(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
+    single = [label for label in labels if counts[label_key(label)] == 1]
+    if not single:
+        return None
+    message = f"One training row only for {_named(single)}: nothing of it can be held out."
+    return Finding("single_row_label", message, len(single), "Add rows of these labels.", _each(single, counts))
+
+
+def _near_identical(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
+    letters = {label_key(label): _letters(label) for label in labels}
+    pairs = [
+        (one, other)
+        for one, other in combinations(labels, 2)
+        if letters[label_key(one)] == letters[label_key(other)]
+        or _misspelt(
+            letters[label_key(one)], letters[label_key(other)], counts[label_key(one)], counts[label_key(other)]
+        )
+    ]
+    if not pairs:
+        return None
+    shown = ", ".join(f"{label_key(one)} and {label_key(other)}" for one, other in pairs[:3])
+    message = f"Labels that may be meant as one: {shown}. They are learned as different labels."
+    examples = tuple({"labels": list(pair), "rows": [counts[label_key(label)] for label in pair]} for pair in pairs)
+    return Finding("near_identical_labels", message, len(pairs), "Spell each label in one way.", examples)
+
+
+def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
+    present = sorted((label for label in labels if counts[label_key(label)]), key=lambda each: counts[label_key(each)])
+    if len(present) < 2:
+        return None
+    rare, common = present[0], present[-1]
+    most, fewest = counts[label_key(common)], counts[label_key(rare)]
+    if most < IMBALANCE * fewest:
+        return None
+    message = (
+        f"{label_text(common)!r} has {most:,} training rows, {label_text(rare)!r} has {fewest:,}: "
+        "look at macro F1 rather than accuracy."
+    )
+    remedy = "Add rows of the rare labels, or draw balanced rows with --shots N."
+    return Finding("imbalance", message, len(present), remedy, _each([common, rare], counts))
+
+
+def _scale(labels: Sequence[Label]) -> Finding | None:
+    if not looks_like_scale(labels):
+        return None
+    message = f"The {len(labels)} labels are numbers with fractions but are taken for classes."
+    return Finding("numeric_labels", message, len(labels), "If they are a scale: --kind regression")
+
+
+def _misspelt(first: str, second: str, first_rows: int, second_rows: int) -> bool:
+    """Whether the rarer of two words is the other with one slip."""
+    if min(len(first), len(second)) < _TYPO_LETTERS or not (first.isalpha() and second.isalpha()):
+        return False
+    few, many = sorted((first_rows, second_rows))
+    return few <= max(1, _TYPO_SHARE * many) and many > few and _one_edit(first, second)
+
+
+def _letters(label: Label) -> str:
+    """The label in one case, without blanks and punctuation; `A+`, `A-` and `A` stay apart."""
+    return _PUNCTUATION.sub("", unicodedata.normalize("NFKC", label_text(label)).casefold())
+
+
+def _one_edit(first: str, second: str) -> bool:
+    """Whether one inserted, deleted or replaced letter, or two swapped neighbours, makes one of the other."""
+    short, long = sorted((first, second), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[start:] == long[start + 1 :]
+    swapped = short[start : start + 2][::-1] == long[start : start + 2] and short[start + 2 :] == long[start + 2 :]
+    return swapped or short[start + 1 :] == long[start + 1 :]
+
+
+def _each(labels: Sequence[Label], counts: Counter[str]) -> tuple[dict[str, object], ...]:
+    return tuple({"label": label, "rows": counts[label_key(label)]} for label in labels)
+
+
+def _named(labels: Sequence[Label]) -> str:
+    shown = ", ".join(repr(label_text(label)) for label in in_canonical_order(labels)[:5])
+    return f"{shown} and {len(labels) - 5} more" if len(labels) > 5 else shown

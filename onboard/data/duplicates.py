@@ -1,0 +1,120 @@
+"""Rows that repeat: exact duplicates, the same text with another label, rows that two splits share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onboard.data.hashes import text_hash
+from onboard.data.limits import MAX_CONFLICT_SHARE, MAX_EXAMPLES
+from onboard.data.problems import Finding, Problem, Problems, preview
+from onboard.data.rows import LabelledRow
+from onboard.domain.dataset import label_key
+
+Rows = list[LabelledRow]
+
+
+def without_repeats(
+    rows: Rows, split: str, file: str, tolerance: float, problems: Problems
+) -> tuple[Rows, list[Finding]]:
+    """The rows without exact duplicates (the first is kept) and without conflicts (all of them are dropped).
+
+    A conflict is the same text, or pair, with another label; nobody but the author can say which is right. Conflicts
+    in more than a tenth of the rows are a problem.
+
+    Args:
+        tolerance: how far two regression values of one text may lie apart; 0 for classes.
+    """
+    groups: dict[tuple[str, str | None], Rows] = {}
+    for row in rows:
+        groups.setdefault((row.text_a, row.text_b), []).append(row)
+    repeated = [group for group in groups.values() if len(group) > 1]
+    conflicts = [group for group in repeated if _conflicting(group, tolerance)]
+    duplicates = [copies for group in repeated if not _conflicting(group, tolerance) for copies in _copies(group)]
+    findings = _conflict_findings(conflicts, len(rows), split, file, problems) + _duplicate_findings(duplicates, split)
+    dropped = {row.number for group in conflicts for row in group}
+    dropped |= {row.number for copies in duplicates for row in copies[1:]}
+    return [row for row in rows if row.number not in dropped], findings
+
+
+def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Finding]]:
+    """The splits, each without the rows whose text an earlier one has (whatever the label), case and blanks aside."""
+    seen: dict[int, tuple[str, int]] = {}
+    kept: dict[str, Rows] = {}
+    findings = []
+    for split, rows in splits.items():
+        hashes = [text_hash(row.text_a, row.text_b) for row in rows]
+        shared = [(row, seen[key]) for row, key in zip(rows, hashes, strict=True) if key in seen]
+        kept[split] = [row for row, key in zip(rows, hashes, strict=True) if key not in seen]
+        seen.update({key: (split, row.number) for row, key in zip(rows, hashes, strict=True) if key not in seen})
+        if shared:
+            examples = tuple(
+                {**_shown(row, split), "also_in": {"split": earlier, "row": number}}
+                for row, (earlier, number) in shared[:MAX_EXAMPLES]
+            )
+            left = "" if kept[split] else f"; no row of the {split} split is left"
+            message = f"{_rows(len(shared))} of the {split} split also in an earlier split: dropped from {split}{left}."
+            findings.append(Finding("shared_rows", message, len(shared), "Split the data again.", examples))
+    return kept, findings
+
+
+def _conflicting(group: Rows, tolerance: float) -> bool:
+    if tolerance:
+        values = [float(row.label) for row in group]
+        return max(values) - min(values) > tolerance
+    return len({label_key(row.label) for row in group}) > 1
+
+
+def _copies(group: Rows) -> list[Rows]:
+    """The rows of one text by label, where a label occurs more than once."""
+    by_label: dict[str, Rows] = {}
+    for row in group:
+        by_label.setdefault(label_key(row.label), []).append(row)
+    return [copies for copies in by_label.values() if len(copies) > 1]
+
+
+def _conflict_findings(
+    conflicts: Sequence[Rows], total: int, split: str, file: str, problems: Problems
+) -> list[Finding]:
+    if not conflicts:
+        return []
+    count = sum(len(group) for group in conflicts)
+    remedy = "Decide on one label for each text."
+    if count > MAX_CONFLICT_SHARE * total:
+        first, other = _opposed(conflicts[0])
+        message = (
+            f"{count:,} of {total:,} rows ({count / total:.0%}) have a text that has another label elsewhere, "
+            f"as rows {first.number} ({label_key(first.label)}) and {other.number} ({label_key(other.label)})"
+        )
+        problems.add(Problem("conflicting_labels", message, file, field="label", remedy=remedy))
+        return []
+    examples = tuple(
+        {**_shown(group[0], split), "rows": [row.number for row in group], "labels": [row.label for row in group]}
+        for group in conflicts[:MAX_EXAMPLES]
+    )
+    message = f"{_rows(count)} of the {split} split with a text that has another label elsewhere: all dropped."
+    return [Finding("conflicting_labels", message, count, remedy, examples)]
+
+
+def _opposed(group: Rows) -> tuple[LabelledRow, LabelledRow]:
+    return group[0], next(row for row in group if label_key(row.label) != label_key(group[0].label))
+
+
+def _duplicate_findings(duplicates: Sequence[Rows], split: str) -> list[Finding]:
+    if not duplicates:
+        return []
+    count = sum(len(copies) - 1 for copies in duplicates)
+    examples = tuple(
+        {**_shown(copies[0], split), "rows": [row.number for row in copies]} for copies in duplicates[:MAX_EXAMPLES]
+    )
+    message = f"{_rows(count)} of the {split} split repeated exactly: kept once each."
+    return [Finding("exact_duplicates", message, count, examples=examples)]
+
+
+def _shown(row: LabelledRow, split: str) -> dict[str, Any]:
+    text = row.text_a if row.text_b is None else f"{row.text_a} | {row.text_b}"
+    return {"split": split, "row": row.number, "text": preview(text), "label": row.label}
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

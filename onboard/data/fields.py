@@ -1,0 +1,103 @@
+"""Which columns of a file are the text (or the two texts) and the label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.data.formats import UnreadableError
+
+_TEXT_FIELDS: Final[tuple[tuple[str, ...], ...]] = (
+    ("text_a", "text_b"),
+    ("text",),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "passage"),
+    ("question", "sentence"),
+    ("sentence",),
+    ("question",),
+    ("review",),
+    ("content",),
+    ("utterance",),
+)
+_LABEL_FIELDS: Final = (
+    "label",
+    "labels",
+    "gold_label",
+    "coarse_label",
+    "class",
+    "category",
+    "intent",
+    "sentiment",
+    "target",
+    "score",
+)
+_OWN_NAMES: Final = frozenset({"text", "text_a", "text_b"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The columns that are read: one or two texts, and the label."""
+
+    texts: tuple[str, ...]
+    label: str
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        return (*self.texts, self.label)
+
+
+def resolve_texts(columns: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """The column of the text, or the two of a pair: as asked for, else by the usual names (without regard to case).
+
+    Raises:
+        UnreadableError: a column that was asked for is not there, none has a usual name, or two readings are possible.
+    """
+    if wanted:
+        return tuple(_asked_for(columns, name, "--text-field") for name in wanted)
+    by_name = _by_name(columns)
+    if "text" in by_name and by_name.keys() & {"text_a", "text_b"}:
+        found = ", ".join(sorted(by_name.keys() & _OWN_NAMES))
+        raise UnreadableError("text_field", f"has {found}: which is the text?", "Say it: --text-field text", row=None)
+    for names in _TEXT_FIELDS:
+        if all(name in by_name for name in names):
+            return tuple(by_name[name] for name in names)
+    if "text_a" in by_name or "text_b" in by_name:
+        raise UnreadableError("text_field", "has only one of text_a and text_b", "Call a single text: text")
+    remedy = f"Say which it is: --text-field NAME (twice for pairs). {_listed(columns)}"
+    raise UnreadableError("text_field", "has no field that is known as the text", remedy)
+
+
+def resolve_label(columns: Sequence[str], wanted: str | None, text_fields: Sequence[str] = ()) -> str:
+    """The column of the label: as asked for, else by the usual names, leaving out the columns of the text.
+
+    Raises:
+        UnreadableError: the column that was asked for is not there, or none has a usual name.
+    """
+    if wanted is not None:
+        return _asked_for(columns, wanted, "--label-field")
+    by_name = _by_name(columns)
+    for name in _LABEL_FIELDS:
+        if name in by_name and by_name[name] not in text_fields:
+            return by_name[name]
+    remedy = f"Say which it is: --label-field NAME. {_listed(columns)}"
+    raise UnreadableError("label_field", "has no field that is known as the label", remedy)
+
+
+def _asked_for(columns: Sequence[str], name: str, flag: str) -> str:
+    if name not in columns:
+        raise UnreadableError("unknown_field", f"has no field {name!r} ({flag})", _listed(columns))
+    return name
+
+
+def _by_name(columns: Sequence[str]) -> dict[str, str]:
+    """Casefolded name to column; of columns that differ in case only, the first."""
+    return {column.strip().casefold(): column for column in reversed(columns)}
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
+    return f"Its fields: {shown}." if columns else "It has no fields."

@@ -1,0 +1,139 @@
+"""CSV and TSV: a header that names the columns, then one row per record. All values are strings.
+
+CSV follows RFC 4180 (quotes, doubled inside; a quoted text may hold line breaks); where the header holds no comma, `;`
+or a tab separates. TSV has no quoting: a tab always separates and a line break always ends the row, so stray quotes in
+sentences are harmless; a field that is quoted as a whole, quotes inside doubled, is unquoted.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from onboard.data.formats.source import lines_of
+from onboard.data.formats.table import FileProblems, Row, UnreadableError
+from onboard.data.limits import MAX_LINE_BYTES
+
+_QUOTE_REMEDY: Final = (
+    'Quote every text that holds a separator or a quote, and double the quotes inside: "He said ""no""".'
+)
+_TSV_REMEDY: Final = "TSV cannot hold tabs or line breaks in a text: save the file as CSV or JSONL."
+_HEADER_REMEDY: Final = "The first row must name the columns once each: text,label."
+_WHOLLY_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
+
+
+class _DelimitedReader:
+    """What CSV and TSV share: decoding line by line, the header, rows as long as the header."""
+
+    typed = False
+    _column_remedy: str
+
+    def __init__(self, path: Path, problems: FileProblems) -> None:
+        self._path = path
+        self._problems = problems
+        self._row = 0  # rows that were read so far; the header is row 0
+
+    def columns(self) -> tuple[str, ...]:
+        """The names in the header."""
+        for _, fields in self._records(silent=True):
+            return tuple(name.strip() for name in fields)
+        raise UnreadableError("empty_file", "holds no rows", _HEADER_REMEDY)
+
+    def class_names(self) -> Mapping[str, tuple[str, ...]]:
+        """None: these formats have no names for integers."""
+        return {}
+
+    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
+        """Stream the rows; those with more or fewer fields than the header are reported."""
+        header: tuple[str, ...] = ()
+        self._row = 0
+        for line, fields in self._records(silent=False):
+            if not header:
+                header = tuple(name.strip() for name in fields)
+                _refuse_doubled(header, columns)
+                continue
+            self._row += 1
+            if len(fields) != len(header):
+                message = f"has {len(fields)} fields where the header has {len(header)}"
+                self._problems.add("field_count", message, self._column_remedy, row=self._row, line=line)
+                continue
+            yield Row(self._row, line, dict(zip(header, fields, strict=True)))
+
+    def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
+        raise NotImplementedError
+
+    def _decoded_lines(self, *, silent: bool) -> Iterator[str]:
+        """The lines with their line feed. Bad bytes are reported and replaced, so that the rows stay apart."""
+        for line in lines_of(self._path):
+            if line.data is None:
+                message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped here"
+                remedy = "Shorten the text, or look for a line break or quote that is missing."
+                raise UnreadableError("line_too_long", message, remedy, row=self._row + 1, line=line.number)
+            try:
+                yield line.data.decode("utf-8") + "\n"
+            except UnicodeDecodeError as error:
+                if not silent:
+                    message = f"is not UTF-8 (byte {line.offset + error.start} of the file)"
+                    row = self._row + 1 if line.number > 1 else None
+                    self._problems.add("not_utf8", message, "Save the file as UTF-8.", row=row, line=line.number)
+                yield line.data.decode("utf-8", "replace") + "\n"
+
+
+class CsvReader(_DelimitedReader):
+    """Reads CSV, strictly: an unclosed quote is reported, it does not swallow the rest in silence."""
+
+    _column_remedy = _QUOTE_REMEDY
+
+    def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
+        reader = csv.reader(self._decoded_lines(silent=silent), delimiter=self._delimiter(), strict=True)
+        while True:
+            start = reader.line_num + 1
+            try:
+                fields = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                self._row += 1
+                if not silent:
+                    self._problems.add("bad_csv", _explain(error), _QUOTE_REMEDY, row=self._row, line=start)
+                continue
+            if fields and (len(fields) > 1 or fields[0].strip()):
+                yield start, fields
+
+    def _delimiter(self) -> str:
+        header = next(self._decoded_lines(silent=True), "")
+        return next((mark for mark in (",", ";", "\t") if mark in header), ",")
+
+
+class TsvReader(_DelimitedReader):
+    """Reads TSV, literally."""
+
+    _column_remedy = _TSV_REMEDY
+
+    def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
+        for number, line in enumerate(self._decoded_lines(silent=silent), start=1):
+            if line.strip():
+                yield number, [_unquoted(field) for field in line.rstrip("\r\n").split("\t")]
+
+
+def _unquoted(field: str) -> str:
+    match = _WHOLLY_QUOTED.fullmatch(field)
+    return match[1].replace('""', '"') if match else field
+
+
+def _refuse_doubled(header: Sequence[str], columns: Sequence[str]) -> None:
+    for name in columns:
+        if header.count(name) > 1:
+            raise UnreadableError("doubled_column", f"has two columns called {name!r}", _HEADER_REMEDY)
+
+
+def _explain(error: csv.Error) -> str:
+    text = str(error)
+    if "end of data" in text or "field limit" in text:
+        return "a quote is opened and never closed"
+    if "expected after" in text:
+        return "text follows a closing quote"
+    return f"is not CSV: {text}"

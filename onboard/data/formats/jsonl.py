@@ -1,0 +1,96 @@
+"""JSONL: one JSON object per line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from onboard.data.formats.source import Line, lines_of, open_bytes
+from onboard.data.formats.table import FileProblems, Row, UnreadableError
+from onboard.data.limits import MAX_LINE_BYTES
+
+_LOOKAHEAD_ROWS: Final = 100
+_HEAD_BYTES: Final = 1024
+_REMEDY: Final = 'Write one object per line, like {"text": "…", "label": "…"}.'
+
+
+class JsonlReader:
+    """Reads JSONL. A row's number is its line; blank lines are passed over. Columns beyond those asked for come too."""
+
+    typed = True
+
+    def __init__(self, path: Path, problems: FileProblems) -> None:
+        self._path = path
+        self._problems = problems
+
+    def columns(self) -> tuple[str, ...]:
+        """The keys of the first hundred objects, in order of appearance."""
+        keys: dict[str, None] = {}
+        for line in itertools.islice(self._lines(), _LOOKAHEAD_ROWS):
+            try:
+                keys.update(dict.fromkeys(_parse(line)))
+            except _BadRowError:
+                continue
+        return tuple(keys)
+
+    def class_names(self) -> Mapping[str, tuple[str, ...]]:
+        """None: JSON has no names for integers."""
+        return {}
+
+    def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of the Reader protocol
+        """Stream the objects; lines that are none are reported."""
+        for line in self._lines():
+            try:
+                yield Row(line.number, None, _parse(line))
+            except _BadRowError as error:
+                self._problems.add(error.code, error.message, error.remedy, row=line.number)
+
+    def _lines(self) -> Iterator[Line]:
+        _refuse_whole_document(self._path)
+        for line in lines_of(self._path):
+            if line.data is None or line.data.strip():
+                yield line
+
+
+class _BadRowError(Exception):
+    def __init__(self, code: str, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
+def _parse(line: Line) -> dict[str, object]:
+    if line.data is None:
+        message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
+        raise _BadRowError("line_too_long", message, "Shorten the text; only its beginning is ever read.")
+    try:
+        value = json.loads(line.data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 (byte {line.offset + error.start} of the file)"
+        raise _BadRowError("not_utf8", message, "Save the file as UTF-8.") from error
+    except json.JSONDecodeError as error:
+        raise _BadRowError("bad_json", f"is not JSON: {error.msg} (character {error.colno})", _REMEDY) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of open brackets
+        raise _BadRowError("bad_json", "nests too deep or holds a number of thousands of digits", _REMEDY) from error
+    if not isinstance(value, dict):
+        raise _BadRowError("not_an_object", f"is {_kind_of(value)}, not a JSON object", _REMEDY)
+    return value
+
+
+def _refuse_whole_document(path: Path) -> None:
+    with open_bytes(path) as stream:
+        head = stream.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"["):
+        remedy = f"Convert it: jq -c '.[]' {path.name} > data.jsonl"
+        raise UnreadableError("not_jsonl", "is one JSON array, not one object per line", remedy, row=1)
+    if head.partition(b"\n")[0].strip() == b"{":
+        remedy = f"Convert it: jq -c . {path.name} > data.jsonl"
+        raise UnreadableError("not_jsonl", "spreads its JSON objects over several lines", remedy, row=1)
+
+
+def _kind_of(value: object) -> str:
+    return {list: "an array", str: "a string", type(None): "null", bool: "a boolean"}.get(type(value), "a number")

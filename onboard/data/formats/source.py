@@ -1,0 +1,124 @@
+"""Opening a file: does it exist, is it what its name says, is it compressed; and its lines, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, NamedTuple, cast
+
+from onboard.data.formats.table import UnreadableError
+from onboard.data.limits import MAX_FILE_BYTES, MAX_LINE_BYTES
+
+Format = Literal["jsonl", "csv", "tsv", "parquet"]
+
+_SUFFIXES: Final[dict[str, Format]] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_PARQUET_MAGIC: Final = b"PAR1"
+_UTF8_MARK: Final = b"\xef\xbb\xbf"
+_UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_HEAD_BYTES: Final = 4096
+_SKIP_BYTES: Final = 1 << 16
+_SUFFIX_REMEDY: Final = "Pass a file that ends in .jsonl, .csv, .tsv or .parquet (.gz may follow)."
+
+
+class Line(NamedTuple):
+    """One line of a text file: its number from 1, the byte it starts at, its bytes or None when it is too long."""
+
+    number: int
+    offset: int
+    data: bytes | None
+
+
+def stem_of(name: str) -> str:
+    """The file's name without folder, format and compression suffixes: `a/b.jsonl.gz` → `b`."""
+    stem = Path(name).name
+    for suffix in (".gz", *_SUFFIXES):
+        if stem.lower().endswith(suffix):
+            stem = stem[: -len(suffix)]
+    return stem
+
+
+def format_of(path: Path) -> Format:
+    """The format that the file's name says, once its first bytes agree.
+
+    Raises:
+        UnreadableError: missing, a folder, unreadable, empty, of unknown suffix, or other bytes than its name says.
+    """
+    try:
+        if path.is_dir():
+            raise UnreadableError("not_a_file", "is a folder", "Pass one file; give others by --validation and --test.")
+        if not path.exists():
+            raise UnreadableError("missing_file", "does not exist", "Check the path.")
+        if not path.is_file():
+            raise UnreadableError("not_a_file", "is not a regular file", "Copy the data into a file first.")
+        known = _SUFFIXES.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+        if known is None:
+            raise UnreadableError("unknown_format", "has no known format", _SUFFIX_REMEDY)
+        with open_bytes(path) as stream:
+            _require_agreement(known, stream.read(_HEAD_BYTES), path)
+    except ValueError as error:  # a NUL character in the path
+        raise UnreadableError("missing_file", f"is not a path: {error}") from error
+    return known
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """The file's bytes, decompressed when they are gzip (whatever the name says)."""
+    with path.open("rb") as stream:
+        compressed = stream.read(2) == _GZIP_MAGIC
+    return cast("BinaryIO", gzip.open(path)) if compressed else path.open("rb")
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The lines of a text file without their line feed; a line over MAX_LINE_BYTES is skipped in pieces.
+
+    Raises:
+        UnreadableError: the file is larger than MAX_FILE_BYTES.
+    """
+    with open_bytes(path) as stream:
+        offset = len(_UTF8_MARK) if stream.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
+        stream.seek(offset)
+        number = 0
+        while data := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            start = offset
+            offset += len(data)
+            too_long = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
+            while too_long and (piece := stream.readline(_SKIP_BYTES)):
+                offset += len(piece)
+                if piece.endswith(b"\n") or offset > MAX_FILE_BYTES:
+                    break
+            if offset > MAX_FILE_BYTES:
+                raise too_large(row=None)
+            yield Line(number, start, None if too_long else data.removesuffix(b"\n"))
+
+
+def too_large(row: int | None) -> UnreadableError:
+    """The error for a file whose content is more than may be read."""
+    message = f"holds more than {MAX_FILE_BYTES >> 20:,} MiB"
+    return UnreadableError("too_large", message, "Pass fewer rows; a few thousand are plenty.", row=row)
+
+
+def _require_agreement(known: Format, head: bytes, path: Path) -> None:
+    if not head.strip():
+        raise UnreadableError("empty_file", "is empty")
+    is_parquet = head.startswith(_PARQUET_MAGIC)
+    if known == "parquet":
+        if not is_parquet:
+            raise UnreadableError("not_parquet", "is not a Parquet file, though its name says so", _SUFFIX_REMEDY)
+    elif is_parquet:
+        raise UnreadableError("binary", "is a Parquet file", f"Rename it to {stem_of(path.name)}.parquet.")
+    elif head.startswith(_UTF16_MARKS):
+        remedy = f"Convert it: iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
+        raise UnreadableError("not_utf8", "is UTF-16, not UTF-8", remedy, row=1)
+    elif b"\x00" in head:
+        raise UnreadableError("binary", "is binary, not text", _SUFFIX_REMEDY)

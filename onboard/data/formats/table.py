@@ -1,0 +1,77 @@
+"""What every format looks like from outside: named columns and a stream of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from onboard.data.problems import Problem, Problems
+
+
+class Row(NamedTuple):
+    """One row of a file.
+
+    number: from 1, as in the file (for JSONL the line; a CSV header is not a row).
+    line: line on which the row starts, where that differs from `number` (CSV, TSV), else None.
+    values: column to value; texts of Parquet come as bytes, so that bad UTF-8 can be told by row.
+    """
+
+    number: int
+    line: int | None
+    values: Mapping[str, object]
+
+
+class Reader(Protocol):
+    """A file of one format. `typed`: whether values have types, or all are strings (CSV, TSV)."""
+
+    typed: bool
+
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns; for JSONL the keys that the first rows use."""
+
+    def class_names(self) -> Mapping[str, tuple[str, ...]]:
+        """Columns of integers that stand for names (ClassLabel), with these names."""
+
+    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
+        """Stream the rows, with these columns at least."""
+
+
+class UnreadableError(Exception):
+    """Reading cannot go on: the rest of the file has no rows that could be told apart."""
+
+    def __init__(
+        self, code: str, message: str, remedy: str = "", *, row: int | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+        self.row = row
+        self.line = line
+
+
+class FileProblems:
+    """The problems of one file: fills in its name."""
+
+    def __init__(self, problems: Problems, file: str) -> None:
+        self._problems = problems
+        self.file = file
+        self.any = False  # whether this file has problems
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        remedy: str = "",
+        *,
+        row: int | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        """Add one problem of this file."""
+        self.any = True
+        self._problems.add(Problem(code, message, self.file, row, line, field, remedy))
+
+    def add_unreadable(self, error: UnreadableError) -> None:
+        """Add what ended the reading."""
+        self.add(error.code, error.message, error.remedy, row=error.row, line=error.line)

@@ -1,0 +1,209 @@
+"""Datasets of the Hugging Face hub: `hf://NAME[/CONFIG]` → Parquet files on this machine, by split."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from onboard.data.limits import MAX_FILE_BYTES
+from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+
+if TYPE_CHECKING:
+    from huggingface_hub import DatasetInfo
+
+SCHEME: Final = "hf://"
+
+_ANSWER_SECONDS: Final = 5.0  # for one answer of the hub
+_DEADLINE_SECONDS: Final = 15.0  # for finding the dataset, name resolution included
+_CONVERTED: Final = "refs/convert/parquet"
+_PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+_SPLIT_NAMES: Final = {
+    "train": ("train",),
+    "validation": ("validation", "valid", "val", "dev", "validation_matched"),
+    "test": ("test", "test_matched"),
+}
+_OFFLINE: Final = (
+    "Where the hub can be reached, download the dataset as Parquet or JSONL; "
+    "then pass the file: onboard check FILE.parquet"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HubFiles:
+    """A dataset of the hub on this machine: repository, configuration, commit, and Parquet files by split."""
+
+    repository: str
+    config: str
+    revision: str
+    splits: dict[str, tuple[Path, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    path: str
+    config: str
+    split: str
+    size_bytes: int
+
+
+def fetch(source: str, endpoint: str | None = None, cache_folder: Path | None = None) -> HubFiles:
+    """Download the dataset's Parquet files (its own, or those that the hub converts every dataset to).
+
+    Args:
+        source: `hf://NAME[/CONFIG]`.
+        endpoint: another hub than the default.
+        cache_folder: another folder than the hub client's own.
+
+    Raises:
+        InputError: not such a name, an unknown or ambiguous configuration, too large, or without Parquet files.
+        NotFoundError: the hub has no such dataset.
+        NotAllowedError: the dataset is gated.
+        UnavailableError: the hub cannot be reached; this takes seconds, never minutes.
+    """
+    candidates = _candidates(source)
+    with _translated(source):
+        info, wanted = _within_deadline(lambda: _find(source, candidates, endpoint))
+        files = _of_config(source, list(_listed(info)), wanted)
+        _require_size(source, files)
+        splits = {
+            split: tuple(_download(info, file, endpoint, cache_folder) for file in files if file.split in names)
+            for split, names in _SPLIT_NAMES.items()
+        }
+    if not splits["train"]:
+        raise InputError(f"{source} has no training split that can be read as Parquet.", _OFFLINE, source=source)
+    present = {split: paths for split, paths in splits.items() if paths}
+    return HubFiles(info.id, files[0].config, info.sha or "", present)
+
+
+def default_name(source: str) -> str:
+    """What a task of this dataset is called unless told otherwise: the name's last part."""
+    return source.removeprefix(SCHEME).rstrip("/").rpartition("/")[2]
+
+
+def _candidates(source: str) -> list[tuple[str, str | None]]:
+    """Repository and configuration that the name may mean, in the order in which they are tried."""
+    parts = source.removeprefix(SCHEME).rstrip("/").split("/")
+    if not 1 <= len(parts) <= 3 or not all(_PART.fullmatch(part) for part in parts):
+        raise InputError(
+            f"{source!r} is not a dataset of the hub.", "Write hf://NAME or hf://NAME/CONFIG.", source=source
+        )
+    if len(parts) == 1:
+        return [(parts[0], None)]
+    owned = "/".join(parts[:2])
+    return [(owned, parts[2])] if len(parts) == 3 else [(owned, None), (parts[0], parts[1])]
+
+
+def _find(
+    source: str, candidates: Iterable[tuple[str, str | None]], endpoint: str | None
+) -> tuple[DatasetInfo, str | None]:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    api = HfApi(endpoint=endpoint)
+    for repository, config in candidates:
+        for revision in (_CONVERTED, None):
+            try:
+                info = api.dataset_info(repository, revision=revision, files_metadata=True, timeout=_ANSWER_SECONDS)
+            except RevisionNotFoundError:
+                continue
+            except GatedRepoError as error:
+                remedy = "Accept its terms on the hub and sign in: hf auth login"
+                raise NotAllowedError(f"{source} is gated.", remedy, source=source) from error
+            except RepositoryNotFoundError:
+                break
+            return info, config
+    raise NotFoundError(f"The hub has no dataset {source}.", "Check the name: hf://OWNER/NAME.", source=source)
+
+
+def _listed(info: DatasetInfo) -> Iterator[_Listed]:
+    """The Parquet files, placed by their path: `CONFIG/SPLIT/0.parquet` or `[CONFIG]/SPLIT-0-of-1.parquet`."""
+    for file in info.siblings or []:
+        path = PurePosixPath(file.rfilename)
+        if path.suffix != ".parquet":
+            continue
+        folders = [part for part in path.parts[:-1] if part != "data"]
+        split = path.stem.partition("-")[0]
+        if folders and not any(split in names for names in _SPLIT_NAMES.values()):
+            split = folders.pop().removeprefix("partial-")
+        yield _Listed(file.rfilename, "/".join(folders) or "default", split, file.size or 0)
+
+
+def _of_config(source: str, files: list[_Listed], wanted: str | None) -> list[_Listed]:
+    configs = sorted({file.config for file in files})
+    if not configs:
+        raise InputError(f"{source} has no Parquet files.", _OFFLINE, source=source)
+    config = wanted or (configs[0] if len(configs) == 1 else "default")
+    if config not in configs:
+        reason = f"has no configuration {wanted!r}" if wanted else "has several configurations"
+        remedy = (
+            f"Name one: {source.rstrip('/').removesuffix(f'/{wanted}')}/CONFIG with one of {', '.join(configs[:20])}."
+        )
+        raise InputError(f"{source} {reason}.", remedy, source=source, configurations=configs)
+    return sorted((file for file in files if file.config == config), key=lambda file: file.path)
+
+
+def _require_size(source: str, files: Iterable[_Listed]) -> None:
+    size = sum(file.size_bytes for file in files)
+    if size > MAX_FILE_BYTES:
+        message = f"{source} has {size >> 20:,} MiB; the limit is {MAX_FILE_BYTES >> 20:,} MiB."
+        raise InputError(message, "Download it, draw a few thousand rows, and pass that file.", source=source)
+
+
+def _download(info: DatasetInfo, file: _Listed, endpoint: str | None, cache_folder: Path | None) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    return Path(
+        hf_hub_download(
+            info.id,
+            file.path,
+            repo_type="dataset",
+            revision=info.sha,
+            endpoint=endpoint,
+            cache_dir=cache_folder,
+            etag_timeout=_ANSWER_SECONDS,
+        )
+    )
+
+
+def _within_deadline(
+    find: Callable[[], tuple[DatasetInfo, str | None]],
+) -> tuple[DatasetInfo, str | None]:
+    """Run in a thread that is left behind when time is up: resolving a name cannot be given a timeout."""
+    results: list[tuple[DatasetInfo, str | None]] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(find())
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread, which raises it
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_DEADLINE_SECONDS)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"no answer within {_DEADLINE_SECONDS:.0f} seconds")
+    return results[0]
+
+
+@contextmanager
+def _translated(source: str) -> Iterator[None]:
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    # the base error of the HTTP library, whichever library the hub's client uses
+    bases = (each for each in HfHubHTTPError.__bases__ if issubclass(each, Exception))
+    unreachable: tuple[type[Exception], ...] = (OSError, *bases)
+    try:
+        yield
+    except HFValidationError as error:
+        raise InputError(f"{source!r} is not a dataset of the hub: {error}", source=source) from error
+    except unreachable as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise UnavailableError(f"The hub cannot be reached for {source}: {reason}.", _OFFLINE, source=source) from error

@@ -1,0 +1,211 @@
+"""Classes or numbers, and which: what the labels of all splits together are taken for.
+
+Strings, booleans and integers are classes. A regression is asked for, or recognised by more than 20 distinct values
+that are not integers (strings count only when every label is a number). Labels keep their type; where any number has a
+fraction all numbers become floats, so that 1 and 1.0 of one scale are one label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.data.limits import MAX_LABELS, MAX_NUMBER
+from onboard.data.problems import Problem, Problems, preview
+from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelledRow
+from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
+from onboard.domain.job import KindChoice
+
+REGRESSION_KINDS: Final = 20  # more distinct non-integer values than this are a scale, not classes
+_NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NAMED: Final = 10  # labels that a message names
+
+Rows = list[LabelledRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the labels are: the kind and why, the class labels in order or the range, and the rows of each split."""
+
+    kind: Kind
+    reason: str
+    labels: tuple[Label, ...]
+    low: float | None
+    high: float | None
+    splits: Mapping[str, Rows]
+
+
+def settle_labels(
+    splits: Mapping[str, Rows],
+    seen: Sequence[Label],
+    files: Mapping[str, str],
+    wanted: KindChoice,
+    declared: Sequence[Label],
+    problems: Problems,
+) -> Settled:
+    """Decide kind and label set from the training rows; hold the other splits to them. Problems are collected.
+
+    Args:
+        splits: usable rows by split, "train" first.
+        seen: every label of the training file, those of rows with a wrong text too.
+        files: name of each split's file, for the problems.
+        wanted: auto, or the kind that was asked for.
+        declared: the label set as declared, in its order; empty means whatever training has.
+    """
+    kind, reason = _kind(splits["train"], wanted, declared)
+    if kind == "regression":
+        return _regression(splits, files, reason, problems)
+    return _classification(splits, seen, files, reason, declared, problems)
+
+
+def number_of(label: Label) -> float | None:
+    """The label as a number: numbers, and strings that are written as one (no "nan", no "1_000"); else None."""
+    if isinstance(label, bool):
+        return None
+    if isinstance(label, str):
+        return float(label) if _NUMBER.fullmatch(label) else None
+    return float(label)
+
+
+def looks_like_scale(labels: Sequence[Label]) -> bool:
+    """Whether all labels are numbers (or all are strings of numbers) and some have a fraction."""
+    return bool(_fractions(labels))
+
+
+def _kind(train: Rows, wanted: KindChoice, declared: Sequence[Label]) -> tuple[Kind, str]:
+    if wanted != "auto":
+        return wanted, "as asked for"
+    if declared:
+        return "classification", "a label set was declared"
+    fractions = len(_fractions([row.label for row in train]))
+    if fractions > REGRESSION_KINDS:
+        return "regression", f"{fractions} distinct values that are not integers"
+    return "classification", "strings, booleans or integers" if not fractions else "few distinct values"
+
+
+def _fractions(labels: Sequence[Label]) -> set[float]:
+    """The distinct non-integer values; none unless all labels are numbers, or all are strings of numbers."""
+    if len({isinstance(label, str) for label in labels}) != 1:
+        return set()
+    values = [number_of(label) for label in labels]
+    numbers = {value for value in values if value is not None}
+    return {value for value in numbers if not value.is_integer()} if None not in values else set()
+
+
+def _regression(splits: Mapping[str, Rows], files: Mapping[str, str], reason: str, problems: Problems) -> Settled:
+    settled: dict[str, Rows] = {}
+    for split, rows in splits.items():
+        settled[split] = []
+        for row in rows:
+            value = number_of(row.label)
+            if value is None or abs(value) > MAX_NUMBER:
+                message = f"the label {preview(label_text(row.label))!r} is not a number"
+                if value is not None:
+                    message = f"the label {value} is beyond ±{MAX_NUMBER:g}"
+                remedy = "Give every row a number, or use --kind classification."
+                problems.add(Problem("not_a_number", message, files[split], row.number, row.line, "label", remedy))
+            else:
+                settled[split].append(row._replace(label=value + 0.0))
+    values = [float(row.label) for row in settled["train"]]
+    if len(set(values)) < 2 and splits["train"] and not problems.count:
+        message = f"every label is {values[0]}: there is nothing to learn"
+        problems.add(Problem("one_label", message, files["train"], remedy="Give rows of at least two values."))
+    low, high = (min(values), max(values)) if values else (None, None)
+    return Settled("regression", reason, (), low, high, settled)
+
+
+def _classification(
+    splits: Mapping[str, Rows],
+    seen: Sequence[Label],
+    files: Mapping[str, str],
+    reason: str,
+    declared: Sequence[Label],
+    problems: Problems,
+) -> Settled:
+    splits, seen = _floats_unified(splits, seen)
+    train_labels = in_canonical_order(seen)
+    labels = _typed(declared, train_labels) or train_labels
+    remedies = dict.fromkeys(splits, "Remove these rows, or give training rows of this label.")
+    if declared:
+        remedies = dict.fromkeys(splits, "Correct the rows, or add the label to --labels.")
+    known = {label_key(label): label for label in labels}
+    kept: dict[str, Rows] = {}
+    for split, rows in splits.items():
+        kept[split] = [row for row in rows if label_key(row.label) in known]
+        strays = [row for row in rows if label_key(row.label) not in known]
+        _report_strays(strays, split, files[split], labels, remedies[split], problems)
+    present = sum(label_key(label) in known for label in train_labels)
+    if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
+        message = f"every row has the label {_named(train_labels)}: there is nothing to learn"
+        problems.add(Problem("one_label", message, files["train"], remedy="Give rows of at least two labels."))
+    if len(labels) > MAX_LABELS:
+        message = f"has {len(labels):,} distinct labels; the limit is {MAX_LABELS:,}"
+        remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
+        problems.add(Problem("too_many_labels", message, files["train"], remedy=remedy))
+    return Settled("classification", reason, labels, None, None, kept)
+
+
+def _report_strays(
+    strays: Rows, split: str, file: str, labels: Sequence[Label], remedy: str, problems: Problems
+) -> None:
+    """One problem for every label that is not one of `labels`, at its first row."""
+    firsts = {label_key(row.label): row for row in reversed(strays)}
+    counts = Counter(label_key(row.label) for row in strays)
+    for key, count in counts.items():
+        first = firsts[key]
+        others = "declared with --labels" if split == "train" else "known from training"
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        message = f"the label {_named([first.label])} ({rows}) is not {others}: {_named(labels)}"
+        problems.add(Problem("unknown_label", message, file, first.number, first.line, "label", remedy))
+
+
+def _floats_unified(
+    splits: Mapping[str, Rows], seen: Sequence[Label]
+) -> tuple[Mapping[str, Rows], Sequence[Label]]:
+    labels = [*seen, *(row.label for rows in splits.values() for row in rows)]
+    numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
+    if not numeric or not any(isinstance(label, float) for label in labels):
+        return splits, seen
+    floats = {split: [row._replace(label=float(row.label)) for row in rows] for split, rows in splits.items()}
+    return floats, [float(label) for label in seen]
+
+
+def _typed(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:
+    """Declared labels with the types of the data: a command line can only say "0" or "true"."""
+    typed: dict[str, Label] = {}
+    for wanted in declared:
+        same = [label for label in present if label_key(label) == label_key(wanted)]
+        alike = [label for label in present if isinstance(wanted, str) and _alike(label, wanted)]
+        for label in same or alike or [_guessed(wanted, present)]:
+            typed[label_key(label)] = label
+    return tuple(typed.values())
+
+
+def _alike(label: Label, written: str) -> bool:
+    if isinstance(label, bool):
+        return label_text(label) == written.strip().casefold()
+    if isinstance(label, str):
+        return label == written
+    return number_of(written) == label
+
+
+def _guessed(wanted: Label, present: Sequence[Label]) -> Label:
+    """A declared label that no row has: of the type that all the others have."""
+    value = number_of(wanted) if isinstance(wanted, str) else None
+    types = {type(label) for label in present}
+    if types == {float} and value is not None:
+        return value
+    if types == {int} and value is not None and value.is_integer():
+        return int(value)
+    if types == {bool} and str(wanted).casefold() in ("true", "false"):
+        return str(wanted).casefold() == "true"
+    return wanted
+
+
+def _named(labels: Sequence[Label]) -> str:
+    """The labels as JSON, which tells 1 from "1"; a dozen at most."""
+    shown = ", ".join(preview(label_key(label)) for label in labels[:_NAMED])
+    return f"{shown}, …" if len(labels) > _NAMED else shown

@@ -1,0 +1,54 @@
+"""How long the texts are, and how many are longer than the base reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from onboard.data.limits import MAX_EXAMPLES
+from onboard.data.problems import Finding, preview
+from onboard.domain.dataset import Example
+
+CountTokens = Callable[[str, str | None], int]
+"""Tokens of a text, or of a pair with its separator, end token included, before any cutting."""
+
+_MOST_COUNTED: Final = 20_000  # rows: enough to tell the share to a per cent
+
+
+def mean_characters(examples: Sequence[Example]) -> float:
+    """Characters of a row on average; 0 without rows."""
+    return sum(map(_characters, examples)) / len(examples) if examples else 0.0
+
+
+def longest_characters(examples: Iterable[Example]) -> int:
+    """Characters of the longest row; 0 without rows."""
+    return max(map(_characters, examples), default=0)
+
+
+def cut_finding(examples: Sequence[Example], count_tokens: CountTokens, max_tokens: int) -> Finding | None:
+    """A warning when texts will be cut. Of very many rows the first 20,000 are counted.
+
+    Args:
+        examples: rows of all splits.
+        count_tokens: the base's tokenizer; it is asked only for rows that could be too long.
+        max_tokens: tokens after which the base cuts.
+    """
+    counted = list(islice(examples, _MOST_COUNTED))
+    long = [row for row in counted if _bytes(row) >= max_tokens]  # a token holds a byte at least
+    cut = [(row, tokens) for row in long if (tokens := count_tokens(row.text_a, row.text_b)) > max_tokens]
+    if not cut:
+        return None
+    message = (
+        f"{len(cut):,} of {len(counted):,} rows are longer than {max_tokens} tokens: only their beginning is read."
+    )
+    examples_shown = tuple({"text": preview(row.text_a), "tokens": tokens} for row, tokens in cut[:MAX_EXAMPLES])
+    return Finding("cut_texts", message, len(cut), "Put what decides the label first, or shorten.", examples_shown)
+
+
+def _characters(example: Example) -> int:
+    return len(example.text_a) + len(example.text_b or "")
+
+
+def _bytes(example: Example) -> int:
+    return len(example.text_a.encode()) + len((example.text_b or "").encode()) + 2

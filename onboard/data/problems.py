@@ -1,0 +1,148 @@
+"""What is wrong with a dataset: problems forbid it, findings are warnings. Both are collected, then told together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.data.limits import MAX_EXAMPLES, MAX_PROBLEMS_LISTED
+from onboard.errors import DatasetError
+
+_TOLD_IN_MESSAGE = 3
+_PREVIEW_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that keeps a dataset from being used.
+
+    Args:
+        code: short stable name, such as `empty_text`.
+        message: what is wrong, readable after "row 3, field text: "; no full stop.
+        file: name of the file.
+        row: number of the row from 1, as in the file (a CSV header is not a row); None for the whole file.
+        line: line of a CSV or TSV file on which the row starts.
+        field: name of the field in the file.
+        remedy: what to do.
+    """
+
+    code: str
+    message: str
+    file: str
+    row: int | None = None
+    line: int | None = None
+    field: str | None = None
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The problem as a JSON-compatible document."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "file": self.file,
+            "row": self.row,
+            "line": self.line,
+            "field": self.field,
+            "remedy": self.remedy,
+        }
+
+    def __str__(self) -> str:
+        where = [] if self.row is None else [f"row {self.row}"]
+        if self.line is not None:
+            where.append(f"line {self.line}")
+        if self.field is not None:
+            where.append(f"field {self.field}")
+        return f"{', '.join(where)}: {self.message}" if where else self.message
+
+
+class Problems:
+    """Collects problems: all are counted, the first hundred are kept with their row."""
+
+    def __init__(self) -> None:
+        self.listed: list[Problem] = []
+        self.counts: Counter[str] = Counter()
+
+    def add(self, problem: Problem) -> None:
+        """Count the problem, and keep it while there is room."""
+        self.counts[problem.code] += 1
+        if len(self.listed) < MAX_PROBLEMS_LISTED:
+            self.listed.append(problem)
+
+    def merge(self, others: Problems) -> None:
+        """Take over the problems that were collected elsewhere."""
+        self.counts.update(others.counts)
+        self.listed += others.listed[: MAX_PROBLEMS_LISTED - len(self.listed)]
+
+    @property
+    def count(self) -> int:
+        """How many problems there are, listed or not."""
+        return sum(self.counts.values())
+
+    def any_of(self, codes: Iterable[str]) -> bool:
+        """Whether a problem with one of these codes was seen."""
+        return any(code in self.counts for code in codes)
+
+    def raise_if_any(self) -> None:
+        """Raise one DatasetError with all problems, if there are any."""
+        if not self.count:
+            return
+        remedies = list(dict.fromkeys(problem.remedy for problem in self.listed if problem.remedy))
+        raise DatasetError(
+            self._sentence(),
+            " ".join(remedies[:_TOLD_IN_MESSAGE]),
+            problems=[problem.to_json() for problem in self.listed],
+            problem_count=self.count,
+            problem_counts=dict(self.counts),
+        )
+
+    def _sentence(self) -> str:
+        files = list(dict.fromkeys(problem.file for problem in self.listed))
+        told = [
+            f"{problem.file}: {problem}" if len(files) > 1 else str(problem)
+            for problem in self.listed[:_TOLD_IN_MESSAGE]
+        ]
+        if self.count > len(told):
+            told.append(f"and {self.count - len(told):,} more")
+        if self.count == 1 and self.listed[0].row is None and self.listed[0].field is None:
+            return f"{files[0]} {told[0]}."
+        number = "" if self.count == 1 else f"{self.count:,} problems: "
+        prefix = number if len(files) > 1 else f"{files[0]}: {number}"
+        return f"{prefix}{'; '.join(told)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A warning: the dataset can be used, but someone should know.
+
+    Args:
+        code: short stable name, such as `exact_duplicates`.
+        message: what was found and what was done about it.
+        count: how many rows (or labels) it is about.
+        remedy: what to do, if anything.
+        examples: a few of them, JSON-compatible.
+    """
+
+    code: str
+    message: str
+    count: int
+    remedy: str = ""
+    examples: tuple[dict[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as a JSON-compatible document."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "count": self.count,
+            "remedy": self.remedy,
+            "examples": list(self.examples[:MAX_EXAMPLES]),
+        }
+
+
+def preview(text: str) -> str:
+    """The text's beginning, printable anywhere: no control characters, no lone surrogates."""
+    head = text[:_PREVIEW_CHARACTERS].encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = "".join(character if character.isprintable() else " " for character in head)
+    return f"{shown}…" if len(text) > _PREVIEW_CHARACTERS else shown

@@ -1,0 +1,274 @@
+"""The one way in: files → checked dataset and report, or one error with all problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from onboard.data import hub
+from onboard.data.balance import label_findings
+from onboard.data.duplicates import without_repeats, without_shared
+from onboard.data.formats import FileProblems
+from onboard.data.labels import Settled, settle_labels
+from onboard.data.lengths import CountTokens, cut_finding, longest_characters, mean_characters
+from onboard.data.limits import MAX_EXAMPLES
+from onboard.data.problems import Finding, Problem, Problems, preview
+from onboard.data.regression import BUCKETS
+from onboard.data.report import CheckReport, label_rows, validation_of
+from onboard.data.rows import LabelledRow, Table, read_table
+from onboard.data.snapshot import digest
+from onboard.data.splits import shots
+from onboard.data.suspects import suspected_errors
+from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
+from onboard.domain.job import KindChoice
+from onboard.errors import InputError
+
+_SPLITS: Final = ("train", "validation", "test")
+_KINDS: Final = ("auto", "classification", "regression")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How a dataset is to be read.
+
+    Args:
+        validation: file with the validation split; `test` likewise.
+        kind: auto decides from the labels.
+        labels: the label set and its order; empty means what training has. Strings stand for typed labels too.
+        text_fields: columns of the text or of the two texts; empty means the usual names.
+        label_field: column of the label; None means the usual names.
+        shots: training rows in total, drawn balanced; None means all.
+        seed: seed of that draw.
+        count_tokens: the base's tokenizer, for the warning about cut texts; None leaves it out.
+        max_tokens: tokens after which the base cuts.
+        suspects: whether to look for label errors (seconds, up to a few thousand rows).
+        hide_folders: name files without their folder in errors (uploads lie in temporary ones).
+    """
+
+    validation: Path | str | None = None
+    test: Path | str | None = None
+    kind: KindChoice = "auto"
+    labels: tuple[Label, ...] = ()
+    text_fields: tuple[str, ...] = ()
+    label_field: str | None = None
+    shots: int | None = None
+    seed: int = 0
+    count_tokens: CountTokens | None = None
+    max_tokens: int = 128
+    suspects: bool = True
+    hide_folders: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise InputError(
+                f"{self.kind!r} is not a kind of task.", f"Use one of {', '.join(_KINDS)}.", kind=self.kind
+            )
+        if self.shots is not None and self.shots < 1:
+            message = f"--shots {self.shots} is not a number of rows."
+            raise InputError(message, "Ask for at least one row per label.", shots=self.shots)
+        if self.kind == "regression" and self.labels:
+            raise InputError("A regression has no label set.", "Leave out --labels, or --kind regression.")
+        if len(self.text_fields) > 2:
+            message = f"--text-field is given {len(self.text_fields)} times; a row has one text or two."
+            raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(self.text_fields))
+        if self.labels and len({label_key(label) for label in self.labels}) < 2:
+            raise InputError(
+                "--labels names fewer than two labels.", "Give them all: --labels A,B", labels=list(self.labels)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A dataset that passed the checks, and what they said."""
+
+    dataset: Dataset
+    report: CheckReport
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """The files of each split, and the commit of a hub dataset."""
+
+    splits: Mapping[str, tuple[Path, ...]]
+    revision: str | None = None
+
+
+def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Checked:
+    """Read, check and draw: everything that `onboard check` and `onboard submit` want to know of a dataset.
+
+    Args:
+        source: a file, or `hf://NAME[/CONFIG]`.
+        options: see ReadOptions.
+
+    Raises:
+        DatasetError: `data["problems"]` lists all problems (a hundred at most), `data["problem_count"]` counts them.
+        InputError: an option is wrong.
+        NotFoundError, NotAllowedError, UnavailableError: the hub has not, or may not give, or is not there.
+    """
+    options = options or ReadOptions()
+    located = _locate(source, options)
+    problems = Problems()
+    names = {split: _shown(paths[0], options) for split, paths in located.splits.items()}
+    tables, findings = _read_splits(located, options, problems)
+    _require_like_texts(tables, names, problems)
+    rows = {split: table.rows for split, table in tables.items()}
+    settled = settle_labels(rows, tables["train"].labels, names, options.kind, options.labels, problems)
+    splits, repeats = _without_repeats(settled, names, problems)
+    problems.raise_if_any()
+    splits, shared = without_shared(splits)
+    dataset = _drawn(settled, splits, options)
+    findings += [*repeats, *shared, *_shot_findings(splits["train"], options)]
+    findings += _dataset_findings(dataset, splits["train"], options)
+    return Checked(dataset, _report(str(source), located, tables["train"], rows, settled, dataset, findings, options))
+
+
+def _locate(source: Path | str, options: ReadOptions) -> _Located:
+    extra = {"validation": options.validation, "test": options.test}
+    files = {split: (Path(path),) for split, path in extra.items() if path is not None}
+    if str(source).startswith(hub.SCHEME):
+        fetched = hub.fetch(str(source))
+        return _Located(fetched.splits | files, fetched.revision)
+    return _Located({"train": (Path(source),), **files})
+
+
+def _shown(path: Path, options: ReadOptions) -> str:
+    return path.name if options.hide_folders else str(path)
+
+
+def _read_splits(located: _Located, options: ReadOptions, problems: Problems) -> tuple[dict[str, Table], list[Finding]]:
+    tables: dict[str, Table] = {}
+    findings: list[Finding] = []
+    for split, paths in located.splits.items():
+        own = Problems()
+        parts = [
+            read_table(path, FileProblems(own, _shown(path, options)), options.text_fields, options.label_field)
+            for path in paths
+        ]
+        tables[split] = parts[0] if len(parts) == 1 else _joined(parts)
+        if located.revision and split != "train" and set(own.counts) == {"missing_label"} and not tables[split].rows:
+            findings.append(Finding("unlabelled_split", f"The {split} split has no labels: left out.", own.count))
+            del tables[split]
+        else:
+            problems.merge(own)
+    return tables, findings
+
+
+def _joined(parts: Sequence[Table]) -> Table:
+    """Several files of one split as one, rows numbered through."""
+    rows = [row for part in parts for row in part.rows]
+    numbered = [row._replace(number=number) for number, row in enumerate(rows, start=1)]
+    labels = {label_key(label): label for part in parts for label in part.labels}
+    return Table(numbered, tuple(labels.values()), parts[0].fields)
+
+
+def _require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], problems: Problems) -> None:
+    train = tables["train"].fields
+    for split, table in tables.items():
+        if train and table.fields and len(table.fields.texts) != len(train.texts):
+            kinds = ("one text", "pairs of texts")
+            message = f"has {kinds[len(table.fields.texts) - 1]} a row, training has {kinds[len(train.texts) - 1]}"
+            problems.add(Problem("text_field", message, names[split], remedy="Give all splits the same fields."))
+
+
+def _without_repeats(
+    settled: Settled, names: Mapping[str, str], problems: Problems
+) -> tuple[dict[str, list[LabelledRow]], list[Finding]]:
+    tolerance = 0.0
+    if settled.low is not None and settled.high is not None:
+        tolerance = (settled.high - settled.low) / (BUCKETS - 1)
+    splits: dict[str, list[LabelledRow]] = {}
+    findings: list[Finding] = []
+    for split, rows in settled.splits.items():
+        splits[split], found = without_repeats(rows, split, names[split], tolerance, problems)
+        findings += found
+    if not problems.count and len({label_key(row.label) for row in splits["train"]}) < 2:
+        message = "is left with fewer than two labels once conflicting rows are dropped"
+        problems.add(Problem("one_label", message, names["train"], remedy="Decide on one label for each text."))
+    return splits, findings
+
+
+def _drawn(settled: Settled, splits: Mapping[str, list[LabelledRow]], options: ReadOptions) -> Dataset:
+    rows = {split: in_canonical_rows([row.example() for row in splits.get(split, [])]) for split in _SPLITS}
+    values = [float(row.label) for row in splits["train"]] if settled.kind == "regression" else []
+    dataset = Dataset(
+        settled.kind, settled.labels, **rows, low=min(values, default=None), high=max(values, default=None)
+    )
+    return dataset if options.shots is None else shots(dataset, options.shots, options.seed)
+
+
+def _shot_findings(train: list[LabelledRow], options: ReadOptions) -> list[Finding]:
+    if options.shots is None or options.shots <= len(train):
+        return []
+    message = f"--shots {options.shots:,} asks for more than the {len(train):,} rows there are: all are used."
+    return [Finding("few_rows", message, len(train))]
+
+
+def _dataset_findings(dataset: Dataset, train: list[LabelledRow], options: ReadOptions) -> list[Finding]:
+    findings: list[Finding | None] = []
+    if dataset.kind == "classification":
+        findings += label_findings(dataset.labels, [row.label for row in dataset.train])
+        findings.append(_suspects(dataset, train) if options.suspects else None)
+    if options.count_tokens is not None:
+        rows = (*dataset.train, *dataset.validation, *dataset.test)
+        findings.append(cut_finding(rows, options.count_tokens, options.max_tokens))
+    return [finding for finding in findings if finding is not None]
+
+
+def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
+    suspects = suspected_errors(dataset.train)
+    if not suspects:
+        return None
+    numbers = {example_key(row.example()): row.number for row in train}
+    likelier = {label_key(label): label for label in dataset.labels}
+    examples = tuple(
+        {
+            "row": numbers[example_key(dataset.train[index])],
+            "text": preview(dataset.train[index].text_a),
+            "label": dataset.train[index].label,
+            "likelier": likelier[key],
+        }
+        for index, key in suspects[:MAX_EXAMPLES]
+    )
+    first = examples[0]
+    message = (
+        f"{len(suspects):,} training rows look mislabelled, first row {first['row']}: "
+        f"{label_text(dataset.train[suspects[0][0]].label)!r} rather than {label_text(likelier[suspects[0][1]])!r}?"
+    )
+    return Finding(
+        "suspected_label_errors", message, len(suspects), "Look at these rows; they are used as they are.", examples
+    )
+
+
+def _report(
+    source: str,
+    located: _Located,
+    train: Table,
+    rows_read: Mapping[str, list[LabelledRow]],
+    settled: Settled,
+    dataset: Dataset,
+    findings: list[Finding],
+    options: ReadOptions,
+) -> CheckReport:
+    everything = (*dataset.train, *dataset.validation, *dataset.test)
+    method, held_out = validation_of(dataset, options.seed)
+    return CheckReport(
+        source=source,
+        revision=located.revision,
+        kind=dataset.kind,
+        kind_reason=settled.reason,
+        text_fields=train.fields.texts if train.fields else (),
+        label_field=train.fields.label if train.fields else "",
+        rows_read={split: len(rows_read.get(split, [])) for split in _SPLITS},
+        rows={"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)},
+        labels=label_rows(dataset),
+        low=dataset.low,
+        high=dataset.high,
+        mean_characters=mean_characters(everything),
+        longest_characters=longest_characters(everything),
+        validation=method,
+        held_out=held_out,
+        warnings=tuple(findings),
+        digest=digest(dataset),
+    )

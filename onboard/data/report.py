@@ -1,0 +1,115 @@
+"""What the checks say about a dataset that passed them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.data.problems import Finding
+from onboard.data.splits import holdout
+from onboard.data.verbaliser import verbalise
+from onboard.domain.dataset import Dataset, Example, Kind, Label, label_key
+
+ValidationMethod = Literal["submitted", "held_out", "cross_validated"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRows:
+    """A class label, the words it is learned as, and its rows in each split."""
+
+    label: Label
+    word: str
+    train: int
+    validation: int
+    test: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The checks' result, JSON-compatible by `to_json`.
+
+    Args:
+        source: file or hub name, as given.
+        revision: commit of a hub dataset, else None.
+        kind: classification or regression, and in `kind_reason` why.
+        text_fields: columns that were read as the texts; `label_field` likewise.
+        rows_read: usable rows by split, before duplicates, conflicts and shared rows were dropped.
+        rows: rows by split that are used.
+        labels: class labels with words and rows; empty for regression.
+        low: smallest training value of a regression, else None; `high` likewise.
+        mean_characters: of the rows of all splits; `longest_characters` likewise.
+        validation: the split for validation was submitted, is held out of training, or is replaced by cross-validation.
+        held_out: rows that are taken from training for validation.
+        warnings: what should be known.
+        digest: identity of the dataset that will be trained on.
+    """
+
+    source: str
+    revision: str | None
+    kind: Kind
+    kind_reason: str
+    text_fields: tuple[str, ...]
+    label_field: str
+    rows_read: dict[str, int]
+    rows: dict[str, int]
+    labels: tuple[LabelRows, ...]
+    low: float | None
+    high: float | None
+    mean_characters: float
+    longest_characters: int
+    validation: ValidationMethod
+    held_out: int
+    warnings: tuple[Finding, ...]
+    digest: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON-compatible document."""
+        return {
+            "source": self.source,
+            "revision": self.revision,
+            "kind": self.kind,
+            "kind_reason": self.kind_reason,
+            "fields": {"text": list(self.text_fields), "label": self.label_field},
+            "rows_read": self.rows_read,
+            "rows": self.rows,
+            "labels": [
+                {
+                    "label": each.label,
+                    "word": each.word,
+                    "train": each.train,
+                    "validation": each.validation,
+                    "test": each.test,
+                }
+                for each in self.labels
+            ],
+            "low": self.low,
+            "high": self.high,
+            "characters": {"mean": round(self.mean_characters, 1), "longest": self.longest_characters},
+            "validation": {"method": self.validation, "held_out": self.held_out},
+            "warnings": [finding.to_json() for finding in self.warnings],
+            "digest": self.digest,
+        }
+
+
+def label_rows(dataset: Dataset) -> tuple[LabelRows, ...]:
+    """Every class label with its words and its rows by split."""
+    train, validation, test = (_counts(rows) for rows in (dataset.train, dataset.validation, dataset.test))
+    return tuple(
+        LabelRows(label, word, train[label_key(label)], validation[label_key(label)], test[label_key(label)])
+        for label, word in zip(dataset.labels, verbalise(dataset.labels), strict=True)
+    )
+
+
+def validation_of(dataset: Dataset, seed: int) -> tuple[ValidationMethod, int]:
+    """Where validation will come from, and how many training rows that takes."""
+    if dataset.validation:
+        return "submitted", 0
+    if len(dataset.train) <= HOLDOUT_FREE_ROWS:
+        return "cross_validated", 0
+    return "held_out", len(holdout(dataset, seed).validation)
+
+
+def _counts(rows: tuple[Example, ...]) -> Counter[str]:
+    return Counter(label_key(row.label) for row in rows)

@@ -1,0 +1,227 @@
+"""One file → its usable rows. What is wrong with a single row (text, label, encoding) is found here."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from onboard.data.fields import Fields, resolve_label, resolve_texts
+from onboard.data.formats import FileProblems, Reader, Row, UnreadableError, open_reader
+from onboard.data.formats.source import too_large
+from onboard.data.limits import MAX_FILE_BYTES, MAX_LABEL_CHARACTERS, MAX_ROWS, MAX_TEXT_CHARACTERS
+from onboard.data.problems import preview
+from onboard.domain.dataset import Example, Label, label_key
+
+UNKNOWN_LABEL_CODES: Final = frozenset(
+    {"missing_label", "nan_label", "label_type", "label_too_long"}
+    | {"bad_json", "not_an_object", "line_too_long", "not_utf8", "field_count", "bad_csv"}
+)
+"""Problems of a row after which nobody knows which label it was meant to have."""
+
+
+class LabelledRow(NamedTuple):
+    """A usable row and where it stands: row number from 1, line for CSV and TSV, else None."""
+
+    number: int
+    line: int | None
+    text_a: str
+    text_b: str | None
+    label: Label
+
+    def example(self) -> Example:
+        """The row without its place."""
+        return Example(self.text_a, self.text_b, self.label)
+
+
+class Table(NamedTuple):
+    """The usable rows of one file, every label that any of its rows has (usable or not), and the columns of both."""
+
+    rows: list[LabelledRow]
+    labels: tuple[Label, ...]
+    fields: Fields | None
+
+
+def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...], label_field: str | None) -> Table:
+    """Read every usable row of the file; whatever is wrong goes to `problems`, nothing is raised."""
+    try:
+        reader = open_reader(path, problems)
+        columns = reader.columns()
+        fields = _resolve(columns, text_fields, label_field, problems)
+        if fields is None:
+            for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
+                pass
+            if not problems.any:
+                raise UnreadableError("text_field", "holds no fields", 'Each row needs "text" and "label".')
+            return Table([], (), None)
+        return _usable(reader, fields, problems)
+    except UnreadableError as error:
+        problems.add_unreadable(error)
+    except PermissionError:
+        problems.add("unreadable_file", "may not be read", f"Allow it: chmod a+r {path}")
+    except (EOFError, zlib.error) as error:
+        problems.add("bad_gzip", f"is damaged gzip: {error}", "Compress it again.")
+    except OSError as error:  # gzip.BadGzipFile is one, and so is a name that is too long
+        problems.add("unreadable_file", f"cannot be read: {error.strerror or error}", "Check the file.")
+    return Table([], (), None)
+
+
+def _resolve(
+    columns: tuple[str, ...], text_fields: tuple[str, ...], label_field: str | None, problems: FileProblems
+) -> Fields | None:
+    texts: tuple[str, ...] = ()
+    label = ""
+    if not columns:  # no row could be parsed, which is told by row
+        return None
+    try:
+        texts = resolve_texts(columns, text_fields)
+    except UnreadableError as error:
+        problems.add_unreadable(error)
+    try:
+        label = resolve_label(columns, label_field, texts)
+    except UnreadableError as error:
+        problems.add_unreadable(error)
+    return Fields(texts, label) if texts and label else None
+
+
+def _usable(reader: Reader, fields: Fields, problems: FileProblems) -> Table:
+    check_label = _label_check(reader.class_names().get(fields.label, ()), typed=reader.typed)
+    rows: list[LabelledRow] = []
+    labels: dict[str, Label] = {}
+    characters = 0
+    seen = 0
+    for seen, row in enumerate(reader.rows(fields.all), start=1):
+        if seen > MAX_ROWS:
+            message = f"has more than {MAX_ROWS:,} rows"
+            raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
+        texts = [_checked(row, field, _check_text, problems) for field in fields.texts]
+        label = _checked(row, fields.label, check_label, problems)
+        if label is None:
+            continue
+        labels[label_key(label)] = label
+        if None in texts:
+            continue
+        text_a, text_b = str(texts[0]), str(texts[1]) if len(texts) > 1 else None
+        characters += len(text_a) + len(text_b or "")
+        if characters > MAX_FILE_BYTES:
+            raise too_large(row.number)
+        rows.append(LabelledRow(row.number, row.line, text_a, text_b, label))
+    if not seen and not problems.any:
+        raise UnreadableError("empty_file", "holds no rows")
+    return Table(rows, tuple(labels.values()), fields)
+
+
+class _BadValueError(Exception):
+    def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
+def _checked(row: Row, field: str, check: Callable[[object], Label], problems: FileProblems) -> Label | None:
+    try:
+        return check(row.values.get(field))
+    except _BadValueError as error:
+        problems.add(error.code, error.message, error.remedy, row=row.number, line=row.line, field=field)
+        return None
+
+
+def _check_text(value: object) -> str:
+    if value is None:
+        raise _BadValueError("missing_text", "the text is missing", "Give every row a text, or leave the row out.")
+    if isinstance(value, bytes):
+        value = _decoded(value)
+    if not isinstance(value, str):
+        message = f"the text is {_type_name(value)}, not a string"
+        raise _BadValueError("text_type", message, "Write texts as strings.")
+    text = value.strip()
+    if not text:
+        raise _BadValueError("empty_text", "the text is empty", "Give every row a text, or leave the row out.")
+    if len(text) > MAX_TEXT_CHARACTERS:
+        message = f"the text has {len(text):,} characters; the limit is {MAX_TEXT_CHARACTERS:,}"
+        raise _BadValueError("text_too_long", message, "Shorten the text; only its beginning is ever read.")
+    return _encodable(text)
+
+
+def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[object], Label]:
+    def check(value: object) -> Label:
+        if isinstance(value, bytes):
+            value = _decoded(value)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            raise _BadValueError("missing_label", "the label is missing", "Give every row a label, or leave it out.")
+        if class_names:
+            return _class_name(value, class_names)
+        if isinstance(value, float):
+            return _finite(value)
+        if not isinstance(value, str | bool | int):
+            message = f"the label is {_type_name(value)}, not a string, number or boolean"
+            raise _BadValueError("label_type", message, "Give every row one label.")
+        if not typed and isinstance(value, str) and value.strip().casefold() == "nan":
+            remedy = "Leave the row out; if nan is the name of a label, pass the data as JSONL."
+            raise _BadValueError("nan_label", "the label is NaN", remedy)
+        return _short(value)
+
+    return check
+
+
+def _class_name(value: object, names: tuple[str, ...]) -> Label:
+    if not isinstance(value, int):
+        message = f"the label is {_type_name(value)}, though the file's schema says ClassLabel"
+        raise _BadValueError("label_type", message, "Write the file again.")
+    if value == -1:
+        raise _BadValueError("missing_label", "the label is -1, which means unlabelled", "Leave unlabelled rows out.")
+    if not 0 <= value < len(names):
+        message = f"the label is {value}, but the file names only 0 to {len(names) - 1}"
+        raise _BadValueError("label_type", message, "Write the file again.")
+    return _short(names[value])
+
+
+def _finite(value: float) -> float:
+    if math.isnan(value):
+        raise _BadValueError("nan_label", "the label is NaN", "Give every row a label, or leave it out.")
+    if math.isinf(value):
+        raise _BadValueError("nan_label", "the label is infinite", "Give the row a finite number, or leave it out.")
+    return value + 0.0  # -0.0 and 0.0 are one label
+
+
+def _short(label: Label) -> Label:
+    text = str(label)
+    if len(text) > MAX_LABEL_CHARACTERS:
+        message = f"the label has {len(text)} characters; the limit is {MAX_LABEL_CHARACTERS}"
+        raise _BadValueError("label_too_long", message, "Is this the field of the label? Say so: --label-field NAME")
+    if any(unicodedata.category(character) == "Cc" for character in text):
+        message = f"the label {preview(text)!r} holds a control character"
+        raise _BadValueError("label_type", message, "Write the label without line breaks, tabs or other controls.")
+    _encodable(text)
+    return label
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 (byte {error.start} of the text)"
+        raise _BadValueError("not_utf8", message, "Save the file as UTF-8.") from error
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        message = f"is not UTF-8: half a surrogate pair (character {error.start})"
+        raise _BadValueError("not_utf8", message, "Write the character in full, or remove it.") from error
+    return text
+
+
+def _type_name(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a number" if isinstance(value, int | float) else f"a {type(value).__name__}"

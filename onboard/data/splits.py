@@ -1,0 +1,122 @@
+"""Few-shot draws, hold-outs and folds: stratified, seeded, and independent of the order of the file.
+
+Rows are ordered by a keyed hash of their content, so a draw depends on the seed and the rows alone, the draw of 16 is
+part of the draw of 32, and one row more in the file changes little.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.domain.dataset import Dataset, Example, example_key, in_canonical_rows, label_key
+from onboard.errors import InputError
+
+HOLDOUT_SHARE: Final = 0.25
+HOLDOUT_MOST_ROWS: Final = 512
+_VALUE_STRATA: Final = 10  # of a regression: tenths of the rows by value
+_STRATUM_LEAST_ROWS: Final = 4
+
+Strata = list[list[int]]
+
+
+def shots(dataset: Dataset, rows: int, seed: int) -> Dataset:
+    """The dataset with so many training rows in all (or all there are), classes as balanced as the data allow.
+
+    Raises:
+        InputError: `rows` is below one.
+    """
+    if rows < 1:
+        raise InputError(f"--shots {rows} is not a number of rows.", "Ask for at least one row per label.", shots=rows)
+    if rows >= len(dataset.train):
+        return dataset
+    strata = _strata(dataset, seed)
+    quotas = _even([len(stratum) for stratum in strata], rows)
+    chosen = [index for stratum, quota in zip(strata, quotas, strict=True) for index in stratum[:quota]]
+    return replace(dataset, train=in_canonical_rows([dataset.train[index] for index in chosen]))
+
+
+def holdout(dataset: Dataset, seed: int) -> Dataset:
+    """The dataset with a validation split: its own, or a quarter of the training rows, 512 at most.
+
+    At least one row of every class is held out, but a class of one row keeps it for training. Up to 64 training rows
+    nothing is held out, and validation stays empty.
+    """
+    count = len(dataset.train)
+    if dataset.validation or count <= HOLDOUT_FREE_ROWS:
+        return dataset
+    strata = _strata(dataset, seed)
+    quotas = _proportional([len(stratum) for stratum in strata], min(HOLDOUT_MOST_ROWS, round(HOLDOUT_SHARE * count)))
+    held = {index for stratum, quota in zip(strata, quotas, strict=True) for index in stratum[:quota]}
+    return replace(
+        dataset,
+        train=in_canonical_rows([row for index, row in enumerate(dataset.train) if index not in held]),
+        validation=in_canonical_rows([dataset.train[index] for index in held]),
+    )
+
+
+def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...]:
+    """Indices into `dataset.train` of each fold's held-out rows; the folds are stratified and part the rows.
+
+    There are never more folds than rows, so no fold is empty.
+
+    Raises:
+        ValueError: fewer than two folds, or fewer than two rows to part.
+    """
+    count = min(count, len(dataset.train))
+    if count < 2:
+        raise ValueError("cross-validation needs two folds and two rows at least")
+    dealt = [index for stratum in _strata(dataset, seed) for index in stratum]
+    return tuple(tuple(sorted(dealt[fold::count])) for fold in range(count))
+
+
+def _strata(dataset: Dataset, seed: int) -> Strata:
+    """Indices into the training rows, by class (or tenth of the values), in the seed's order."""
+    ranks = [_rank(seed, example_key(example)) for example in dataset.train]
+    if dataset.kind == "regression":
+        strata = _by_value(dataset.train, ranks)
+    else:
+        by_label: dict[str, list[int]] = {}
+        for index, example in enumerate(dataset.train):
+            by_label.setdefault(label_key(example.label), []).append(index)
+        strata = [by_label[key] for key in sorted(by_label, key=lambda key: _rank(seed, key))]
+    return [sorted(stratum, key=lambda index: ranks[index]) for stratum in strata]
+
+
+def _by_value(examples: Sequence[Example], ranks: Sequence[bytes]) -> Strata:
+    order = sorted(range(len(examples)), key=lambda index: (float(examples[index].label), ranks[index]))
+    parts = max(1, min(_VALUE_STRATA, len(order) // _STRATUM_LEAST_ROWS))
+    return [order[part * len(order) // parts : (part + 1) * len(order) // parts] for part in range(parts)]
+
+
+def _rank(seed: int, key: str) -> bytes:
+    return hashlib.blake2b(f"{seed}\n{key}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _even(sizes: Sequence[int], total: int) -> list[int]:
+    """As equal quotas as the sizes allow, summing to `total`; what is left over goes to the first strata."""
+    quotas = [0] * len(sizes)
+    while (left := total - sum(quotas)) > 0:
+        open_strata = [index for index, size in enumerate(sizes) if quotas[index] < size]
+        if not open_strata:
+            break
+        step = max(1, min(left // len(open_strata), min(sizes[index] - quotas[index] for index in open_strata)))
+        for index in open_strata[:left]:
+            quotas[index] += step
+    return quotas
+
+
+def _proportional(sizes: Sequence[int], total: int) -> list[int]:
+    """Quotas in proportion to the sizes, summing to `total` if that can be: one at least, never all of a stratum."""
+    exact = [size * total / sum(sizes) for size in sizes]
+    quotas = [min(max(int(share), 1), size - 1) for share, size in zip(exact, sizes, strict=True)]
+    while sum(quotas) > total:  # so many classes that one row of each is too much
+        quotas[max(range(len(quotas)), key=lambda index: quotas[index])] -= 1
+    by_rest = sorted(range(len(sizes)), key=lambda index: quotas[index] - exact[index])
+    for index in by_rest:
+        if sum(quotas) < total and quotas[index] < sizes[index] - 1:
+            quotas[index] += 1
+    return quotas

@@ -1,0 +1,100 @@
+"""The verbaliser: every label gets lower-case words, the target of the text-to-text form."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from onboard.domain.dataset import Label, in_canonical_order, label_key, label_text
+from onboard.errors import InputError
+
+MAX_WORDS: Final = 12
+
+_CAMEL: Final = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_JOINTS: Final = re.compile(r"(?<=[^\W\d_])[-/:|.,;\\]+(?=\w)|(?<=\w)[-/:|.,;\\]+(?=[^\W\d_])")
+_SPARE_STEMS: Final = ("label", "class", "answer", "choice")
+
+TokenIds = Callable[[str], Sequence[int]]
+
+
+def words_of(label: Label) -> str:
+    """The words of one label: `not_entailment` → "not entailment", `CardLost` → "card lost", True → "true", 3 → "3".
+
+    Labels without letters or digits (emoji, "+") stay as they are; sentences are cut at 12 words.
+    """
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    text = label_text(label).strip()
+    if isinstance(label, str) and any(character.isalnum() for character in text):
+        text = _JOINTS.sub(" ", _CAMEL.sub(" ", text.replace("_", " "))).lower()
+    return " ".join(text.split()[:MAX_WORDS])
+
+
+def verbalise(
+    labels: Sequence[Label], token_ids: TokenIds | None = None, unknown_id: int | None = None
+) -> tuple[str, ...]:
+    """Distinct words for distinct labels, in the order of the labels; they do not depend on that order.
+
+    Labels with the same words are told apart by a number ("card lost", "card lost 2"). With a tokenizer, labels whose
+    tokens are those of another label, are none, or hold the unknown token become "label 1", "label 2", … instead.
+
+    Args:
+        labels: distinct labels.
+        token_ids: tokens of a word, as the decoder is taught them.
+        unknown_id: the tokenizer's id for what it does not know.
+
+    Raises:
+        InputError: the tokenizer cannot tell the labels apart, whatever they are called.
+    """
+    words = _distinct(in_canonical_order(labels))
+    if token_ids is not None:
+        words = _tellable(words, token_ids, unknown_id)
+    return tuple(words[label_key(label)] for label in labels)
+
+
+def _distinct(labels: Sequence[Label]) -> dict[str, str]:
+    """Label key to words. Labels that are their own words come first, so that they keep them."""
+    words: dict[str, str] = {}
+    taken: set[str] = set()
+    for label in sorted(labels, key=lambda each: words_of(each) != label_text(each)):
+        stem = words_of(label)
+        numbered = (f"{stem} {number}" for number in itertools.count(2))
+        words[label_key(label)] = next(each for each in itertools.chain([stem], numbered) if each not in taken)
+        taken.add(words[label_key(label)])
+    return {label_key(label): words[label_key(label)] for label in labels}
+
+
+def _tellable(words: dict[str, str], token_ids: TokenIds, unknown_id: int | None) -> dict[str, str]:
+    tokens = {key: tuple(token_ids(word)) for key, word in words.items()}
+    shared = Counter(tokens.values())
+    fine = {key for key, ids in tokens.items() if shared[ids] == 1 and _known(ids, unknown_id)}
+    taken = {tokens[key] for key in fine}
+    told: dict[str, str] = {}
+    for position, key in enumerate(words, start=1):
+        if key in fine:
+            told[key] = words[key]
+            continue
+        for spare in _spares(position):
+            ids = tuple(token_ids(spare))
+            if ids not in taken and _known(ids, unknown_id):
+                told[key] = spare
+                taken.add(ids)
+                break
+        else:
+            message = f"This base's vocabulary cannot tell the labels {', '.join(sorted(words))} apart."
+            raise InputError(message, "Rename the labels, or choose another base with --base.", labels=list(words))
+    return told
+
+
+def _spares(position: int) -> Iterator[str]:
+    """Names for the label at a position (from 1): "label 1", …; for a vocabulary without digits "label b", …."""
+    yield from (f"{stem} {position}" for stem in _SPARE_STEMS)
+    letters = " ".join(chr(ord("a") + int(digit)) for digit in str(position))
+    yield from (f"{stem} {letters}" for stem in _SPARE_STEMS)
+
+
+def _known(ids: Sequence[int], unknown_id: int | None) -> bool:
+    return bool(ids) and unknown_id not in ids

@@ -1,0 +1,1 @@
+"""Plain dataclasses of the domain: jobs, tasks, versions, datasets. No torch, no SQL."""

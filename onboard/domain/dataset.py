@@ -1,0 +1,95 @@
+"""A labelled dataset as plain data: examples, labels with their types, splits. Knows no file format and no model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Label = str | int | bool | float
+"""A label as it was submitted. Its type counts: True, 1, 1.0 and "1" are four labels: compare by `label_key`."""
+
+Kind = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One labelled row: a text or a pair of texts, and its label (a float for regression)."""
+
+    text_a: str
+    text_b: str | None
+    label: Label
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A checked dataset: what one version of a task is learned from.
+
+    Args:
+        kind: classes, or numbers on a scale.
+        labels: the class labels in their order (canonical, or as declared); empty for regression.
+        low: smallest training value of a regression, else None.
+        high: largest training value of a regression, else None.
+        train: training rows in canonical order.
+        validation: rows for choosing; empty when none were submitted or held out.
+        test: rows for the last measurement only; may be empty.
+    """
+
+    kind: Kind
+    labels: tuple[Label, ...]
+    train: tuple[Example, ...]
+    validation: tuple[Example, ...] = ()
+    test: tuple[Example, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the rows are pairs of texts."""
+        return any(example.text_b is not None for example in self.train[:1])
+
+    def class_indices(self, examples: Iterable[Example]) -> list[int]:
+        """Position in `labels` of every example's label.
+
+        Raises:
+            KeyError: a label that is not one of `labels`.
+        """
+        positions = {label_key(label): index for index, label in enumerate(self.labels)}
+        return [positions[label_key(example.label)] for example in examples]
+
+
+def label_key(label: Label) -> str:
+    """The label as JSON, which keeps its type: equal exactly when two labels are the same label."""
+    return json.dumps(label, ensure_ascii=False)
+
+
+def label_text(label: Label) -> str:
+    """The label as people write it on a command line: true, 3, 0.5, or the string itself."""
+    return label if isinstance(label, str) else json.dumps(label)
+
+
+def in_canonical_order(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """The distinct labels: booleans, then numbers by value, then strings by code point."""
+    distinct = {label_key(label): label for label in labels}
+    return tuple(sorted(distinct.values(), key=_canonical_rank))
+
+
+def example_key(example: Example) -> str:
+    """The row as one line of canonical JSON: what snapshots store, digests cover and splits are ordered by."""
+    return json.dumps(
+        [example.text_a, example.text_b, example.label], ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+
+
+def in_canonical_rows(examples: Sequence[Example]) -> tuple[Example, ...]:
+    """The rows sorted by their canonical JSON, so that nothing depends on the order of a file."""
+    return tuple(sorted(examples, key=example_key))
+
+
+def _canonical_rank(label: Label) -> tuple[int, float, str]:
+    if isinstance(label, bool):
+        return (0, float(label), "")
+    if isinstance(label, str):
+        return (2, 0.0, label)
+    return (1, label, label_key(label))

@@ -1,0 +1,239 @@
+"""A job: what was asked, the states it passes through, and what it leaves behind.
+
+queued ──> running ──> succeeded
+  │  ^        ├──────> failed ──────┐
+  │  │        ├──────> dead ────────┤ retry
+  │  └────────┤ lease ran out,      │
+  │  ^        │ drained, try later  │
+  │  └────────│─────────────────────┤
+  └───────────┴──────> cancelled ───┘
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from onboard.domain.moment import to_iso
+from onboard.errors import ConflictError, InputError
+
+LEASE_SECONDS: Final = 60.0  # a worker that stays silent for so long has lost its job
+HEARTBEAT_SECONDS: Final = 15.0  # how often a worker extends its lease
+MAX_ATTEMPTS: Final = 3  # claims before a job is dead
+
+TuneHypernetwork = Literal["never", "auto", "always"]
+KindChoice = Literal["auto", "classification", "regression"]
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    DEAD = "dead"
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more happens unless someone retries."""
+        return self not in (JobState.QUEUED, JobState.RUNNING)
+
+
+class Stage(StrEnum):
+    """The stages of a running job, in their order."""
+
+    CHECK = "check"
+    PROBE = "probe"
+    TRAIN = "train"
+    TUNE = "tune"
+    GUARD = "guard"
+    EVALUATE = "evaluate"
+    PUBLISH = "publish"
+
+
+TRANSITIONS: Final[Mapping[JobState, frozenset[JobState]]] = {
+    JobState.QUEUED: frozenset({JobState.RUNNING, JobState.CANCELLED}),
+    # running -> running is another worker that takes over after the lease ran out
+    JobState.RUNNING: frozenset(JobState),
+    JobState.SUCCEEDED: frozenset(),
+    JobState.FAILED: frozenset({JobState.QUEUED}),
+    JobState.CANCELLED: frozenset({JobState.QUEUED}),
+    JobState.DEAD: frozenset({JobState.QUEUED}),
+}
+
+
+def sources_of(target: JobState) -> frozenset[JobState]:
+    """The states from which a job may enter `target`; the registry's updates carry them in their WHERE."""
+    return frozenset(state for state, targets in TRANSITIONS.items() if target in targets)
+
+
+def require_transition(job_id: str, present: JobState, target: JobState) -> None:
+    """Raise ConflictError when a job in `present` may not become `target`."""
+    if target not in TRANSITIONS[present]:
+        raise ConflictError(
+            f"Job {job_id} is {present.value}; it cannot become {target.value}.",
+            f"See it with: onboard jobs show {job_id}",
+            job=job_id,
+            state=present.value,
+            wanted=target.value,
+        )
+
+
+def new_job_id() -> str:
+    """A fresh job id: 12 hexadecimal characters."""
+    return secrets.token_hex(6)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What was asked: every flag of `submit`, JSON-compatible.
+
+    Args:
+        task: name of the task.
+        dataset: digest of the snapshot of its rows ("sha256:…").
+        init: "auto" (probe), "random", or an embedding's reference ("sst2@v1").
+        tune_hypernetwork: never, auto or always.
+        method: name of the fine-tuning method; empty means the base's default.
+        kind: what the labels are taken for.
+        metric: name of the deciding metric; empty means the kind's default.
+        shots: rows in total that are trained on; None means all.
+        seed: seed of every random draw of the job.
+        base: name, folder or digest of the base.
+        new_labels: whether another label set than the task's present one is wanted.
+        options: whatever else a method takes.
+    """
+
+    task: str
+    dataset: str
+    init: str = "auto"
+    tune_hypernetwork: TuneHypernetwork = "never"
+    method: str = ""
+    kind: KindChoice = "auto"
+    metric: str = ""
+    shots: int | None = None
+    seed: int = 0
+    base: str = "mini"
+    new_labels: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The spec as a JSON-compatible document."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> JobSpec:
+        """Read what `to_json` wrote. Fields this code does not know raise InputError: they were asked for."""
+        unknown = set(document) - {each.name for each in fields(cls)}
+        if unknown:
+            raise InputError(f"Unknown fields in a job's spec: {', '.join(sorted(unknown))}.", fields=sorted(unknown))
+        return cls(**document)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as the registry knows it.
+
+    Args:
+        attempt: how often it was claimed; the fencing token of the worker that runs it.
+        max_attempts: it is dead when this many attempts have been used up.
+        key: the submitter's idempotency key, if any.
+        owner: who submitted it, for audit.
+        stage: the last stage that was entered.
+        worker: name of the worker of the last attempt.
+        worker_pid: process of the last attempt on that worker's machine.
+        not_before_at: it is not claimed earlier (back-off).
+        result: the result document of a succeeded job.
+        error: the error document of a failed, cancelled or dead job, or of the last attempt.
+    """
+
+    id: str
+    spec: JobSpec
+    state: JobState
+    queue: str
+    priority: int
+    attempt: int
+    max_attempts: int
+    cancel_requested: bool
+    created_at: float
+    not_before_at: float
+    key: str | None = None
+    owner: str | None = None
+    stage: Stage | None = None
+    worker: str | None = None
+    worker_pid: int | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    lease_expires_at: float | None = None
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def attempts_used_up(self) -> bool:
+        """Whether no further claim is left."""
+        return self.attempt >= self.max_attempts
+
+    def to_json(self) -> dict[str, Any]:
+        """The job as a JSON-compatible document; times are ISO 8601 in UTC."""
+        return {
+            "job": self.id,
+            "task": self.spec.task,
+            "state": self.state.value,
+            "stage": self.stage.value if self.stage else None,
+            "queue": self.queue,
+            "priority": self.priority,
+            "attempt": self.attempt,
+            "max_attempts": self.max_attempts,
+            "cancel_requested": self.cancel_requested,
+            "owner": self.owner,
+            "worker": self.worker,
+            "created_at": to_iso(self.created_at),
+            "started_at": to_iso(self.started_at),
+            "finished_at": to_iso(self.finished_at),
+            "spec": self.spec.to_json(),
+            "result": self.result,
+            "error": self.error,
+        }
+
+
+EventKind = Literal["state", "stage_started", "stage_finished", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One line of a job's log.
+
+    Args:
+        id: grows within a job and over all jobs; "since" of the next reading.
+        kind: a change of state, a stage that started or finished, or a note.
+        seconds: how long a finished stage took.
+        numbers: JSON-compatible facts (losses, rows, memory …).
+    """
+
+    id: int
+    job: str
+    attempt: int
+    at: float
+    kind: EventKind
+    message: str
+    stage: Stage | None = None
+    seconds: float | None = None
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as a JSON-compatible document; its time is ISO 8601 in UTC."""
+        return {
+            "id": self.id,
+            "job": self.job,
+            "attempt": self.attempt,
+            "at": to_iso(self.at),
+            "kind": self.kind,
+            "stage": self.stage.value if self.stage else None,
+            "message": self.message,
+            "seconds": self.seconds,
+            "numbers": self.numbers,
+        }

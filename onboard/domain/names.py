@@ -1,0 +1,59 @@
+"""The grammar of names and references. Names are made safe once, here, and never become paths."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.errors import InputError
+
+LATEST: Final = "latest"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_VERSION = re.compile(r"v([1-9][0-9]{0,8})")
+
+
+def require_name(name: str, what: str = "task name") -> str:
+    """Return `name` when it follows `[a-z0-9][a-z0-9_-]{0,63}`, else raise InputError. Queues follow it too."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} is not a {what}.",
+            "Use 1 to 64 lower-case letters, digits, '-' or '_', starting with a letter or digit.",
+            name=name,
+        )
+    return name
+
+
+def require_alias(alias: str) -> str:
+    """Return `alias` when it is a name and cannot be taken for a version number, else raise InputError."""
+    require_name(alias, "name of an alias")
+    if _VERSION.fullmatch(alias):
+        raise InputError(f"An alias cannot be called {alias!r}: that is a version number.", alias=alias)
+    return alias
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference to an embedding version: `task`, `task@latest`, `task@v3` or `task@production`.
+
+    Exactly one of `version` and `alias` is set.
+    """
+
+    task: str
+    alias: str | None = LATEST
+    version: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Reference:
+        """Read a reference; without `@` it means `@latest`. Raises InputError when it is not one."""
+        task, at, ref = text.partition("@")
+        require_name(task)
+        if not at:
+            return cls(task)
+        if number := _VERSION.fullmatch(ref):
+            return cls(task, alias=None, version=int(number[1]))
+        return cls(task, alias=require_alias(ref))
+
+    def __str__(self) -> str:
+        return f"{self.task}@{self.alias}" if self.version is None else f"{self.task}@v{self.version}"

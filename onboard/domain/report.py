@@ -1,0 +1,237 @@
+"""The document of a job: what `submit --wait --json`, `GET /v1/jobs/{id}/report` and the HTML report are made from.
+
+JSON throughout. The keys of `JobReport` down to `seconds` are a promise to those outside; the rest only explains them.
+Every key may be absent or null: a queued job has hardly any, and a reader shows what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+JsonLabel = str | int | bool | float
+Estimate = Literal["cross-validated"]
+ValidationKind = Literal["held-out", "cross-validated"]
+
+# The metrics of each kind of task; the first decides where a job does not name one.
+METRICS: Final[Mapping[str, Sequence[str]]] = {
+    "classification": ("accuracy", "macro_f1", "mcc", "log_loss"),
+    "regression": ("spearman", "pearson", "mse"),
+}
+LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse"})
+SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1"})  # shown as per cent
+
+
+class MetricJson(TypedDict):
+    """A metric with its 95% interval.
+
+    value: accuracy and macro_f1 are shares (0…1), mcc and correlations −1…1, log_loss nats, mse squared label units.
+    low, high: ends of the interval; null where the rows are too few to have one.
+    n: rows it was measured on.
+    estimate: "cross-validated" where every row was predicted by a model that had not seen it, though the published
+        version has seen them all; absent where no part of the training has seen the rows.
+    note: why the value is not what one would expect (undefined and given as 0, …).
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    estimate: NotRequired[Estimate]
+    note: NotRequired[str]
+
+
+MetricsJson = dict[str, MetricJson]  # by metric name
+BaselinesJson = dict[
+    str, MetricsJson
+]  # by baseline: "majority" and "tfidf_logistic_regression", or "mean" and "tfidf_ridge"
+
+
+class Splits(TypedDict, total=False):
+    """Metrics by split. `validation` may have chosen the init or the step; `test` never chose anything."""
+
+    validation: MetricsJson | None
+    test: MetricsJson | None
+
+
+class BaselineSplits(TypedDict, total=False):
+    """The baselines, trained on the same rows and scored on the same rows as the version, by split."""
+
+    validation: BaselinesJson | None
+    test: BaselinesJson | None
+
+
+class CandidateJson(TypedDict, total=False):
+    """One init that the probe looked at.
+
+    embedding: its reference ("sst2@v1", "mean", "random").
+    loss: mean loss on the probe's rows, in nats; low and high are its 95% interval.
+    words: which word of the candidate stood for each label, in the order of the task's labels.
+    stage: how far it came ("recall", "screened", "tuned"), where the probe works in rounds.
+    """
+
+    embedding: str
+    loss: float
+    low: float | None
+    high: float | None
+    words: list[str] | None
+    stage: str | None
+
+
+class InitJson(TypedDict, total=False):
+    """Where training started, and what it was chosen from.
+
+    rows: rows that the probe scored on; overlap: rows it left out as a candidate had been trained on them.
+    reason: why, where nothing was probed ("asked for").
+    """
+
+    chosen: str | None
+    candidates: list[CandidateJson] | None
+    rows: int | None
+    overlap: int | None
+    reason: str | None
+
+
+class GuardTaskJson(TypedDict, total=False):
+    """What the guard found for one earlier task: change of its loss in nats (low, high: 95%), and flipped answers."""
+
+    task: str
+    verdict: str
+    increase: float | None
+    low: float | None
+    high: float | None
+    rows: int | None
+    flipped: int | None
+
+
+class GuardJson(TypedDict, total=False):
+    """What came of tuning the hypernetwork: the verdict over all earlier tasks, and why."""
+
+    verdict: str
+    reason: str | None
+    tasks: list[GuardTaskJson] | None
+
+
+class WarningJson(TypedDict, total=False):
+    """Something about the dataset that may explain a bad result, and what to do about it.
+
+    count: how many rows or labels it is about; examples: a few of them.
+    """
+
+    code: str
+    message: str
+    remedy: str | None
+    count: int | None
+    examples: list[dict[str, Any]] | None
+
+
+class LabelCountJson(TypedDict, total=False):
+    """A label as it was submitted, the word that stands for it, and its rows in the training split."""
+
+    label: JsonLabel
+    word: str | None
+    count: int
+
+
+class DatasetJson(TypedDict, total=False):
+    """What was learned from. rows: by split ("train", "validation", "test")."""
+
+    name: str | None
+    kind: Literal["classification", "regression"]
+    rows: dict[str, int] | None
+    labels: list[LabelCountJson] | None
+    digest: str | None
+    warnings: list[WarningJson] | None
+
+
+class ConfusionJson(TypedDict, total=False):
+    """Held-out rows by true label (rows of the matrix) and predicted label (columns)."""
+
+    labels: list[JsonLabel]
+    matrix: list[list[int]]
+    split: Literal["validation", "test"]
+
+
+class TrainingJson(TypedDict, total=False):
+    """How training went. loss and z_norm: one number per step; padding_share: share of padding among the tokens."""
+
+    method: str | None
+    steps: int | None
+    learning_rate: float | None
+    loss: list[float] | None
+    z_norm: list[float] | None
+    padding_share: float | None
+
+
+class ComparisonJson(TypedDict, total=False):
+    """Two versions on the same held-out rows: the later one against the earlier one.
+
+    newly_right, newly_wrong: rows whose answer changed (null for regression); p_value: exact McNemar, two-sided.
+    loss: "log_loss" or "squared_error"; increase: its mean change (below zero is better) with its 95% interval.
+    """
+
+    verdict: str
+    rows: int
+    newly_right: int | None
+    newly_wrong: int | None
+    p_value: float | None
+    loss: str
+    increase: float | None
+    low: float | None
+    high: float | None
+
+
+class AliasMoveJson(TypedDict, total=False):
+    """Whether an alias (`latest`) moved to this version, and why or why not."""
+
+    alias: str
+    moved: bool
+    reason: str
+    comparison: ComparisonJson | None
+
+
+class ErrorJson(TypedDict, total=False):
+    """What ended a job that did not succeed."""
+
+    code: str
+    message: str
+    remedy: str | None
+
+
+class JobReport(TypedDict, total=False):
+    """The whole document of a job.
+
+    metric: name of the metric that decides (default: accuracy, spearman).
+    seconds: by stage. events: the job's log, as `JobEvent.to_json` writes it.
+    weak: no better than always giving the commonest label; weak_reason says by which numbers.
+    validation_kind: how the validation metrics came about; null with `validation_reason` where there are none.
+    pins: digests and versions that this version depends on, by name.
+    """
+
+    job: str
+    state: str
+    task: str
+    version: int | None
+    embedding_digest: str | None
+    hypernetwork_version: int | None
+    init: InitJson | None
+    metrics: Splits | None
+    guard: GuardJson | None
+    seconds: dict[str, float] | None
+
+    metric: str | None
+    stage: str | None
+    validation_kind: ValidationKind | None
+    validation_reason: str | None
+    baselines: BaselineSplits | None
+    weak: bool | None
+    weak_reason: str | None
+    latest: AliasMoveJson | None
+    confusion: ConfusionJson | None
+    dataset: DatasetJson | None
+    training: TrainingJson | None
+    error: ErrorJson | None
+    pins: dict[str, Any] | None
+    created_at: str | None
+    finished_at: str | None
+    events: list[dict[str, Any]] | None

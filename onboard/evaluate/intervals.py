@@ -1,0 +1,131 @@
+"""95% intervals around metrics.
+
+- accuracy: Wilson's score interval;
+- macro-F1, MCC: bootstrap stratified by true class. The resampled rows of one class are a multinomial draw from its row
+  of the confusion matrix, so a draw costs K numbers rather than n. The plain bootstrap knows no error that it has not
+  seen: with 30 rows at 97% accuracy it covered the truth in 6 of 10 simulations, and a class with a single row never
+  varies. Each class's row is therefore mixed with two pseudo-rows that err as often as the model does as a whole
+  (coverage then 0.87 to 0.99 over the same simulations, 2 to 20 classes, 12 to 200 rows);
+- Pearson, Spearman: Fisher's z; for Spearman with the standard error of Bonett & Wright (2000);
+- log-loss, squared error: Student's t around the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from onboard.domain.report import Estimate, MetricJson
+from onboard.evaluate.metrics import FloatArray, IntArray, Margins
+
+Z_95 = 1.959963984540054  # standard normal quantile at 97.5%
+DRAWS = 1000
+PSEUDO_ROWS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A value with its 95% interval.
+
+    Args:
+        value: the point estimate.
+        low, high: the interval's ends; None where the rows are too few to have one.
+        n: rows it was measured on.
+        note: why the value or interval is not what one would expect, in plain words.
+        estimate: how the predictions came about; None means rows that no part of the training has seen.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    note: str = ""
+    estimate: Estimate | None = None
+
+    def to_json(self) -> MetricJson:
+        """value, low, high and n; note and estimate only where there is something to say."""
+        document: MetricJson = {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
+        if self.note:
+            document["note"] = self.note
+        if self.estimate:
+            document["estimate"] = self.estimate
+        return document
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """Wilson's interval of a share, `right` of `n` rows. n must be positive."""
+    share, z2 = right / n, Z_95**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    # at the ends the formula is exact only up to rounding, and an interval must hold its value
+    return (0.0 if right == 0 else centre - half), (1.0 if right == n else centre + half)
+
+
+def bootstrap_confusion(
+    matrix: IntArray, statistic: Callable[[Margins], FloatArray], *, seed: int = 0, draws: int = DRAWS
+) -> tuple[float, float]:
+    """Stratified bootstrap interval of a statistic of a confusion matrix (K, K); always holds the value itself."""
+    random = np.random.default_rng(seed)
+    true = matrix.sum(axis=1)  # (K,)
+    correct = np.zeros((draws, len(true)), dtype=np.int64)
+    predicted = np.zeros_like(correct)
+    for k, chances in enumerate(_shrunk_rows(matrix)):
+        drawn = random.multinomial(true[k], chances, size=draws)  # (draws, K)
+        correct[:, k] = drawn[:, k]
+        predicted += drawn
+    margins = Margins(correct=correct, predicted=predicted, true=np.broadcast_to(true, correct.shape))
+    low, high = np.quantile(statistic(margins), (0.025, 0.975))
+    value = float(statistic(Margins.of(matrix)))
+    return min(float(low), value), max(float(high), value)
+
+
+def _shrunk_rows(matrix: IntArray) -> FloatArray:
+    """P(predicted | true), each row mixed with `PSEUDO_ROWS` rows of the model's overall behaviour, (K, K)."""
+    classes, n = len(matrix), int(matrix.sum())
+    share_right = (np.trace(matrix) + Z_95**2 / 2) / (n + Z_95**2)  # Wilson's centre: never 0 or 1
+    errors = np.tile((matrix.sum(axis=0) + 1.0) / (n + classes), (classes, 1))  # where predictions go at all
+    np.fill_diagonal(errors, 0.0)
+    if classes > 1:
+        errors *= (1 - share_right) / errors.sum(axis=1, keepdims=True)
+    overall = errors + np.eye(classes) * (share_right if classes > 1 else 1.0)
+    mixed = (matrix + PSEUDO_ROWS * overall) / (matrix.sum(axis=1, keepdims=True) + PSEUDO_ROWS)
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def pearson_interval(r: float, n: int) -> tuple[float, float]:
+    """Fisher's z interval of Pearson's r; the whole range below four rows."""
+    return _fisher(r, standard_error=1 / math.sqrt(n - 3)) if n > 3 else (-1.0, 1.0)
+
+
+def spearman_interval(r: float, n: int) -> tuple[float, float]:
+    """Interval of Spearman's r; the whole range below four rows.
+
+    A perfect order is taken as half a swap of neighbours short of perfect, as few rows are easily in order.
+    """
+    if n <= 3:
+        return -1.0, 1.0
+    limit = 1 - 6 / (n * (n * n - 1))
+    low, high = _fisher(max(-limit, min(limit, r)), standard_error=math.sqrt((1 + r * r / 2) / (n - 3)))
+    return min(low, r), max(high, r)
+
+
+def _fisher(r: float, standard_error: float) -> tuple[float, float]:
+    if abs(r) == 1.0:
+        return r, r
+    z = math.atanh(r)
+    return math.tanh(z - Z_95 * standard_error), math.tanh(z + Z_95 * standard_error)
+
+
+def mean_interval(rows: FloatArray) -> tuple[float, float] | None:
+    """Student's t interval of the mean of non-negative losses (n,); None for a single row."""
+    from scipy.special import stdtrit
+
+    n = len(rows)
+    if n < 2:
+        return None
+    mean = float(rows.mean())
+    half = float(stdtrit(n - 1, 0.975)) * float(rows.std(ddof=1)) / math.sqrt(n)
+    return max(0.0, mean - half), mean + half

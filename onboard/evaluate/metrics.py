@@ -1,0 +1,121 @@
+"""Metrics as plain numbers: always finite, 0.0 where a metric is undefined (`why_undefined` says why).
+
+Alphabet: n rows, K classes. Classes are indices 0…K−1; a confusion matrix holds true classes in rows and predicted
+ones in columns. Accuracy, macro-F1 and MCC need only three vectors of it, the `Margins`, and accept any leading axes
+there, so that a thousand bootstrap draws are one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+# A probability of zero would make the loss infinite; float32 log-probabilities are not told apart below this anyway.
+LOWEST_PROBABILITY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Correct, predicted and true rows per class, each (…, K)."""
+
+    correct: IntArray
+    predicted: IntArray
+    true: IntArray
+
+    @classmethod
+    def of(cls, matrix: IntArray) -> Margins:
+        """The margins of a confusion matrix (K, K)."""
+        return cls(correct=np.diagonal(matrix).copy(), predicted=matrix.sum(axis=0), true=matrix.sum(axis=1))
+
+    def accuracy(self) -> FloatArray:
+        """Share of rows predicted right, (…)."""
+        return np.asarray(self.correct.sum(axis=-1) / np.maximum(self.true.sum(axis=-1), 1), dtype=np.float64)
+
+    def macro_f1(self) -> FloatArray:
+        """Mean of F1 = 2·correct / (predicted + true) over the classes that occur in either, (…)."""
+        rows = self.predicted + self.true  # (…, K)
+        f1 = 2 * self.correct / np.maximum(rows, 1)  # (…, K)
+        return np.asarray(f1.sum(axis=-1) / np.maximum((rows > 0).sum(axis=-1), 1), dtype=np.float64)
+
+    def mcc(self) -> FloatArray:
+        """Matthews' correlation for K classes (Gorodkin 2004, R_K), (…); 0 where truth or predictions are constant."""
+        true, predicted = self.true.astype(np.float64), self.predicted.astype(np.float64)
+        rows = true.sum(axis=-1)  # (…)
+        covariance = self.correct.sum(axis=-1) * rows - (predicted * true).sum(axis=-1)
+        spread = np.sqrt((rows**2 - (predicted**2).sum(axis=-1)) * (rows**2 - (true**2).sum(axis=-1)))
+        return np.where(spread > 0, covariance / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+def confusion(true: IntArray, predicted: IntArray, classes: int) -> IntArray:
+    """Count of every pair of true and predicted class, (K, K)."""
+    flat = np.bincount(true * classes + predicted, minlength=classes * classes)
+    return flat.reshape(classes, classes).astype(np.int64)
+
+
+def accuracy(true: IntArray, predicted: IntArray) -> float:
+    """Share of rows predicted right."""
+    return float(np.mean(true == predicted))
+
+
+def macro_f1(true: IntArray, predicted: IntArray, classes: int) -> float:
+    """Mean F1 over the classes that occur among the true or the predicted ones."""
+    return float(Margins.of(confusion(true, predicted, classes)).macro_f1())
+
+
+def mcc(true: IntArray, predicted: IntArray, classes: int) -> float:
+    """Matthews' correlation coefficient, −1…1; 0.0 where truth or predictions are constant."""
+    return float(Margins.of(confusion(true, predicted, classes)).mcc())
+
+
+def row_log_loss(true: IntArray, probabilities: FloatArray) -> FloatArray:
+    """−ln of the probability that each row's true class got, in nats; probabilities (n, K) → (n,)."""
+    chosen = probabilities[np.arange(len(true)), true]  # (n,)
+    return -np.log(np.clip(chosen, LOWEST_PROBABILITY, 1.0))
+
+
+def log_loss(true: IntArray, probabilities: FloatArray) -> float:
+    """Mean of `row_log_loss`, in nats."""
+    return float(np.mean(row_log_loss(true, probabilities)))
+
+
+def pearson(true: FloatArray, predicted: FloatArray) -> float:
+    """Pearson's correlation, −1…1; 0.0 where either side is constant."""
+    if is_constant(true) or is_constant(predicted):
+        return 0.0
+    a, b = true - true.mean(), predicted - predicted.mean()
+    a, b = (
+        a / np.abs(a).max(),
+        b / np.abs(b).max(),
+    )  # very small or large scores must not leave float range when squared
+    return float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
+
+
+def spearman(true: FloatArray, predicted: FloatArray) -> float:
+    """Pearson's correlation of the ranks (ties share their mean rank); 0.0 where either side is constant."""
+    from scipy.stats import rankdata
+
+    return pearson(rankdata(true), rankdata(predicted))
+
+
+def squared_error(true: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Squared error per row, in squared units of the label, (n,)."""
+    return np.square(true - predicted)
+
+
+def is_constant(values: IntArray | FloatArray) -> bool:
+    """Whether all values are the same up to rounding (then nothing correlates with them)."""
+    return bool(np.ptp(values) <= 1e-12 * np.abs(values).max(initial=0.0))
+
+
+def why_undefined(true: IntArray | FloatArray, predicted: IntArray | FloatArray) -> str:
+    """Why a correlation (MCC, Pearson, Spearman) of these two is undefined and given as 0; "" where it is defined."""
+    if is_constant(true):
+        return "undefined, given as 0: all these rows have the same true label"
+    if is_constant(predicted):
+        return "undefined, given as 0: all predictions are the same"
+    return ""

@@ -1,0 +1,152 @@
+"""Two versions on the same held-out rows: is the new one better, worse, or can it not be told?
+
+Two tests, each one-sided at 2.5% so that both together cry wolf in at most 5% of the cases:
+
+- answers: McNemar's exact test on the rows whose answer changed;
+- losses: a paired bootstrap of the mean change in log-loss (squared error for regression). It sees more per row than
+  answers do, but it may not overrule them: a version is not worse by its losses if it gives more right answers.
+
+The rows must be unseen by both versions. Cross-validated predictions belong to the models of the folds and not to a
+version that was published, and the versions themselves have trained on those rows: do not compare them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from onboard.domain.report import ComparisonJson
+from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
+
+Verdict = Literal["better", "worse", "no significant difference", "not enough evidence"]
+Loss = Literal["log_loss", "squared_error"]
+
+ONE_SIDED_LEVEL = 0.025
+FEWEST_ROWS_ANSWERS = 6  # five changed answers, all for the worse, still have p = 0.031
+FEWEST_ROWS_LOSSES = 20  # a bootstrap of fewer finds differences where there are none
+DRAWS = 2000
+INDICES_AT_ONCE = 2_000_000  # bounds the bootstrap's memory to 16 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The later version against the earlier one, on rows that both have not seen.
+
+    Args:
+        verdict: about the later version.
+        rows: shared rows.
+        newly_right, newly_wrong: rows whose answer changed; None for regression.
+        p_value: McNemar, exact, two-sided; None for regression.
+        loss: which loss `increase` is about.
+        increase: mean change of the loss (below zero: the later version is better), with its 95% interval; None without
+            rows, and the interval is None below `FEWEST_ROWS_LOSSES` rows.
+    """
+
+    verdict: Verdict
+    rows: int
+    newly_right: int | None
+    newly_wrong: int | None
+    p_value: float | None
+    loss: Loss
+    increase: float | None
+    low: float | None
+    high: float | None
+
+    def to_json(self) -> ComparisonJson:
+        """The comparison as a JSON document."""
+        return {
+            "verdict": self.verdict,
+            "rows": self.rows,
+            "newly_right": self.newly_right,
+            "newly_wrong": self.newly_wrong,
+            "p_value": self.p_value,
+            "loss": self.loss,
+            "increase": self.increase,
+            "low": self.low,
+            "high": self.high,
+        }
+
+
+def compare_classification(
+    true_index: IntArray, earlier: FloatArray, later: FloatArray, *, seed: int = 0
+) -> Comparison:
+    """Compare probabilities (n, K) of two versions for the same n rows; n may be 0.
+
+    Raises:
+        ValueError: arrays that do not fit together.
+    """
+    if earlier.shape != later.shape or len(earlier) != len(true_index):
+        raise ValueError(f"predictions {earlier.shape} and {later.shape} for {len(true_index)} rows")
+    n = len(true_index)
+    if not n:
+        return Comparison("not enough evidence", 0, 0, 0, 1.0, "log_loss", None, None, None)
+    was_right, is_right = earlier.argmax(axis=1) == true_index, later.argmax(axis=1) == true_index
+    newly_right, newly_wrong = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
+    change = row_log_loss(true_index, later) - row_log_loss(true_index, earlier)  # (n,)
+    low, high = _interval(change, seed)
+    return Comparison(
+        verdict=_verdict(n, newly_right, newly_wrong, low, high),
+        rows=n,
+        newly_right=newly_right,
+        newly_wrong=newly_wrong,
+        p_value=min(1.0, 2 * mcnemar(min(newly_right, newly_wrong), max(newly_right, newly_wrong))),
+        loss="log_loss",
+        increase=float(change.mean()),
+        low=low,
+        high=high,
+    )
+
+
+def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray, *, seed: int = 0) -> Comparison:
+    """Compare predicted numbers (n,) of two versions for the same n rows; n may be 0.
+
+    Raises:
+        ValueError: arrays that do not fit together.
+    """
+    if not true.shape == earlier.shape == later.shape:
+        raise ValueError(f"predictions {earlier.shape} and {later.shape} for {len(true)} rows")
+    if not len(true):
+        return Comparison("not enough evidence", 0, None, None, None, "squared_error", None, None, None)
+    change = squared_error(true, later) - squared_error(true, earlier)  # (n,)
+    low, high = _interval(change, seed)
+    verdict = "not enough evidence" if low is None else _verdict(len(true), 0, 0, low, high)
+    return Comparison(verdict, len(true), None, None, None, "squared_error", float(change.mean()), low, high)
+
+
+def mcnemar(fewer: int, more: int) -> float:
+    """P(at least `more` of the changed answers go one way by chance), one-sided and exact; 1.0 if none changed."""
+    from scipy.special import bdtr
+
+    changed = fewer + more
+    return float(bdtr(float(changed - more), changed, 0.5)) if changed else 1.0
+
+
+def _verdict(n: int, newly_right: int, newly_wrong: int, low: float | None, high: float | None) -> Verdict:
+    if n < FEWEST_ROWS_ANSWERS:
+        return "not enough evidence"
+    if mcnemar(newly_right, newly_wrong) <= ONE_SIDED_LEVEL:
+        return "worse"
+    if mcnemar(newly_wrong, newly_right) <= ONE_SIDED_LEVEL:
+        return "better"
+    if low is not None and low > 0 and newly_wrong >= newly_right:
+        return "worse"
+    if high is not None and high < 0 and newly_right >= newly_wrong:
+        return "better"
+    return "no significant difference"
+
+
+def _interval(change: FloatArray, seed: int) -> tuple[float, float] | tuple[None, None]:
+    """Paired bootstrap interval (95%) of the mean of `change` (n,)."""
+    n = len(change)
+    if n < FEWEST_ROWS_LOSSES:
+        return None, None
+    random = np.random.default_rng(seed)
+    at_once = max(1, INDICES_AT_ONCE // n)
+    means = [
+        change[random.integers(0, n, size=(min(at_once, DRAWS - start), n))].mean(axis=1)
+        for start in range(0, DRAWS, at_once)
+    ]
+    low, high = np.quantile(np.concatenate(means), (0.025, 0.975))
+    return float(low), float(high)

@@ -1,0 +1,71 @@
+"""TF-IDF features of texts and of pairs of texts, for the baseline that every report shows.
+
+For pairs, beside the n-grams of both texts: their product (what both say), their absolute difference (what one says)
+and six numbers about the overlap; these carry most of what such a model knows about entailment or paraphrase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onboard.domain.dataset import Example
+from onboard.evaluate.metrics import FloatArray
+
+TOKEN = r"\w+|[^\w\s]"  # one-letter words, punctuation and emoji count: few rows can spare nothing
+
+
+class TfidfFeatures:
+    """Vectoriser fitted on the training rows: 1-2 grams, logarithmic counts.
+
+    Args:
+        train: training rows; all single texts or all pairs.
+
+    Raises:
+        ValueError: no text holds anything but blanks.
+    """
+
+    def __init__(self, train: Sequence[Example]) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        if not any(re.search(TOKEN, text) for example in train for text in (example.text_a, example.text_b or "")):
+            raise ValueError("the training texts hold nothing but blanks")
+        self.pairs = train[0].text_b is not None
+        self._vectoriser = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=TOKEN)
+        seconds = [example.text_b or "" for example in train] if self.pairs else []
+        self._vectoriser.fit([example.text_a for example in train] + seconds)
+
+    def __call__(self, rows: Sequence[Example]) -> Any:
+        """Features of rows as a sparse matrix (n, F); F = V for single texts and 4V + 6 for pairs."""
+        from scipy.sparse import csr_matrix, hstack
+
+        a = self._vectoriser.transform([row.text_a for row in rows])  # (n, V)
+        if not self.pairs:
+            return a
+        b = self._vectoriser.transform([row.text_b or "" for row in rows])  # (n, V)
+        both = a.multiply(b)
+        return hstack([a, b, both, abs(a - b), csr_matrix(_overlap(a, b, both))], format="csr")
+
+
+def _overlap(a: Any, b: Any, both: Any) -> FloatArray:
+    """Cosine, shared n-grams by a's, b's and all, signed and absolute difference in length, (n, 6)."""
+    in_a, in_b, shared = _count(a), _count(b), _count(both)  # (n,)
+    total = np.maximum(in_a + in_b, 1)
+    longer = (in_a - in_b) / total
+    columns = [
+        np.asarray(both.sum(axis=1)).ravel(),
+        shared / np.maximum(in_a, 1),
+        shared / np.maximum(in_b, 1),
+        shared / np.maximum(in_a + in_b - shared, 1),
+        longer,
+        np.abs(longer),
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _count(matrix: Any) -> FloatArray:
+    """Number of non-zero entries per row, (n,)."""
+    return np.asarray(np.diff(matrix.tocsr().indptr), dtype=np.float64)

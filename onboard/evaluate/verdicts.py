@@ -1,0 +1,90 @@
+"""Two verdicts about a finished version: is it weak, and may `latest` move to it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS
+from onboard.evaluate.intervals import Metric
+from onboard.evaluate.paired import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """Whether a version is weak, and by which numbers. `judged` is False where no row can tell: that is not weak."""
+
+    weak: bool
+    judged: bool
+    reason: str
+
+
+def weakness(found: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] | None, deciding: str) -> Weakness:
+    """A version is weak unless the whole 95% interval of its deciding metric is beyond the trivial baseline's value.
+
+    That is: for a metric where more is better, weak if and only if `low` ≤ the value that always giving the commonest
+    training label (or the mean, for regression) has on the same rows; for log_loss and mse, `high` ≥ that value. An
+    undefined metric (all predictions are the same) is weak. A cross-validated estimate is judged by the same rule.
+    Without any estimate nothing is judged: no evidence is no reason to call a version weak.
+
+    Args:
+        found: the version's metrics on test rows where there are any, else on validation rows; None where there are
+            neither.
+        trivial: the baseline `majority` or `mean` on the same rows.
+        deciding: name of the deciding metric (`headline_metric`).
+    """
+    if not found or not trivial:
+        return Weakness(False, False, "No rows were held out, so it was not compared with the commonest answer.")
+    metric, bar = found[deciding], trivial[deciding].value
+    if metric.low is None or metric.high is None:
+        return Weakness(True, True, f"Its {deciding} of {metric.value:.3g} has no interval: {metric.note}.")
+    beyond = metric.high < bar if deciding in LOWER_IS_BETTER else metric.low > bar
+    shown: Callable[[float], str] = "{:.1%}".format if deciding in SHARE_METRICS else "{:.3f}".format
+    trivially = "the mean" if deciding in METRICS["regression"] else "the commonest label"
+    return Weakness(
+        weak=not beyond,
+        judged=True,
+        reason=f"Its {deciding} of {shown(metric.value)} (95%: {shown(metric.low)} to {shown(metric.high)}, "
+        f"{metric.n} rows) is {'better than' if beyond else 'not shown to be better than'} "
+        f"the {shown(bar)} of always giving {trivially}.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Whether `latest` may move to the new version, and why or why not, in one sentence."""
+
+    allowed: bool
+    reason: str
+
+
+def may_replace(comparison: Comparison | None, *, weak: bool, predecessor_weak: bool) -> Replacement:
+    """Whether `latest` may move from its present version to a new one.
+
+    It moves unless the new version is significantly worse on shared held-out rows. Where those are missing or too few
+    (nothing held out, cross-validated, all of them seen by the predecessor) it moves, as whoever submits a task again
+    wants the new rows to count, but for one case: a weak version does not follow one that is not weak.
+
+    Args:
+        comparison: new version against the present one on rows that neither has seen; None where there are none.
+        weak: the new version is marked weak.
+        predecessor_weak: so is the present one.
+    """
+    if comparison is not None and comparison.verdict == "worse":
+        return Replacement(False, f"It is significantly worse than the present version on {_rows(comparison)}.")
+    if comparison is not None and comparison.verdict == "better":
+        return Replacement(True, f"It is significantly better than the present version on {_rows(comparison)}.")
+    if comparison is not None and comparison.verdict == "no significant difference":
+        return Replacement(True, f"It is not significantly worse than the present version on {_rows(comparison)}.")
+    if weak and not predecessor_weak:
+        return Replacement(
+            False, "It is weak, the present version is not, and too few shared held-out rows speak for it."
+        )
+    return Replacement(True, "There are too few shared held-out rows to compare it with the present version.")
+
+
+def _rows(comparison: Comparison) -> str:
+    changed = ""
+    if comparison.newly_right is not None and comparison.newly_wrong is not None:
+        changed = f" ({comparison.newly_right} newly right, {comparison.newly_wrong} newly wrong)"
+    return f"{comparison.rows} shared held-out rows{changed}"

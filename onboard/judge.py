@@ -1,0 +1,212 @@
+"""The evaluate stage of a job: metrics with intervals, baselines on the same rows, weakness, and whether `latest` moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onboard.data.hashes import row_hashes
+from onboard.domain.dataset import Example, Label, label_key
+from onboard.domain.job import JobSpec
+from onboard.domain.names import LATEST, Reference
+from onboard.domain.progress import Progress
+from onboard.domain.task import EmbeddingVersion
+from onboard.embedding import unpack_embedding
+from onboard.errors import NotFoundError
+from onboard.evaluate import (
+    Comparison,
+    Metric,
+    compare_classification,
+    compare_regression,
+    confusion,
+    cross_validate_baselines,
+    cross_validated_classification,
+    cross_validated_regression,
+    evaluate_classification,
+    evaluate_regression,
+    headline_metric,
+    may_replace,
+    score_baselines,
+    weakness,
+)
+from onboard.evaluate.baselines import Baselines
+from onboard.model.batched import log_probabilities
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+from onboard.workbench import Workbench
+
+Metrics = dict[str, Metric]
+_TRIVIAL = {"classification": "majority", "regression": "mean"}
+
+
+def judge(
+    bench: Workbench,
+    services: Services,
+    spec: JobSpec,
+    probed: dict[str, Any],
+    trained: dict[str, Any],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Everything that is said about how good the trained embedding is, as a JSON-compatible document.
+
+    Args:
+        bench: the job's material.
+        services: to find the present version.
+        spec: names the metric that decides.
+        probed, trained: outputs of those stages.
+        progress: stops the work when the job is cancelled.
+    """
+    judged = _Judged(bench, spec, probed, trained, progress)
+    deciding = headline_metric(bench.dataset.kind, spec.metric)
+    validation, kind, reason = judged.validation()
+    test = judged.on("test")
+    baselines = judged.baselines()
+    split = "test" if test else "validation"
+    trivial = (baselines.get(split) or {}).get(_TRIVIAL[bench.dataset.kind])
+    weak = weakness(test or validation, trivial, deciding)
+    latest = judged.against_present(services, weak.weak)
+    headline = (test or validation or {}).get(deciding)
+    return {
+        "metric": deciding,
+        "metrics": {"validation": _json(validation), "test": _json(test)},
+        "validation_kind": kind,
+        "validation_reason": reason,
+        "baselines": {
+            name: {each: _json(found) for each, found in values.items()} for name, values in baselines.items()
+        },
+        "weak": weak.weak,
+        "weak_reason": weak.reason,
+        "confusion": judged.confusion(),
+        "latest": latest,
+        "numbers": {deciding: headline.value if headline else None, "weak": weak.weak},
+    }
+
+
+def _json(found: Metrics | None) -> dict[str, Any] | None:
+    return {name: metric.to_json() for name, metric in found.items()} if found else None
+
+
+class _Judged:
+    """The trained embedding's predictions, by split, made once."""
+
+    def __init__(
+        self, bench: Workbench, spec: JobSpec, probed: dict[str, Any], trained: dict[str, Any], progress: Progress
+    ) -> None:
+        self._bench, self._spec, self._trained, self._progress = bench, spec, trained, progress
+        self._words: Sequence[str] = probed["words"]
+        self._z = np.array(trained["z"], dtype=np.float32)
+        self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
+        self._made: dict[str, np.ndarray] = {}
+
+    def on(self, split: str) -> Metrics | None:
+        """Metrics on the held-out rows of "validation" or "test"; None without rows."""
+        rows = self._splits[split]
+        if not rows:
+            return None
+        found, metric = self._probabilities(split), self._spec.metric
+        if self._bench.buckets is not None:
+            return evaluate_regression(_values(rows), self._expectation(found), metric)
+        return evaluate_classification(self._truth(rows), found, metric)
+
+    def validation(self) -> tuple[Metrics | None, str | None, str | None]:
+        """Validation metrics, how they came about, and why when there are none."""
+        dataset, folds, metric = self._bench.dataset, self._trained["folds"], self._spec.metric
+        if dataset.validation:
+            return self.on("validation"), "held-out", None
+        if folds is None:
+            return None, None, f"{len(dataset.train)} rows are too few for a validation estimate."
+        found = np.array(folds["probabilities"])
+        reason = "Cross-validated over the training rows; the initialisation was chosen on the same rows."
+        if self._bench.buckets is not None:
+            return (
+                cross_validated_regression(_values(dataset.train), self._expectation(found), metric),
+                "cross-validated",
+                reason,
+            )
+        return cross_validated_classification(self._truth(dataset.train), found, metric), "cross-validated", reason
+
+    def baselines(self) -> dict[str, Baselines | dict[str, Any]]:
+        """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
+        dataset, folds = self._bench.dataset, self._trained["folds"]
+        found: dict[str, Baselines | dict[str, Any]] = {}
+        if dataset.validation:
+            found["validation"] = score_baselines(dataset, dataset.validation, metric=self._spec.metric)
+        elif folds is not None:
+            found["validation"] = cross_validate_baselines(dataset, np.array(folds["fold"]), metric=self._spec.metric)
+        if dataset.test:
+            found["test"] = score_baselines(dataset, dataset.test, metric=self._spec.metric)
+        return found
+
+    def confusion(self) -> dict[str, Any] | None:
+        """Held-out rows by true and predicted label; None for a regression or without such rows."""
+        split = "test" if self._splits["test"] else "validation"
+        rows, labels = self._splits[split], self._bench.dataset.labels
+        if self._bench.buckets is not None or not rows:
+            return None
+        matrix = confusion(self._truth(rows), self._probabilities(split).argmax(1), len(labels))
+        return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
+
+    def against_present(self, services: Services, weak: bool) -> dict[str, Any]:
+        """Whether `latest` may move here (decision 9), compared on held-out rows that neither version has seen."""
+        try:
+            with services.database.read() as session:
+                present = VersionRepository(session).resolve(Reference(self._spec.task))
+        except NotFoundError:
+            return {"alias": LATEST, "moved": True, "reason": "It is the first version.", "comparison": None}
+        comparison = self._compare(services, present)
+        verdict = may_replace(comparison, weak=weak, predecessor_weak=present.weak)
+        return {
+            "alias": LATEST, "moved": verdict.allowed, "reason": verdict.reason,
+            "comparison": comparison.to_json() if comparison else None, "present": present.reference,
+        }  # fmt: skip
+
+    def _compare(self, services: Services, present: EmbeddingVersion) -> Comparison | None:
+        from onboard.candidates import TrainedRows
+
+        bench = self._bench
+        same = present.base_digest == bench.base.digest and _keys(present.labels) == _keys(bench.dataset.labels)
+        rows = [*bench.dataset.test, *bench.dataset.validation]
+        if not same or present.hypernetwork_version != 1 or not rows:
+            return None
+        known = TrainedRows(services, bench.base).of(present)
+        rows = [row for row, hashed in zip(rows, row_hashes(rows), strict=True) if hashed not in known]
+        if not rows:
+            return None
+        z = unpack_embedding(services.artifacts.get(present.artifact))
+        before, after = self._predict(rows, z, self._ordered_words(present)), self._predict(rows, self._z, self._words)
+        if bench.buckets is not None:
+            return compare_regression(_values(rows), self._expectation(after), self._expectation(before))
+        return compare_classification(self._truth(rows), after, before)
+
+    def _ordered_words(self, present: EmbeddingVersion) -> list[str]:
+        if not present.labels:
+            return list(present.words)
+        words = dict(zip(map(label_key, present.labels), present.words, strict=True))
+        return [words[label_key(label)] for label in self._bench.dataset.labels]
+
+    def _probabilities(self, split: str) -> np.ndarray:
+        if split not in self._made:
+            self._made[split] = self._predict(self._splits[split], self._z, self._words)
+        return self._made[split]
+
+    def _predict(self, rows: Sequence[Example], z: np.ndarray, words: Sequence[str]) -> np.ndarray:
+        engine = self._bench.engine
+        checkpoint = self._progress.raise_if_cancelled_or_fenced
+        return np.exp(log_probabilities(engine, self._bench.encode(rows), z, engine.trie(words), checkpoint))
+
+    def _expectation(self, probabilities: np.ndarray) -> np.ndarray:
+        assert self._bench.buckets is not None
+        return probabilities @ np.array(self._bench.buckets.values)
+
+    def _truth(self, rows: Sequence[Example]) -> np.ndarray:
+        return np.array(self._bench.dataset.class_indices(rows), dtype=np.int64)
+
+
+def _values(rows: Sequence[Example]) -> np.ndarray:
+    return np.array([float(row.label) for row in rows])
+
+
+def _keys(labels: Sequence[Label]) -> set[str]:
+    return {label_key(label) for label in labels}

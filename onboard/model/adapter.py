@@ -1,0 +1,75 @@
+"""The adapter of HyperFormer++ (arXiv 2106.04489, eq. 3) as plain functions of generated weights."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
+
+LAYER_NORM_EPS = 1e-5  # of the adapter's own layer norm; the authors keep PyTorch's default
+
+
+class AdapterWeights(NamedTuple):
+    """Weights of adapters; `...` is (T, L, 2) for a stack, (T,) for one place of several tasks, () for one adapter."""
+
+    down: Tensor  # (..., b, h)  D
+    down_bias: Tensor  # (..., b)
+    up: Tensor  # (..., h, b)  U
+    up_bias: Tensor  # (..., h)
+    gamma: Tensor  # (..., h)
+    beta: Tensor  # (..., h)
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> AdapterWeights:
+        """The same weights on another device or in another type; differentiable."""
+        return AdapterWeights(*(w.to(device, dtype) for w in self))
+
+    def select(self, tasks: Tensor) -> AdapterWeights:
+        """The weights of some of the tasks, (len(tasks), ...), by a LongTensor of indices into the first dimension."""
+        return AdapterWeights(*(w.index_select(0, tasks) for w in self))
+
+    def places(self) -> list[AdapterWeights]:
+        """One entry per layer and position, in the order [2 * layer + position], from weights with (T, L, 2) in front.
+
+        With one task the entries have no task dimension, otherwise (T,). Unbinding once instead of indexing per layer
+        leaves autograd a single `stack` per tensor to undo.
+        """
+        if self.down.shape[0] == 1:
+            split = [w.flatten(0, 2).unbind(0) for w in self]  # 6 × 2L × (...)
+        else:
+            split = [w.flatten(1, 2).unbind(1) for w in self]  # 6 × 2L × (T, ...)
+        return [AdapterWeights(*place) for place in zip(*split, strict=True)]
+
+
+def adapt(y: Tensor, weights: AdapterWeights) -> Tensor:
+    """y + LN_{γ,β}(U · gelu_tanh(D · y + b_D) + b_U), all rows with the same adapter.
+
+    Args:
+        y: (B, S, h), a sub-layer's output before its dropout and skip connection.
+        weights: one adapter, no leading dimensions.
+
+    Returns:
+        (B, S, h).
+    """
+    inner = F.gelu(F.linear(y, weights.down, weights.down_bias), approximate="tanh")  # (B, S, b)
+    outer = F.linear(inner, weights.up, weights.up_bias)  # (B, S, h)
+    return y + F.layer_norm(outer, outer.shape[-1:], weights.gamma, weights.beta, LAYER_NORM_EPS)
+
+
+def adapt_rows(y: Tensor, weights: AdapterWeights, rows: Tensor) -> Tensor:
+    """The same with an adapter per row: row i of y takes adapter rows[i].
+
+    Args:
+        y: (B, S, h).
+        weights: the adapters of T tasks at one place, (T, ...).
+        rows: (B,) LongTensor, the task of each row.
+
+    Returns:
+        (B, S, h).
+    """
+    own = weights.select(rows)  # (B, ...)
+    inner = torch.baddbmm(own.down_bias[:, None], y, own.down.transpose(1, 2))  # (B, S, b)
+    outer = torch.baddbmm(own.up_bias[:, None], F.gelu(inner, approximate="tanh"), own.up.transpose(1, 2))  # (B, S, h)
+    normed = F.layer_norm(outer, outer.shape[-1:], eps=LAYER_NORM_EPS)
+    return y + torch.addcmul(own.beta[:, None], normed, own.gamma[:, None])

@@ -1,0 +1,153 @@
+"""Adapters hung onto a stock T5 by forward hooks: nothing of the backbone is copied, subclassed or changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from onboard.errors import ConflictError, InputError
+from onboard.model.adapter import AdapterWeights, adapt, adapt_rows
+from onboard.model.hypernetwork import GeneratedAdapters
+
+FEED_FORWARD, SELF_ATTENTION = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Active:
+    """What the hooks apply: the weights of every place, and the task of each row (None: one task)."""
+
+    encoder: list[AdapterWeights]
+    decoder: list[AdapterWeights]
+    rows: Tensor | None
+
+
+class _Current(threading.local):
+    """The active adapters of the present thread: two threads may use one backbone with different tasks."""
+
+    active: _Active | None = None
+
+
+class _AdapterHook:
+    """Forward hook of one place. Self-attention returns a tuple with the output first, the feed-forward a tensor."""
+
+    __slots__ = ("current", "place", "stack")
+
+    def __init__(self, current: _Current, stack: str, place: int) -> None:
+        self.current, self.stack, self.place = current, stack, place
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:  # noqa: ARG002 (the hook's signature is PyTorch's)
+        active = self.current.active
+        if active is None:
+            return None
+        weights = (active.encoder if self.stack == "encoder" else active.decoder)[self.place]
+        y = output[0] if isinstance(output, tuple) else output
+        adapted = adapt(y, weights) if active.rows is None else adapt_rows(y, weights, active.rows)
+        return (adapted, *output[1:]) if isinstance(output, tuple) else adapted
+
+
+class Attachment:
+    """The hooks on one backbone. Made by `attach`; outside `using` they do nothing, after `detach` they are gone."""
+
+    def __init__(self, backbone: nn.Module) -> None:
+        self._current = _Current()
+        self._handles: list[Any] = []
+        self._reference: nn.Parameter = next(backbone.parameters())
+        self.layers: dict[str, int] = {}
+        for stack in ("encoder", "decoder"):
+            places = _places(backbone, stack)
+            self.layers[stack] = len(places) // 2
+            for index, module in enumerate(places):
+                self._handles.append(module.register_forward_hook(_AdapterHook(self._current, stack, index)))
+
+    @contextmanager
+    def using(self, generated: GeneratedAdapters, rows: Tensor | None = None) -> Iterator[None]:
+        """Within the block the backbone computes with these adapters, in this thread.
+
+        Args:
+            generated: the adapters of T tasks; moved to the backbone's device and type.
+            rows: (B,) LongTensor on any device, the task of each row; may be None when T is 1.
+
+        Raises:
+            ValueError: T > 1 without rows, or layers that do not fit the backbone.
+            ConflictError: the attachment was detached.
+        """
+        if not self._handles:
+            raise ConflictError("These adapters are detached from their backbone.", "Call attach(backbone) again.")
+        before = self._current.active
+        self._current.active = self._prepare(generated, rows)
+        try:
+            yield
+        finally:
+            self._current.active = before
+
+    @contextmanager
+    def bare(self) -> Iterator[None]:
+        """Within the block the backbone computes without adapters, also inside `using`."""
+        before = self._current.active
+        self._current.active = None
+        try:
+            yield
+        finally:
+            self._current.active = before
+
+    def detach(self) -> None:
+        """Remove every hook; the backbone is what it was. Doing it twice is harmless."""
+        while self._handles:
+            self._handles.pop().remove()
+
+    def _prepare(self, generated: GeneratedAdapters, rows: Tensor | None) -> _Active:
+        if generated.tasks == 1:
+            rows = None
+        elif rows is None:
+            raise ValueError(f"adapters of {generated.tasks} tasks need the task of each row")
+        for stack, weights in zip(("encoder", "decoder"), generated, strict=True):
+            if weights.down.shape[1] != self.layers[stack]:
+                raise ValueError(
+                    f"adapters for {weights.down.shape[1]} {stack} layers, the backbone has {self.layers[stack]}"
+                )
+        device, dtype = self._reference.device, self._reference.dtype
+        generated = generated.to(device, dtype)
+        rows = None if rows is None else rows.to(device)
+        return _Active(generated.encoder.places(), generated.decoder.places(), rows)
+
+
+def attach(backbone: nn.Module) -> Attachment:
+    """Hang adapters onto a stock T5 (t5, v1.1, flan, mt5, byt5), after self-attention and feed-forward of every block.
+
+    Args:
+        backbone: a T5 with `encoder` and `decoder` stacks as transformers builds it.
+
+    Raises:
+        ConflictError: the backbone already carries adapters.
+        InputError: the module is not a T5.
+    """
+    if is_attached(backbone):
+        raise ConflictError("This backbone already carries adapters.", "Call detach() on the first attachment.")
+    return Attachment(backbone)
+
+
+def is_attached(backbone: nn.Module) -> bool:
+    """Whether the backbone carries adapters now."""
+    hooks = (hook for module in backbone.modules() for hook in module._forward_hooks.values())
+    return any(isinstance(hook, _AdapterHook) for hook in hooks)
+
+
+def _places(backbone: nn.Module, stack: str) -> list[nn.Module]:
+    """The modules of a stack after which adapters sit, in the order [2 * layer + position]."""
+    try:
+        blocks: Any = backbone.get_submodule(f"{stack}.block")
+        pairs = [(block.layer[-1].DenseReluDense, block.layer[0].SelfAttention) for block in blocks]
+    except AttributeError as error:
+        raise InputError(
+            f"{type(backbone).__name__} is not a T5 encoder-decoder.", "Use a t5, v1.1, flan, mt5 or byt5 model."
+        ) from error
+    ordered: list[nn.Module] = [torch.nn.Identity()] * (2 * len(pairs))
+    ordered[FEED_FORWARD::2] = [feed_forward for feed_forward, _ in pairs]
+    ordered[SELF_ATTENTION::2] = [attention for _, attention in pairs]
+    return ordered

@@ -1,0 +1,88 @@
+"""Loading a stock T5, frozen; its identity as a digest."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from onboard.errors import InputError, NotFoundError, UnavailableError
+
+SUPPORTED = {"t5": "T5ForConditionalGeneration", "mt5": "MT5ForConditionalGeneration"}
+
+
+def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.dtype = torch.float32) -> Any:
+    """A stock `T5ForConditionalGeneration` or `MT5ForConditionalGeneration`, frozen and in eval mode.
+
+    Args:
+        source: a folder, or the id of a model on the Hugging Face hub.
+        revision: commit, tag or branch on the hub.
+        dtype: float32 or bfloat16 (T5 overflows in float16, transformers issue 5651).
+
+    Raises:
+        InputError: not a T5 (t5, v1.1, flan, mt5, byt5), no safetensors, or float16.
+        NotFoundError: the folder holds no model.
+        UnavailableError: the hub cannot be reached or has no such model.
+    """
+    import transformers
+
+    if dtype not in (torch.float32, torch.bfloat16):
+        raise InputError(f"A T5 cannot run in {dtype}.", "Use float32 or bfloat16.")
+    local = Path(source).is_dir()
+    if local and not (Path(source) / "config.json").is_file():
+        raise NotFoundError(f"There is no config.json in {source}.", "Name a folder made by save_pretrained.")
+    try:
+        config = transformers.AutoConfig.from_pretrained(source, revision=revision)
+        if config.model_type not in SUPPORTED:
+            raise InputError(
+                f"{source} is a {config.model_type} model, not a T5.", "Use a t5, v1.1, flan, mt5 or byt5 model."
+            )
+        kind = getattr(transformers, SUPPORTED[config.model_type])
+        backbone = kind.from_pretrained(source, revision=revision, config=config, dtype=dtype, use_safetensors=True)
+    except OSError as error:
+        if local:
+            raise InputError(
+                f"The model in {source} cannot be loaded: {error}", "It must hold config.json and model.safetensors."
+            ) from error
+        raise UnavailableError(
+            f"The model {source} cannot be loaded from the hub: {error}",
+            "Check the name and network, or name a folder.",
+        ) from error
+    return freeze(backbone)
+
+
+def freeze(backbone: Any) -> Any:
+    """The same backbone in eval mode, with nothing that a gradient could reach."""
+    return backbone.requires_grad_(False).eval()
+
+
+def norm_parameters(backbone: nn.Module) -> list[nn.Parameter]:
+    """The weights of every T5 RMSNorm, cross-attention and final ones too: (5L + 2)h numbers for L + L layers."""
+    return [p for name, p in backbone.named_parameters() if name.endswith("layer_norm.weight")]
+
+
+def output_scale(backbone: Any) -> float:
+    """What the stock model multiplies the decoder's output with before the head: d_model^-0.5 or 1."""
+    config = backbone.config
+    return float(config.d_model**-0.5) if getattr(config, "scale_decoder_outputs", False) else 1.0
+
+
+def backbone_digest(folder: str | Path) -> str:
+    """sha256 over the names and bytes of a folder's files, sorted by name: the identity of a backbone.
+
+    Raises:
+        NotFoundError: no such folder, or it is empty.
+    """
+    root = Path(folder)
+    files = sorted((p.relative_to(root).as_posix(), p) for p in root.rglob("*") if p.is_file()) if root.is_dir() else []
+    if not files:
+        raise NotFoundError(f"There are no files in {folder}.")
+    total = hashlib.sha256()
+    for name, path in files:
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        total.update(f"{name}\0{content}\n".encode())
+    return total.hexdigest()

@@ -1,0 +1,101 @@
+"""Text to token ids and padded tensors. No task prefixes: the task embedding is the conditioning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from onboard.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids of texts, and which of the texts had to be cut to the limit."""
+
+    ids: list[list[int]]
+    cut: list[bool]
+
+
+class TextEncoder:
+    """ids(a) [+ ids(separator) + ids(b)] + end-of-sequence, cut on token level, the longer text first.
+
+    Args:
+        tokenizer: a tokenizer of transformers.
+        pair_separator: stands between the two texts of a pair.
+        max_tokens: limit of a source text in tokens, end-of-sequence included.
+
+    Raises:
+        InputError: the tokenizer has no end-of-sequence or padding token, or the limit leaves no room.
+    """
+
+    def __init__(self, tokenizer: Any, pair_separator: str = "|", max_tokens: int = 128) -> None:
+        if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
+            raise InputError("The tokenizer needs an end-of-sequence and a padding token, as T5 tokenizers have.")
+        self.tokenizer = tokenizer
+        self.pair_separator = pair_separator
+        self.max_tokens = max_tokens
+        self.eos_id: int = tokenizer.eos_token_id
+        self.pad_id: int = tokenizer.pad_token_id
+        self._separator: list[int] = self._tokens([pair_separator])[0]
+        if max_tokens < len(self._separator) + 3:
+            raise InputError(f"A limit of {max_tokens} tokens leaves no room for a pair of texts.")
+
+    def encode(self, texts: Sequence[tuple[str, str | None]]) -> list[list[int]]:
+        """Token ids of single texts (a, None) and pairs (a, b)."""
+        return self.encode_with_cuts(texts).ids
+
+    def encode_with_cuts(self, texts: Sequence[tuple[str, str | None]]) -> Encoded:
+        """The same, and which texts were cut."""
+        first = self._tokens([a for a, _ in texts])
+        second = iter(self._tokens([b for _, b in texts if b is not None]))
+        ids, cut = [], []
+        for (_, b), left in zip(texts, first, strict=True):
+            right = [] if b is None else next(second)
+            middle = [] if b is None else self._separator
+            keep_left, keep_right = shares(len(left), len(right), self.max_tokens - 1 - len(middle))
+            ids.append([*left[:keep_left], *middle, *right[:keep_right], self.eos_id])
+            cut.append(keep_left < len(left) or keep_right < len(right))
+        return Encoded(ids, cut)
+
+    def label_ids(self, word: str) -> list[int]:
+        """Token ids of a label word, with end-of-sequence.
+
+        Raises:
+            InputError: the tokenizer makes nothing of the word.
+        """
+        ids = self._tokens([word])[0]
+        if not ids:
+            raise InputError(f"The label word {word!r} has no tokens.", "Choose a word with letters or digits.")
+        return [*ids, self.eos_id]
+
+    def _tokens(self, texts: list[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        encoded: list[list[int]] = self.tokenizer(
+            texts, add_special_tokens=False, return_attention_mask=False, verbose=False
+        )["input_ids"]
+        return encoded
+
+
+def shares(left: int, right: int, budget: int) -> tuple[int, int]:
+    """How many tokens of each text are kept when the longer is cut first: never more than `budget` together."""
+    if left + right <= budget:
+        return left, right
+    half = budget // 2
+    if right <= half:
+        return budget - right, right
+    if left <= budget - half:
+        return left, budget - left
+    return budget - half, half
+
+
+def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Padded on the right: input_ids (B, S) and attention_mask (B, S), both LongTensor, on the CPU."""
+    longest = max(map(len, ids), default=0)
+    input_ids = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in ids])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in ids])
+    return input_ids, mask

@@ -1,0 +1,126 @@
+"""What every stage asks of the model: log-probabilities of labels under task embeddings, and features of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from onboard.model.attach import attach
+from onboard.model.backbone import freeze
+from onboard.model.encoding import TextEncoder, pad
+from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.scoring import LabelTrie, PackedTries, label_log_probabilities
+
+CACHED_PACKS = 512
+
+
+class Engine:
+    """A frozen backbone with adapters attached, the hypernetwork that makes them, and the text encoder.
+
+    The constructor freezes and attaches the backbone; whoever trains a base unfreezes `norm_parameters(backbone)`
+    afterwards. Nothing here switches gradients off: that is the caller's decision.
+
+    Args:
+        backbone: a stock T5 from `load_backbone`, on its device.
+        hypernetwork: used unless a call names another one; its device and type may differ from the backbone's.
+        encoder: tokenises texts and label words.
+
+    Raises:
+        ConflictError: the backbone already carries adapters.
+    """
+
+    def __init__(self, backbone: Any, hypernetwork: Hypernetwork, encoder: TextEncoder) -> None:
+        self.attachment = attach(backbone)
+        self.backbone = freeze(backbone)
+        self.hypernetwork = hypernetwork
+        self.encoder = encoder
+        self._packed = lru_cache(CACHED_PACKS)(self._pack)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the backbone lives."""
+        device: torch.device = self.backbone.device
+        return device
+
+    def to(self, device: torch.device | str) -> Engine:
+        """Move backbone and hypernetwork."""
+        self.backbone.to(device)
+        self.hypernetwork.to(device)
+        self._packed.cache_clear()
+        return self
+
+    def trie(self, words: Sequence[str]) -> LabelTrie:
+        """The trie of a task's label words; build it once per task, not per call."""
+        return LabelTrie.build([self.encoder.label_ids(word) for word in words])
+
+    def log_probabilities(
+        self,
+        ids: Sequence[Sequence[int]],
+        z: Tensor,
+        tries: Sequence[LabelTrie],
+        rows: Tensor | None = None,
+        *,
+        hypernetwork: Hypernetwork | None = None,
+    ) -> Tensor:
+        """Log-probability of every label of every row; differentiable in z and in the hypernetwork.
+
+        Args:
+            ids: token ids of B texts, from `encoder.encode`.
+            z: (T, t), the task embeddings.
+            tries: one per task.
+            rows: (B,) LongTensor, the task of each row; may be None when T is 1.
+            hypernetwork: used instead of the engine's own for this call.
+
+        Returns:
+            (B, K) float32, K the largest number of labels; −inf beyond a row's own labels.
+        """
+        generated = (self.hypernetwork if hypernetwork is None else hypernetwork)(z)
+        return self.score(ids, generated, tries, rows)
+
+    def score(
+        self,
+        ids: Sequence[Sequence[int]],
+        generated: GeneratedAdapters,
+        tries: Sequence[LabelTrie],
+        rows: Tensor | None = None,
+    ) -> Tensor:
+        """The same with adapters that were generated before: one encoder pass, one decoder pass.
+
+        Raises:
+            ValueError: the numbers of tasks, tries and rows do not fit one another.
+        """
+        if len(tries) != generated.tasks:
+            raise ValueError(f"{generated.tasks} tasks, but {len(tries)} label tries")
+        if generated.tasks == 1:
+            rows = None
+        elif rows is None or len(rows) != len(ids):
+            raise ValueError(f"with {generated.tasks} tasks each of the {len(ids)} rows needs its task")
+        else:
+            rows = rows.to(self.device)
+        input_ids, mask = self._batch(ids)
+        with self.attachment.using(generated, rows):
+            states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
+            return label_log_probabilities(self.backbone, states, mask, self._packed(tuple(tries)), rows)
+
+    def encode_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        """Mean of the bare backbone's encoder states over each text's tokens, without adapters: (B, h) float32."""
+        input_ids, mask = self._batch(ids)
+        with self.attachment.bare():
+            states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state.float()
+        weights = torch.ones_like(input_ids)[..., None] if mask is None else mask[..., None]  # (B, S, 1)
+        mean: Tensor = (states * weights).sum(1) / weights.sum(1)
+        return mean
+
+    def _batch(self, ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor | None]:
+        """input_ids (B, S) and attention_mask (B, S), None when nothing is padded."""
+        input_ids, mask = pad(ids, self.encoder.pad_id)
+        padded = min(map(len, ids)) < input_ids.shape[1]
+        return input_ids.to(self.device), mask.to(self.device) if padded else None
+
+    @torch.inference_mode(False)  # what is packed under inference_mode is later used in training
+    def _pack(self, tries: tuple[LabelTrie, ...]) -> PackedTries:
+        return PackedTries.pack(tries, self.backbone.config.decoder_start_token_id, self.device)

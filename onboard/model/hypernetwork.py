@@ -1,0 +1,166 @@
+"""The hypernetwork of HyperFormer++ (arXiv 2106.04489, eqs. 6-8): task embedding in, adapters of both stacks out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from onboard.model.adapter import AdapterWeights
+
+POSITIONS = 2  # 0 = feed-forward, 1 = self-attention
+WEIGHT_STD = 0.01
+CONDITIONING_EPS = 1e-6
+
+
+class GeneratedAdapters(NamedTuple):
+    """The adapters of T tasks for both stacks; the fields' leading dimensions are (T, L, 2)."""
+
+    encoder: AdapterWeights
+    decoder: AdapterWeights
+
+    @property
+    def tasks(self) -> int:
+        """T, the number of tasks."""
+        return self.encoder.down.shape[0]
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> GeneratedAdapters:
+        """The same adapters on another device or in another type; differentiable."""
+        return GeneratedAdapters(self.encoder.to(device, dtype), self.decoder.to(device, dtype))
+
+
+class StackHypernetwork(nn.Module):
+    """The hypernetwork of one stack.
+
+    I = LN(W₂ · relu(W₁ · [z; l_i; p_j])) (eq. 8); D, b_D, U, b_U, γ and β are linear in I (eqs. 6-7), with biases.
+
+    Args:
+        d_model: h.
+        layers: L.
+        bottleneck: b.
+        task_embedding_size: t.
+        projector_width: e.
+        conditioning_size: c.
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        layers: int,
+        bottleneck: int,
+        task_embedding_size: int,
+        projector_width: int,
+        conditioning_size: int,
+    ) -> None:
+        super().__init__()
+        self.d_model, self.layers, self.bottleneck = d_model, layers, bottleneck
+        self.layer_embeddings = nn.Parameter(torch.empty(layers, task_embedding_size))
+        self.position_embeddings = nn.Parameter(torch.empty(POSITIONS, task_embedding_size))
+        self.projector_in = nn.Linear(3 * task_embedding_size, projector_width)
+        self.projector_out = nn.Linear(projector_width, conditioning_size)
+        self.norm = nn.LayerNorm(conditioning_size, eps=CONDITIONING_EPS)
+        self.down = nn.Linear(conditioning_size, bottleneck * d_model)
+        self.down_bias = nn.Linear(conditioning_size, bottleneck)
+        self.up = nn.Linear(conditioning_size, d_model * bottleneck)
+        self.up_bias = nn.Linear(conditioning_size, d_model)
+        self.gamma = nn.Linear(conditioning_size, d_model)
+        self.beta = nn.Linear(conditioning_size, d_model)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weights N(0, 0.01²), biases 0, layer and position embeddings N(0, 1), as the authors do."""
+        nn.init.normal_(self.layer_embeddings)
+        nn.init.normal_(self.position_embeddings)
+        self.norm.reset_parameters()
+        for module in self.children():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=WEIGHT_STD)
+                nn.init.zeros_(module.bias)
+
+    def conditioning(self, z: Tensor) -> Tensor:
+        """I of every task, layer and position: (T, t) → (T, L, 2, c)."""
+        grid = (z.shape[0], self.layers, POSITIONS, -1)
+        joined = torch.cat(
+            [
+                z[:, None, None].expand(grid),
+                self.layer_embeddings[None, :, None].expand(grid),
+                self.position_embeddings[None, None].expand(grid),
+            ],
+            dim=-1,
+        )  # (T, L, 2, 3t)
+        conditioning: Tensor = self.norm(self.projector_out(torch.relu(self.projector_in(joined))))
+        return conditioning
+
+    def forward(self, z: Tensor) -> AdapterWeights:
+        """(T, t) → weights with (T, L, 2) in front: one product per kind, over tasks, layers and positions."""
+        conditioning = self.conditioning(z)  # (T, L, 2, c)
+        matrix = (z.shape[0], self.layers, POSITIONS)
+        return AdapterWeights(
+            down=self.down(conditioning).view(*matrix, self.bottleneck, self.d_model),
+            down_bias=self.down_bias(conditioning),
+            up=self.up(conditioning).view(*matrix, self.d_model, self.bottleneck),
+            up_bias=self.up_bias(conditioning),
+            gamma=self.gamma(conditioning),
+            beta=self.beta(conditioning),
+        )
+
+
+class Hypernetwork(nn.Module):
+    """One `StackHypernetwork` per stack; only the task embedding is shared by the two.
+
+    Args:
+        d_model: h of the backbone.
+        encoder_layers: L of the encoder.
+        decoder_layers: L of the decoder.
+        bottleneck: b.
+        task_embedding_size: t.
+        projector_width: e.
+        conditioning_size: c; the task embedding's size when None.
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        encoder_layers: int,
+        decoder_layers: int,
+        bottleneck: int,
+        task_embedding_size: int = 64,
+        projector_width: int = 128,
+        conditioning_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        conditioning = task_embedding_size if conditioning_size is None else conditioning_size
+        self.sizes: dict[str, int] = {
+            "d_model": d_model,
+            "encoder_layers": encoder_layers,
+            "decoder_layers": decoder_layers,
+            "bottleneck": bottleneck,
+            "task_embedding_size": task_embedding_size,
+            "projector_width": projector_width,
+            "conditioning_size": conditioning,
+        }
+        self.encoder, self.decoder = (
+            StackHypernetwork(
+                d_model=d_model,
+                layers=layers,
+                bottleneck=bottleneck,
+                task_embedding_size=task_embedding_size,
+                projector_width=projector_width,
+                conditioning_size=conditioning,
+            )
+            for layers in (encoder_layers, decoder_layers)
+        )
+
+    def forward(self, z: Tensor) -> GeneratedAdapters:
+        """(T, t) → the adapters of T tasks for both stacks.
+
+        Raises:
+            ValueError: z is not of shape (T, t).
+        """
+        size = self.sizes["task_embedding_size"]
+        if z.dim() != 2 or z.shape[1] != size:
+            raise ValueError(f"task embeddings must have shape (T, {size}), got {tuple(z.shape)}")
+        return GeneratedAdapters(self.encoder(z), self.decoder(z))

@@ -1,0 +1,226 @@
+"""Rank classification over a closed set of label words, with one decoder pass over the trie of all labels.
+
+The log-probability of a label is the sum, over the branches on its path, of the log-softmax restricted to the children
+of that branch. Renormalising locally makes the labels' probabilities sum to one and gives no advantage to labels with
+predictable tails. Nodes that no branch lies under are not decoded at all: two labels with different first tokens need
+one decoder position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
+
+from onboard.errors import InputError
+from onboard.model.backbone import output_scale
+
+ROOT_TOKEN = -1  # stands for the decoder's start token until the trie meets a backbone
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelTrie:
+    """The label words of one task as a tree of tokens; N decoded nodes, E edges out of M branches, K labels.
+
+    A branch is a node with several children (the root counts as one when there is a single label).
+    """
+
+    tokens: Tensor  # (N,) the token that leads into the node; ROOT_TOKEN at index 0
+    depth: Tensor  # (N,) tokens between the root and the node
+    visible: Tensor  # (N, N) bool, [i, j]: j is i or an ancestor of i
+    edge_node: Tensor  # (E,) the branch that the edge leaves
+    edge_token: Tensor  # (E,) the token that the edge stands for
+    branches: Tensor  # (M, C) the edges of each branch, padded with E
+    paths: Tensor  # (K, P) the edges of each label as positions in the flattened branches, padded with M * C
+
+    @property
+    def labels(self) -> int:
+        """K, the number of labels."""
+        return self.paths.shape[0]
+
+    @classmethod
+    def build(cls, sequences: Sequence[Sequence[int]]) -> LabelTrie:
+        """The trie of the labels' token ids, in their order, each ending in end-of-sequence.
+
+        Raises:
+            InputError: no label, an empty one, two alike, or one that is the beginning of another.
+        """
+        _check(sequences)
+        prefixes = {tuple(sequence[:end]) for sequence in sequences for end in range(len(sequence))}
+        children: dict[tuple[int, ...], list[int]] = {prefix: [] for prefix in prefixes}
+        for sequence in sequences:
+            for end, token in enumerate(sequence):
+                following = children[tuple(sequence[:end])]
+                if token not in following:
+                    following.append(token)
+        branching = sorted(((p for p, c in children.items() if len(c) > 1)), key=lambda p: (len(p), p)) or [()]
+        kept = {branch[:end] for branch in branching for end in range(len(branch) + 1)}
+        nodes = sorted(kept, key=lambda p: (len(p), p))
+        return cls._from_nodes(nodes, branching, children, sequences)
+
+    @classmethod
+    def _from_nodes(
+        cls,
+        nodes: list[tuple[int, ...]],
+        branching: list[tuple[int, ...]],
+        children: dict[tuple[int, ...], list[int]],
+        sequences: Sequence[Sequence[int]],
+    ) -> LabelTrie:
+        index = {node: i for i, node in enumerate(nodes)}
+        edges = [(branch, token) for branch in branching for token in children[branch]]
+        edge_index = {edge: i for i, edge in enumerate(edges)}
+        width = max(len(children[branch]) for branch in branching)
+        branches = torch.full((len(branching), width), len(edges))
+        place: dict[tuple[tuple[int, ...], int], int] = {}
+        for m, branch in enumerate(branching):
+            for c, token in enumerate(children[branch]):
+                branches[m, c] = edge_index[branch, token]
+                place[branch, token] = m * width + c
+        steps = [
+            [place[edge] for end in range(len(s)) if (edge := (tuple(s[:end]), s[end])) in place] for s in sequences
+        ]
+        longest = max(map(len, steps))
+        return cls(
+            tokens=torch.tensor([node[-1] if node else ROOT_TOKEN for node in nodes]),
+            depth=torch.tensor([len(node) for node in nodes]),
+            visible=torch.tensor([[i[: len(j)] == j for j in nodes] for i in nodes]),
+            edge_node=torch.tensor([index[branch] for branch, _ in edges]),
+            edge_token=torch.tensor([token for _, token in edges]),
+            branches=branches,
+            paths=torch.tensor([[*path, *[branches.numel()] * (longest - len(path))] for path in steps]),
+        )
+
+
+def _check(sequences: Sequence[Sequence[int]]) -> None:
+    if not sequences or not all(sequences):
+        raise InputError("A task needs at least one label, and each label at least one token.")
+    ordered = sorted(tuple(sequence) for sequence in sequences)
+    for left, right in pairwise(ordered):
+        if right[: len(left)] == left:
+            raise InputError("Two labels have the same tokens, or one begins with the other.", "Choose other words.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedTries:
+    """The tries of T tasks padded to common sizes, on one device, with the backbone's start token in place."""
+
+    tokens: Tensor  # (T, N)
+    depth: Tensor  # (T, N)
+    visible: Tensor  # (T, N, N)
+    edge_node: Tensor  # (T, E)
+    edge_token: Tensor  # (T, E)
+    branches: Tensor  # (T, M, C), padded with E
+    paths: Tensor  # (T, K, P), padded with M * C
+    missing: Tensor | None  # (T, K) bool, True beyond a task's own labels; None when all have K labels
+
+    @classmethod
+    def pack(cls, tries: Sequence[LabelTrie], start_token: int, device: torch.device) -> PackedTries:
+        """Pad the tries of T tasks to common sizes."""
+        nodes = max(len(trie.tokens) for trie in tries)
+        edges = max(len(trie.edge_token) for trie in tries)
+        width = max(trie.branches.shape[1] for trie in tries)
+        count = max(trie.branches.shape[0] for trie in tries)
+        labels = max(trie.labels for trie in tries)
+        longest = max(trie.paths.shape[1] for trie in tries)
+        visible = torch.eye(nodes, dtype=torch.bool).repeat(len(tries), 1, 1)
+        branches, paths = [], []
+        for index, trie in enumerate(tries):
+            own = len(trie.tokens)
+            visible[index, :own, :own] = trie.visible
+            branches.append(
+                _padded(trie.branches.masked_fill(trie.branches == len(trie.edge_token), edges), edges, count, width)
+            )
+            row, column = trie.paths // trie.branches.shape[1], trie.paths % trie.branches.shape[1]
+            moved = (row * width + column).masked_fill(trie.paths == trie.branches.numel(), count * width)
+            paths.append(_padded(moved, count * width, labels, longest))
+        missing = torch.tensor([[k >= trie.labels for k in range(labels)] for trie in tries])
+        tokens = torch.stack([_padded(trie.tokens, ROOT_TOKEN, nodes) for trie in tries])
+        return cls(
+            tokens=tokens.masked_fill(tokens == ROOT_TOKEN, start_token).to(device),
+            depth=torch.stack([_padded(trie.depth, 0, nodes) for trie in tries]).to(device),
+            visible=visible.to(device),
+            edge_node=torch.stack([_padded(trie.edge_node, 0, edges) for trie in tries]).to(device),
+            edge_token=torch.stack([_padded(trie.edge_token, 0, edges) for trie in tries]).to(device),
+            branches=torch.stack(branches).to(device),
+            paths=torch.stack(paths).to(device),
+            missing=missing.to(device) if missing.any() else None,
+        )
+
+
+def _padded(tensor: Tensor, value: int, *shape: int) -> Tensor:
+    """The tensor in the upper left corner of one with this shape, the rest filled with the value."""
+    if tuple(tensor.shape) == shape:
+        return tensor
+    out = torch.full(shape, value)
+    out[tuple(slice(size) for size in tensor.shape)] = tensor
+    return out
+
+
+def tree_mask(backbone: Any, tries: PackedTries) -> Tensor | None:
+    """What makes the stock decoder compute a tree that is packed into one sequence: (T, H, N, N), None when N is 1.
+
+    Off the ancestors' paths it is the type's minimum. On them it is bias(difference of depth) − bias(difference of
+    index), because T5 adds the relative-position bias of the indices itself. The stock masking code hands a 4-D mask
+    through, and the attention adds it.
+    """
+    nodes = tries.tokens.shape[1]
+    if nodes == 1:
+        return None
+    attention = backbone.decoder.block[0].layer[0].SelfAttention
+    by_index = attention.compute_bias(nodes, nodes, device=tries.depth.device)  # (1, H, N, N)
+    by_depth = by_index[0][:, tries.depth[:, :, None], tries.depth[:, None, :]].transpose(0, 1)  # (T, H, N, N)
+    hidden = ~tries.visible[:, None]  # (T, 1, N, N)
+    mask: Tensor = (by_depth - by_index).masked_fill(hidden, torch.finfo(by_index.dtype).min)
+    return mask
+
+
+def label_log_probabilities(
+    backbone: Any, states: Tensor, attention_mask: Tensor | None, tries: PackedTries, rows: Tensor | None
+) -> Tensor:
+    """Log-probabilities of every row's labels from one decoder pass.
+
+    Args:
+        backbone: the stock model; whatever adapters are active stay active.
+        states: (B, S, h), the encoder's output.
+        attention_mask: (B, S) of the source, None when nothing is padded.
+        tries: the label tries of T tasks.
+        rows: (B,) LongTensor, the task of each row; None when T is 1.
+
+    Returns:
+        (B, K) float32; −inf beyond a row's own labels. A row's probabilities sum to one.
+    """
+    batch = states.shape[0]
+
+    def of_rows(per_task: Tensor) -> Tensor:  # (T, ...) → (B, ...)
+        return per_task.expand(batch, *per_task.shape[1:]) if rows is None else per_task.index_select(0, rows)
+
+    mask = tree_mask(backbone, tries)
+    hidden = backbone.decoder(
+        input_ids=of_rows(tries.tokens),
+        attention_mask=None if mask is None else of_rows(mask),
+        encoder_hidden_states=states,
+        encoder_attention_mask=attention_mask,
+        use_cache=False,
+    ).last_hidden_state  # (B, N, h)
+    head = of_rows(backbone.lm_head.weight[tries.edge_token])  # (B, E, h)
+    origin = of_rows(tries.edge_node)[..., None].expand(-1, -1, hidden.shape[-1])
+    scaled = hidden.gather(1, origin).float() * output_scale(backbone)  # (B, E, h)
+    logits = (scaled * head.float()).sum(-1)  # (B, E)
+    return _renormalise(
+        logits, of_rows(tries.branches), of_rows(tries.paths), None if tries.missing is None else of_rows(tries.missing)
+    )
+
+
+def _renormalise(logits: Tensor, branches: Tensor, paths: Tensor, missing: Tensor | None) -> Tensor:
+    """Edge logits (B, E) → log-softmax within each branch (B, M, C) → sums along the labels' paths (B, K)."""
+    batch = logits.shape[0]
+    lowest = torch.finfo(logits.dtype).min / 2  # finite: a branch of padding alone must not become NaN
+    grouped = F.pad(logits, (0, 1), value=lowest).gather(1, branches.flatten(1)).view(branches.shape)  # (B, M, C)
+    steps = F.pad(grouped.log_softmax(-1).view(batch, -1), (0, 1))  # (B, M * C + 1), nothing for padding
+    totals = steps.gather(1, paths.flatten(1)).view(paths.shape).sum(-1)  # (B, K)
+    return totals if missing is None else totals.masked_fill(missing, -torch.inf)

@@ -1,0 +1,132 @@
+"""Hypernetworks and task embeddings as safetensors files, byte for byte reproducible, and digests of weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from onboard.errors import DamagedError, InputError, NotFoundError
+from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+
+HYPERNETWORK_FORMAT = "onboard-hypernetwork-1"
+EMBEDDING_FORMAT = "onboard-embedding-1"
+
+
+def save_hypernetwork(
+    hypernetwork: Hypernetwork,
+    path: str | Path,
+    metadata: Mapping[str, str] | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write the hypernetwork's tensors with its sizes in the metadata.
+
+    Args:
+        hypernetwork: what is written.
+        path: the file.
+        metadata: more facts, strings; `format` and `sizes` are added.
+        dtype: of the stored tensors; float16 halves the file of weights that were rounded to it before.
+    """
+    tensors = {name: value.to(dtype) for name, value in hypernetwork.state_dict().items()}
+    sizes = json.dumps(hypernetwork.sizes, sort_keys=True)
+    write_tensors(tensors, path, {**(metadata or {}), "format": HYPERNETWORK_FORMAT, "sizes": sizes})
+
+
+def load_hypernetwork(path: str | Path) -> Hypernetwork:
+    """The hypernetwork of a file, in float32 on the CPU.
+
+    Raises:
+        NotFoundError: no such file.
+        DamagedError: not readable, or its tensors do not have the sizes it names.
+        InputError: a safetensors file of something else.
+    """
+    tensors, metadata = read_tensors(path)
+    if metadata.get("format") != HYPERNETWORK_FORMAT:
+        raise InputError(f"{path} is not a hypernetwork.", "Name a hypernetwork.safetensors.")
+    try:
+        hypernetwork = Hypernetwork(**json.loads(metadata["sizes"]))
+        hypernetwork.load_state_dict({name: value.float() for name, value in tensors.items()})
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DamagedError(f"{path} does not hold the hypernetwork that it describes: {error}") from error
+    return hypernetwork
+
+
+def save_embedding(z: Tensor, path: str | Path, metadata: Mapping[str, str] | None = None) -> None:
+    """Write one task embedding: tensor `z` (t,) in float32 and string metadata."""
+    write_tensors({"z": z.float()}, path, {**(metadata or {}), "format": EMBEDDING_FORMAT})
+
+
+def load_embedding(path: str | Path) -> tuple[Tensor, dict[str, str]]:
+    """z (t,) float32 and the metadata of a file that `save_embedding` wrote.
+
+    Raises:
+        NotFoundError: no such file.
+        DamagedError: not readable.
+        InputError: a safetensors file of something else.
+    """
+    tensors, metadata = read_tensors(path)
+    if metadata.get("format") != EMBEDDING_FORMAT or "z" not in tensors or tensors["z"].dim() != 1:
+        raise InputError(f"{path} is not a task embedding.", "Name an embedding.safetensors.")
+    return tensors["z"], metadata
+
+
+def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Mapping[str, str]) -> None:
+    """A safetensors file whose bytes depend on the content alone.
+
+    The library writes the metadata in a random order; here the header's keys are sorted, so that equal content gives
+    an equal digest.
+    """
+    content = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, dict(metadata))
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.dumps(json.loads(content[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # tensors start at a multiple of eight bytes
+    Path(path).write_bytes(struct.pack("<Q", len(header)) + header + content[8 + length :])
+
+
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """All tensors, on the CPU, and the metadata of a safetensors file.
+
+    Raises:
+        NotFoundError: no such file.
+        DamagedError: not readable as safetensors.
+    """
+    if not Path(path).is_file():
+        raise NotFoundError(f"There is no file {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118 (safe_open is no mapping)
+    except SafetensorError as error:
+        raise DamagedError(f"{path} is not readable as safetensors: {error}") from error
+
+
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """sha256 over names, types, shapes and bytes of tensors, sorted by name."""
+    total = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name].detach().cpu().contiguous()
+        total.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        total.update(value.view(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
+
+
+def embedding_digest(z: Tensor) -> str:
+    """Identity of a task embedding."""
+    return digest({"z": z.float()})
+
+
+def hypernetwork_digest(hypernetwork: Hypernetwork) -> str:
+    """Identity of a hypernetwork's weights, whatever file they lie in."""
+    return digest(hypernetwork.state_dict())
+
+
+def generated_digest(generated: GeneratedAdapters) -> str:
+    """Identity of generated weights. Generate one task at a time: the product's rounding may depend on its shape."""
+    stacks = {"encoder": generated.encoder, "decoder": generated.decoder}
+    return digest({f"{stack}.{name}": w for stack, ws in stacks.items() for name, w in ws._asdict().items()})

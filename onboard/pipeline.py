@@ -1,0 +1,195 @@
+"""The way of one job: check → probe → train → evaluate → publish. Only this module knows the stages' order.
+
+Each stage's output is stored under a key of everything it depends on (dataset, head, seed, code), so a restarted job goes
+on after the last finished stage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onboard.candidates import collect_candidates, named_candidate
+from onboard.domain.job import Job, Stage
+from onboard.domain.progress import Progress
+from onboard.domain.task import BaseRecord
+from onboard.judge import judge
+from onboard.probe.candidates import CandidateScore
+from onboard.probe.evaluator import Evaluator
+from onboard.probe.exhaustive import probe_exhaustively
+from onboard.publish import publish
+from onboard.register import register_base
+from onboard.registry.snapshots import StageOutputRepository
+from onboard.services import Services
+from onboard.train.crossvalidation import out_of_fold
+from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.version import code_version
+from onboard.workbench import Workbench, prepare
+
+PROBE_ROWS = 256
+CROSS_VALIDATED_ROWS = 64
+_NOTE_EVERY_STEPS = 10
+
+Output = dict[str, Any]
+
+
+@dataclass
+class Run:
+    """One attempt at a job: what it works on and what its stages have left so far."""
+
+    job: Job
+    services: Services
+    progress: Progress
+    base: BaseRecord
+    bench: Workbench
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> FewShotSettings:
+        """How the embedding is trained."""
+        return FewShotSettings()
+
+
+def preload(services: Services) -> None:
+    """Load the default base, so that the first job of a worker starts warm."""
+    from onboard.bases import find_base
+    from onboard.bases.load import load_engine
+
+    load_engine(find_base(services.settings.base), services.device)
+
+
+def run(job: Job, services: Services, progress: Progress) -> None:
+    """Run a claimed job to its published version.
+
+    Raises:
+        OnboardError: what is wrong with it; FencedError and CancelledError pass through.
+    """
+    started = time.monotonic()
+    progress.stage_started(Stage.CHECK)
+    bench = prepare(job.spec, services)
+    base = register_base(services, bench.base)
+    seconds = round(time.monotonic() - started, 3)
+    rows = {
+        "train": len(bench.dataset.train),
+        "validation": len(bench.dataset.validation),
+        "test": len(bench.dataset.test),
+    }
+    progress.stage_finished(Stage.CHECK, seconds, {"rows": rows, "labels": len(bench.words)})
+    attempt = Run(job, services, progress, base, bench, {"check": seconds})
+    probed = _stage(attempt, Stage.PROBE, lambda: _probe(attempt))
+    trained = _stage(attempt, Stage.TRAIN, lambda: _train(attempt, probed))
+    found = _stage(attempt, Stage.EVALUATE, lambda: _evaluate(attempt, probed, trained))
+    progress.stage_started(Stage.PUBLISH)
+    publish(attempt, probed, trained, found)
+
+
+def _stage(attempt: Run, stage: Stage, work: Callable[[], Output]) -> Output:
+    """The stage's stored output, or the stage run now and its output stored."""
+    attempt.progress.raise_if_cancelled_or_fenced()
+    key = _key(attempt, stage)
+    stored = _stored(attempt, key)
+    if stored is not None:
+        attempt.seconds[stage.value] = stored["seconds"]
+        attempt.progress.note(f"{stage.value}: resumed from the output of an earlier attempt")
+        return stored
+    attempt.progress.stage_started(stage)
+    started = time.monotonic()
+    output = work()
+    seconds = round(time.monotonic() - started, 3)
+    attempt.seconds[stage.value] = output["seconds"] = seconds
+    artifact = attempt.services.store(json.dumps(output).encode(), "stage_output")
+    with attempt.services.database.write() as session:
+        StageOutputRepository(session).put(key, attempt.job.id, stage, artifact)
+    attempt.progress.stage_finished(stage, seconds, output["numbers"])
+    return output
+
+
+def _stored(attempt: Run, key: str) -> Output | None:
+    with attempt.services.database.read() as session:
+        artifact = StageOutputRepository(session).get(key)
+    if artifact is None:
+        return None
+    output: Output = json.loads(attempt.services.artifacts.get(artifact))
+    return output
+
+
+def _key(attempt: Run, stage: Stage) -> str:
+    depends = [
+        attempt.job.id, stage.value, attempt.job.spec.to_json(), attempt.base.digest, attempt.base.head, code_version()
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
+
+
+def _probe(attempt: Run) -> Output:
+    """Choose the initialisation; a named one is only measured, so that its label words can be mapped."""
+    spec, bench = attempt.job.spec, attempt.bench
+    everything = collect_candidates(attempt.services, bench.base, attempt.base.head, spec.seed)
+    candidates = everything if spec.init == "auto" else [named_candidate(everything, attempt.services, spec.init)]
+    rows = _probe_rows(bench, spec.seed)
+    examples = [bench.dataset.train[row] for row in rows]
+    evaluator = Evaluator(
+        bench.engine, bench.encode(examples), bench.targets(examples), bench.words, bench.hashes(examples),
+        mapped=bench.buckets is None, checkpoint=attempt.progress.raise_if_cancelled_or_fenced,
+    )  # fmt: skip
+    result = probe_exhaustively(evaluator, candidates, asked=spec.init != "auto")
+    chosen: CandidateScore = result.chosen
+    return {
+        "z": result.z.tolist(),
+        "words": list(chosen.words),
+        "init": {
+            "chosen": chosen.embedding,
+            "candidates": [score.to_json() for score in result.scores],
+            "rows": chosen.rows,
+            "overlap": max(score.overlap for score in result.scores),
+            "reason": None if spec.init == "auto" else "asked for",
+        },
+        "numbers": {"chosen": chosen.embedding, "loss": chosen.loss, "candidates": len(result.scores)},
+    }
+
+
+def _probe_rows(bench: Workbench, seed: int) -> list[int]:
+    """Indices of at most 256 training rows, drawn by the seed; the held-out rows are never touched."""
+    count = len(bench.dataset.train)
+    drawn = np.random.default_rng((seed, 11)).permutation(count)[:PROBE_ROWS]
+    return sorted(int(row) for row in drawn)
+
+
+def _train(attempt: Run, probed: Output) -> Output:
+    """Train z on all training rows; without held-out rows, train it on folds as well."""
+    bench, seed = attempt.bench, attempt.job.spec.seed
+    train = bench.dataset.train
+    rows = LabelledRows(bench.encode(train), bench.targets(train))
+    start = np.array(probed["z"], dtype=np.float32)
+    trie = bench.engine.trie(probed["words"])
+    trained = train_embedding(bench.engine, start, rows, trie, attempt.settings, seed, _told(attempt, "train"))
+    folds = None
+    if not bench.dataset.validation and len(train) <= CROSS_VALIDATED_ROWS:
+        folds = out_of_fold(
+            bench.engine, start, rows, trie, attempt.settings, seed, bench.dataset, _told(attempt, "fold")
+        )
+    return {
+        "z": trained.z.tolist(),
+        "training": {**trained.to_json(), "method": "hyperformer++", "learning_rate": attempt.settings.learning_rate},
+        "folds": folds,
+        "numbers": {"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
+    }
+
+
+def _told(attempt: Run, what: str) -> Callable[[int, float], None]:
+    def on_step(step: int, loss: float) -> None:
+        attempt.progress.raise_if_cancelled_or_fenced()
+        if step % _NOTE_EVERY_STEPS == 0:
+            attempt.progress.note(f"{what} step {step}/{attempt.settings.steps}", loss=round(loss, 4))
+
+    return on_step
+
+
+def _evaluate(attempt: Run, probed: Output, trained: Output) -> Output:
+    """Metrics, baselines, weakness, and the comparison with the present version."""
+    return judge(attempt.bench, attempt.services, attempt.job.spec, probed, trained, attempt.progress)

@@ -1,0 +1,87 @@
+"""What the probe chooses among, and what it says about each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+RANDOM, MEAN = "random", "mean"
+NOTHING = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A possible initialisation.
+
+    Args:
+        embedding: what it is called: `sst2@v1`, an anchor of the base, `random` or `mean`.
+        z: its numbers (t,), float32.
+        words: label words it was trained with; empty when it has none of its own.
+        ordered: whether the words are the buckets of a regression.
+        trained_rows: sorted 64-bit hashes of the rows that it, its ancestors or the head were trained on.
+    """
+
+    embedding: str
+    z: np.ndarray
+    words: tuple[str, ...] = ()
+    ordered: bool = False
+    trained_rows: np.ndarray = field(default_factory=lambda: NOTHING)
+
+
+@dataclass(frozen=True)
+class CandidateScore:
+    """How a candidate did.
+
+    Args:
+        embedding: the candidate's name.
+        loss: mean negative log-likelihood per row in nats, at the candidate's best temperature of at least 1.
+        low, high: 95% interval of the loss.
+        rows: how many rows it was measured on.
+        overlap: rows that the candidate has been trained on; left out unless none would remain.
+        words: label word for each of the new task's labels, by the best one-to-one mapping.
+        accuracy: share of rows whose most probable label is right, before any training; None for regression.
+    """
+
+    embedding: str
+    loss: float
+    low: float
+    high: float
+    rows: int
+    overlap: int
+    words: tuple[str, ...]
+    accuracy: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The score as a JSON-compatible document."""
+        return {
+            "embedding": self.embedding,
+            "loss": self.loss,
+            "low": self.low,
+            "high": self.high,
+            "rows": self.rows,
+            "overlap": self.overlap,
+            "words": list(self.words),
+            "accuracy": self.accuracy,
+        }
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """The choice and every candidate's score, best first."""
+
+    chosen: CandidateScore
+    z: np.ndarray
+    scores: tuple[CandidateScore, ...]
+
+
+def random_candidate(size: int, seed: int) -> Candidate:
+    """z ~ N(0, 1), as hypernetwork training starts from (facts of the paper's code)."""
+    return Candidate(RANDOM, np.random.default_rng((seed, 64)).standard_normal(size).astype(np.float32))
+
+
+def mean_candidate(candidates: Sequence[Candidate]) -> Candidate:
+    """The mean of all embeddings that exist."""
+    return Candidate(MEAN, np.mean([candidate.z for candidate in candidates], axis=0).astype(np.float32))

@@ -1,0 +1,68 @@
+"""Registering a base: its hypernetwork and the embeddings of its sources become rows and artifacts like any other."""
+
+from __future__ import annotations
+
+from onboard.bases import Base, SourceTask
+from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
+from onboard.embedding import embedding_digest, pack_embedding
+from onboard.errors import NotFoundError
+from onboard.registry.bases import BaseRepository
+from onboard.services import Services
+from onboard.version import code_version
+
+
+def register_base(services: Services, base: Base) -> BaseRecord:
+    """Make the base known to the registry if it is not; cheap when it is. Safe when many do it at once."""
+    with services.database.read() as session:
+        try:
+            known = BaseRepository(session).get(base.digest)
+        except NotFoundError:
+            known = None
+    if known is not None and known.location == str(base.folder):
+        return known
+    hypernetwork = _hypernetwork(services, base)
+    sources = [_source(services, base, source) for source in base.sources]
+    record = BaseRecord(base.digest, base.name, str(base.folder), base.backbone_digest, base.document)
+    with services.database.write() as session:
+        BaseRepository(session).register(record, hypernetwork, sources)
+        return BaseRepository(session).get(base.digest)
+
+
+def _hypernetwork(services: Services, base: Base) -> HypernetworkVersion:
+    artifact = services.store((base.folder / "hypernetwork.safetensors").read_bytes(), "hypernetwork")
+    return HypernetworkVersion(base.digest, 1, artifact, artifact)
+
+
+def _source(services: Services, base: Base, source: SourceTask) -> tuple[Task, EmbeddingVersion]:
+    task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
+    z = base.embeddings[source.name]
+    facts = {
+        "task": source.name,
+        "version": "1",
+        "backbone": base.backbone_digest,
+        "hypernetwork_version": "1",
+        "labels": list(source.labels),
+        "words": list(source.words),
+        "metrics": {"test": source.metrics.get("test")},
+        "init": "multi-task training of the base",
+        "onboard": code_version(),
+    }
+    return task, EmbeddingVersion(
+        task=source.name,
+        kind="source",
+        artifact=services.store(pack_embedding(z, facts), "embedding"),
+        embedding_digest=embedding_digest(z),
+        backbone_digest=base.backbone_digest,
+        base_digest=base.digest,
+        hypernetwork_version=1,
+        dataset_digest="",
+        parent="",
+        task_kind=source.kind,
+        labels=source.labels,
+        words=source.words,
+        low=source.low,
+        high=source.high,
+        method="hyperformer++",
+        code_version=code_version(),
+        metrics={"validation": None, "test": source.metrics.get("test")},
+    )

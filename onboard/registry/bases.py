@@ -1,0 +1,156 @@
+"""Bases and their lines of hypernetwork versions, one head per base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+
+from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
+from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.clock import database_now
+from onboard.registry.tables import BaseRow, HypernetworkRow
+from onboard.registry.upsert import insert_for
+from onboard.registry.versions import VersionRepository
+
+
+class BaseRepository:
+    """The registered bases."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def register(
+        self, record: BaseRecord, hypernetwork: HypernetworkVersion, sources: Iterable[tuple[Task, EmbeddingVersion]]
+    ) -> bool:
+        """Register a base with its first hypernetwork and its shipped tasks. Again, or at once by many, is harmless.
+
+        A shipped task that exists already (from another base) gets its next version, and its `latest` stays.
+
+        Returns:
+            Whether it was new. One that was known gets its location and name updated.
+        """
+        statement = (
+            insert_for(self._session, BaseRow)
+            .values({**asdict(record), "head": hypernetwork.version, "created_at": database_now()})
+            .on_conflict_do_nothing()
+            .returning(BaseRow.digest)
+        )
+        if self._session.scalars(statement).one_or_none() is None:
+            self._session.execute(
+                update(BaseRow)
+                .where(BaseRow.digest == record.digest)
+                .values(location=record.location, name=record.name)
+            )
+            return False
+        self._insert(hypernetwork)
+        versions = VersionRepository(self._session)
+        for task, draft in sources:
+            versions.add(draft, task, move_latest=False, new_labels=True)
+        return True
+
+    def get(self, name_or_digest: str) -> BaseRecord:
+        """The base of that digest, or the newest of that name. Raises NotFoundError."""
+        row = self._session.scalars(
+            select(BaseRow)
+            .where(or_(BaseRow.digest == name_or_digest, BaseRow.name == name_or_digest))
+            .order_by(BaseRow.created_at.desc())
+            .limit(1)
+        ).one_or_none()
+        if row is None:
+            raise NotFoundError(f"There is no base {name_or_digest!r}.", "List them with: onboard base list")
+        return _base(row)
+
+    def list(self) -> Sequence[BaseRecord]:
+        """Every base, oldest first."""
+        return [_base(row) for row in self._session.scalars(select(BaseRow).order_by(BaseRow.created_at))]
+
+    def hypernetworks(self, base_digest: str) -> Sequence[HypernetworkVersion]:
+        """The base's line of hypernetworks, oldest first."""
+        rows = self._session.scalars(
+            select(HypernetworkRow).where(HypernetworkRow.base_digest == base_digest).order_by(HypernetworkRow.version)
+        )
+        return [_hypernetwork(row) for row in rows]
+
+    def hypernetwork(self, base_digest: str, version: int) -> HypernetworkVersion:
+        """One hypernetwork version. Raises NotFoundError."""
+        row = self._session.scalars(
+            select(HypernetworkRow).where(
+                HypernetworkRow.base_digest == base_digest, HypernetworkRow.version == version
+            )
+        ).one_or_none()
+        if row is None:
+            raise NotFoundError(
+                f"There is no hypernetwork version {version} of this base.",
+                "List them with: onboard hypernetwork list",
+                base=base_digest,
+                version=version,
+            )
+        return _hypernetwork(row)
+
+    def advance(self, draft: HypernetworkVersion, *, expected_head: int) -> HypernetworkVersion:
+        """Add the next hypernetwork version and make it the head, if the head is still `expected_head`.
+
+        Raises:
+            ConflictError: the head moved meanwhile.
+        """
+        self._swap_head(draft.base_digest, expected_head, None)
+        newest = select(func.max(HypernetworkRow.version)).where(HypernetworkRow.base_digest == draft.base_digest)
+        number = (self._session.scalars(newest).one() or 0) + 1
+        added = self._insert(replace(draft, version=number, parent=expected_head))
+        self._swap_head(draft.base_digest, expected_head, number)
+        return added
+
+    def set_head(self, base_digest: str, version: int, *, expected_head: int) -> None:
+        """Make an existing version the head again. Raises NotFoundError, ConflictError when the head moved."""
+        self.hypernetwork(base_digest, version)
+        self._swap_head(base_digest, expected_head, version)
+
+    def _swap_head(self, base_digest: str, expected: int, wanted: int | None) -> None:
+        statement = (
+            update(BaseRow)
+            .where(BaseRow.digest == base_digest, BaseRow.head == expected)
+            .values(head=expected if wanted is None else wanted)
+            .returning(BaseRow.digest)
+        )
+        if self._session.scalars(statement).one_or_none() is None:
+            present = self.get(base_digest).head
+            raise ConflictError(
+                f"The base's hypernetwork is at version {present} now, not {expected}.",
+                "Look at it with: onboard hypernetwork list",
+                base=base_digest,
+                head=present,
+            )
+
+    def _insert(self, draft: HypernetworkVersion) -> HypernetworkVersion:
+        values = {**asdict(draft), "created_at": database_now()}
+        return _hypernetwork(
+            self._session.scalars(insert(HypernetworkRow).values(values).returning(HypernetworkRow)).one()
+        )
+
+
+def _base(row: BaseRow) -> BaseRecord:
+    return BaseRecord(
+        digest=row.digest,
+        name=row.name,
+        location=row.location,
+        backbone_digest=row.backbone_digest,
+        document=row.document,
+        head=row.head,
+        created_at=row.created_at,
+    )
+
+
+def _hypernetwork(row: HypernetworkRow) -> HypernetworkVersion:
+    return HypernetworkVersion(
+        base_digest=row.base_digest,
+        version=row.version,
+        artifact=row.artifact,
+        digest=row.digest,
+        parent=row.parent,
+        job=row.job,
+        metrics=row.metrics,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,240 @@
+"""Jobs as workers see them: claim, heartbeat, finish. Everything after a claim is fenced by its attempt.
+
+A claim is ONE statement, so that no two workers get the same attempt, and messages may be lost or doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobState, Stage, sources_of
+from onboard.domain.worker import WorkerState
+from onboard.errors import FencedError
+from onboard.registry.clock import database_now
+from onboard.registry.events import EventRepository
+from onboard.registry.jobs import to_job
+from onboard.registry.tables import JobRow, QueueRow, WorkerRow
+
+
+def _expired() -> ColumnElement[bool]:
+    return and_(JobRow.state == JobState.RUNNING, JobRow.lease_expires_at <= database_now())
+
+
+def _not_paused() -> ColumnElement[bool]:
+    return JobRow.queue.not_in(select(QueueRow.name).where(QueueRow.paused))
+
+
+def _runnable() -> ColumnElement[bool]:
+    """Queued and due, or running on a worker whose lease ran out; with attempts left."""
+    waiting = and_(JobRow.state == JobState.QUEUED, JobRow.not_before_at <= database_now(), _not_paused())
+    return and_(
+        JobRow.attempt < JobRow.max_attempts, or_(waiting, and_(_expired(), JobRow.cancel_requested.is_(False)))
+    )
+
+
+class ClaimRepository:
+    """The worker's side of the jobs table."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._events = EventRepository(session)
+
+    def claim(
+        self, worker: str, queues: Sequence[str], *, pid: int | None = None, lease_seconds: float = LEASE_SECONDS
+    ) -> Job | None:
+        """Take the most urgent runnable job of `queues`; its new attempt is the fencing token. None when there is none.
+
+        A worker that drains or has stopped gets none.
+        """
+        leaving = exists().where(
+            WorkerRow.name == worker, WorkerRow.state.in_([WorkerState.DRAINING, WorkerState.STOPPED])
+        )
+        most_urgent = (
+            select(JobRow.number)
+            .where(JobRow.queue.in_(list(queues)), _runnable(), ~leaving)
+            .order_by(JobRow.priority.desc(), JobRow.number)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+            .scalar_subquery()
+        )
+        statement = (
+            update(JobRow)
+            .where(JobRow.number == most_urgent)
+            .values(
+                state=JobState.RUNNING,
+                attempt=JobRow.attempt + 1,
+                worker=worker,
+                worker_pid=pid,
+                stage=None,
+                started_at=func.coalesce(JobRow.started_at, database_now()),
+                lease_expires_at=database_now() + lease_seconds,
+            )
+            .returning(JobRow)
+        )
+        row = self._session.scalars(statement).one_or_none()
+        if row is None:
+            return None
+        job = to_job(row)
+        self._events.append(job.id, job.attempt, "state", JobState.RUNNING, numbers={"worker": worker})
+        return job
+
+    def heartbeat(self, job_id: str, attempt: int, lease_seconds: float = LEASE_SECONDS) -> bool:
+        """Extend the lease. Returns whether someone asked to cancel. Raises FencedError when it is no longer ours."""
+        return self._owned(job_id, attempt, lease_expires_at=database_now() + lease_seconds).cancel_requested
+
+    def cancel_requested(self, job_id: str, attempt: int) -> bool:
+        """Whether someone asked to cancel; reads only. Raises FencedError when the job is no longer ours."""
+        statement = select(JobRow.cancel_requested).where(
+            JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING
+        )
+        asked = self._session.scalars(statement).one_or_none()
+        if asked is None:
+            raise _fenced(job_id, attempt)
+        return asked
+
+    def append(
+        self,
+        job_id: str,
+        attempt: int,
+        kind: EventKind,
+        message: str,
+        *,
+        stage: Stage | None = None,
+        seconds: float | None = None,
+        numbers: dict[str, Any] | None = None,
+    ) -> bool:
+        """Append an event; `stage_started` also moves the job's stage. Returns whether someone asked to cancel.
+
+        Raises:
+            FencedError: another attempt owns the job, or it has ended.
+        """
+        # touching the row locks it, so that no other attempt begins between the check and the event
+        values = {"stage": stage.value} if kind == "stage_started" and stage else {"attempt": attempt}
+        job = self._owned(job_id, attempt, **values)
+        self._events.append(job_id, attempt, kind, message, stage=stage, seconds=seconds, numbers=numbers)
+        return job.cancel_requested
+
+    def finish(
+        self,
+        job_id: str,
+        attempt: int,
+        state: JobState,
+        *,
+        result: dict[str, Any] | None = None,
+        error: dict[str, Any] | None = None,
+    ) -> Job:
+        """End the job as succeeded, failed, cancelled or dead. Raises FencedError when the job is no longer ours."""
+        assert state.finished
+        job = self._owned(
+            job_id,
+            attempt,
+            state=state,
+            result=result,
+            error=error,
+            finished_at=database_now(),
+            lease_expires_at=None,
+        )
+        self._events.append(job_id, attempt, "state", state, numbers={"error": error} if error else None)
+        return job
+
+    def release(self, job_id: str, attempt: int) -> Job:
+        """Hand the job back to its queue because the worker leaves; that attempt does not count against it."""
+        job = self._requeue(job_id, attempt, max_attempts=JobRow.max_attempts + 1, not_before_at=database_now())
+        self._events.append(job_id, attempt, "state", JobState.QUEUED, numbers={"reason": "the worker left"})
+        return job
+
+    def retry_later(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
+        """After a retryable error: queue it again, to be claimed in `delay_seconds`; dead when attempts are used up.
+
+        Raises:
+            FencedError: the job is no longer ours.
+        """
+        if self._owned(job_id, attempt, attempt=attempt).attempts_used_up:
+            return self.finish(job_id, attempt, JobState.DEAD, error=error)
+        job = self._requeue(job_id, attempt, error=error, not_before_at=database_now() + delay_seconds)
+        self._events.append(
+            job_id, attempt, "state", JobState.QUEUED, numbers={"error": error, "delay_seconds": delay_seconds}
+        )
+        return job
+
+    def _requeue(self, job_id: str, attempt: int, **values: Any) -> Job:
+        return self._owned(
+            job_id, attempt, state=JobState.QUEUED, lease_expires_at=None, worker=None, worker_pid=None, **values
+        )
+
+    def expire(self, worker: str, pid: int) -> Sequence[Job]:
+        """End the lease of what the process `pid` of `worker` was running, for it is known to be dead."""
+        statement = (
+            update(JobRow)
+            .where(JobRow.state == JobState.RUNNING, JobRow.worker == worker, JobRow.worker_pid == pid)
+            .values(lease_expires_at=database_now())
+            .returning(JobRow)
+        )
+        jobs = [to_job(row) for row in self._session.scalars(statement)]
+        for job in jobs:
+            self._events.append(job.id, job.attempt, "note", "the worker's process died", numbers={"pid": pid})
+        return jobs
+
+    def end_abandoned(self) -> Sequence[Job]:
+        """End jobs whose lease ran out and that nobody may claim: cancelled if that was asked for, else dead."""
+        ended = []
+        for state, condition, error in (
+            (JobState.CANCELLED, JobRow.cancel_requested.is_(True), None),
+            (JobState.DEAD, JobRow.attempt >= JobRow.max_attempts, _LOST),
+        ):
+            statement = (
+                update(JobRow)
+                .where(JobRow.state.in_(sources_of(state)), _expired(), condition)
+                .values(state=state, error=error, finished_at=database_now(), lease_expires_at=None)
+                .returning(JobRow)
+            )
+            ended += [to_job(row) for row in self._session.scalars(statement)]
+        for job in ended:
+            self._events.append(job.id, job.attempt, "state", job.state)
+        return ended
+
+    def runnable(self) -> dict[str, int]:
+        """How many jobs could be claimed now, by queue."""
+        statement = select(JobRow.queue, func.count()).where(_runnable()).group_by(JobRow.queue)
+        return dict(self._session.execute(statement).tuples().all())
+
+    def open(self, queues: Sequence[str]) -> int:
+        """How many jobs of `queues` run, or wait (now or later) in a queue that is not paused."""
+        waiting = and_(JobRow.state == JobState.QUEUED, _not_paused())
+        statement = select(func.count()).where(
+            JobRow.queue.in_(list(queues)), or_(waiting, JobRow.state == JobState.RUNNING)
+        )
+        return self._session.scalars(statement).one()
+
+    def running(self, worker: str) -> Sequence[Job]:
+        """What `worker` is running."""
+        statement = select(JobRow).where(JobRow.worker == worker, JobRow.state == JobState.RUNNING)
+        return [to_job(row) for row in self._session.scalars(statement)]
+
+    def _owned(self, job_id: str, attempt: int, /, **values: Any) -> Job:
+        """Update the job if `attempt` still owns it; the fence of everything above."""
+        statement = (
+            update(JobRow)
+            .where(JobRow.id == job_id, JobRow.attempt == attempt, JobRow.state == JobState.RUNNING)
+            .values(**values)
+            .returning(JobRow)
+        )
+        row = self._session.scalars(statement).one_or_none()
+        if row is None:
+            raise _fenced(job_id, attempt)
+        return to_job(row)
+
+
+def _fenced(job_id: str, attempt: int) -> FencedError:
+    return FencedError(f"Attempt {attempt} no longer owns job {job_id}.", job=job_id, attempt=attempt)
+
+
+_LOST = {
+    "code": "dead",
+    "message": "The worker was lost while it ran this job, as often as it may be tried.",
+    "remedy": "Look for the cause in the worker's log (out of memory?), then: onboard jobs retry",
+}

@@ -1,0 +1,27 @@
+"""The database's clock: leases and heartbeats of many machines are compared by one clock only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Double
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import FunctionElement
+
+
+class database_now(FunctionElement[float]):  # noqa: N801 - it reads as an SQL function: database_now() + 60
+    """Epoch seconds (double) by the database's clock, at the moment the statement runs."""
+
+    type = Double()
+    inherit_cache = True
+    name = "database_now"
+
+
+@compiles(database_now, "sqlite")
+def _sqlite(*_compiler: Any, **_keywords: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(database_now, "postgresql")
+def _postgresql(*_compiler: Any, **_keywords: Any) -> str:
+    return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"

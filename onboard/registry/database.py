@@ -1,0 +1,145 @@
+"""The database: one engine, `read()` and `write()` transactions, and its failures said in our own words.
+
+SQLite: WAL, `BEGIN IMMEDIATE` for writes and `BEGIN DEFERRED` for reads. The driver's own transactions would start with
+a read lock and lose updates when two of them turn to writing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.orm import Session
+
+from onboard.errors import InputError, NotAllowedError, OnboardError, StorageError, UnavailableError
+
+BUSY_SECONDS: Final = 30.0  # how long a SQLite transaction waits for another writer
+CONNECT_SECONDS: Final = 5  # how long a connection to PostgreSQL may take
+_WRITES: Final = "onboard_writes"
+_SESSION_OPTIONS: Final = {"populate_existing": True, "synchronize_session": False}
+
+
+class Database:
+    """A SQLite or PostgreSQL database with the registry's tables. Cheap to make; connects when first used.
+
+    Args:
+        url: SQLAlchemy URL: `sqlite:////path/file.db` or `postgresql+psycopg://user:secret@host/name`.
+        foreign_keys: whether SQLite enforces them; off only while migrating, where tables are rebuilt.
+
+    Raises:
+        InputError: the URL is not one, or names another kind of database.
+    """
+
+    def __init__(self, url: str, *, foreign_keys: bool = True) -> None:
+        self.url = url
+        self.engine = _engine(url, foreign_keys)
+        self._reader = self.engine.execution_options(postgresql_readonly=True)
+        self._writer = self.engine.execution_options(**{_WRITES: True})
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is an embedded SQLite file."""
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A read-only transaction; writing in it fails."""
+        with self._errors_in_our_words(), Session(self._reader, execution_options=_SESSION_OPTIONS) as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A writing transaction: committed at the end, rolled back when an exception passes."""
+        with (
+            self._errors_in_our_words(),
+            Session(self._writer, expire_on_commit=False, execution_options=_SESSION_OPTIONS) as session,
+            session.begin(),
+        ):
+            yield session
+
+    def dispose(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+    def __repr__(self) -> str:
+        return f"Database({self.engine.url.render_as_string(hide_password=True)!r})"
+
+    @contextmanager
+    def _errors_in_our_words(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, InterfaceError) as error:
+            raise _translated(error, self.engine) from error
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise _translated(error, self.engine) from error
+            raise
+
+
+def _engine(url: str, foreign_keys: bool) -> Engine:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise _unusable(url) from error
+    if parsed.get_backend_name() == "sqlite":
+        engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS, "isolation_level": None})
+        if foreign_keys:
+            event.listen(engine, "connect", _enforce_foreign_keys)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    if parsed.get_backend_name() == "postgresql":
+        return create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            pool_pre_ping=True,
+            connect_args={
+                "connect_timeout": CONNECT_SECONDS,
+                # a server that vanished without a word is noticed within about half a minute
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 30_000,
+            },
+        )
+    raise _unusable(url)
+
+
+def _unusable(url: str) -> InputError:
+    scheme = url.partition(":")[0]
+    return InputError(
+        f"{scheme!r} is not a database that Onboard can use.",
+        "Set ONBOARD_DATABASE_URL to postgresql://user:password@host/name, or unset it for SQLite.",
+    )
+
+
+def _enforce_foreign_keys(connection: sqlite3.Connection, record: Any) -> None:  # noqa: ARG001 - the event's signature
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = bool(connection.get_execution_options().get(_WRITES))
+    connection.exec_driver_sql(f"PRAGMA query_only = {'OFF' if writes else 'ON'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN DEFERRED")
+
+
+def _translated(error: DBAPIError, engine: Engine) -> OnboardError:
+    reason = str(error.orig).strip()
+    place = engine.url.render_as_string(hide_password=True)
+    if engine.dialect.name == "sqlite":
+        file = engine.url.database
+        if "readonly" in reason or "unable to open" in reason:
+            return NotAllowedError(
+                f"The database {file} cannot be written: {reason}.",
+                "Make its folder writable, or set ONBOARD_HOME to a folder that you can write to.",
+                file=file,
+            )
+        if "full" in reason:
+            return StorageError(f"The disk of the database {file} is full.", "Free some space, then try again.")
+        return UnavailableError(f"The database {file} cannot be used: {reason}.", "Try again in a moment.", file=file)
+    return UnavailableError(
+        f"The database {place} cannot be reached: {reason.splitlines()[0] if reason else error}.",
+        "Start PostgreSQL, or correct ONBOARD_DATABASE_URL; `onboard doctor` tells what is reachable.",
+    )

@@ -1,0 +1,69 @@
+"""The log of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
+
+from onboard.domain.job import EventKind, JobEvent, Stage
+from onboard.registry.clock import database_now
+from onboard.registry.tables import JobEventRow
+
+
+class EventRepository:
+    """Appends to and reads the log of a job. Fencing is the caller's (`ClaimRepository.append`)."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def append(
+        self,
+        job_id: str,
+        attempt: int,
+        kind: EventKind,
+        message: str,
+        *,
+        stage: Stage | None = None,
+        seconds: float | None = None,
+        numbers: dict[str, Any] | None = None,
+    ) -> None:
+        """Append one event, stamped by the database's clock."""
+        self._session.execute(
+            insert(JobEventRow).values(
+                job=job_id,
+                attempt=attempt,
+                at=database_now(),
+                kind=kind,
+                stage=stage.value if stage else None,
+                message=message,
+                seconds=seconds,
+                numbers=numbers or {},
+            )
+        )
+
+    def list(self, job_id: str, since: int = 0, limit: int = 1000) -> Sequence[JobEvent]:
+        """The events of a job with an id above `since`, oldest first."""
+        rows = self._session.scalars(
+            select(JobEventRow)
+            .where(JobEventRow.job == job_id, JobEventRow.id > since)
+            .order_by(JobEventRow.id)
+            .limit(limit)
+        )
+        return [_event(row) for row in rows]
+
+
+def _event(row: JobEventRow) -> JobEvent:
+    return JobEvent(
+        id=row.id,
+        job=row.job,
+        attempt=row.attempt,
+        at=row.at,
+        kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only EventKind is ever written
+        message=row.message,
+        stage=Stage(row.stage) if row.stage else None,
+        seconds=row.seconds,
+        numbers=row.numbers,
+    )

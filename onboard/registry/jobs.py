@@ -1,0 +1,181 @@
+"""Jobs as submitters and operators see them: add, look up, cancel, retry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Select, select, update
+from sqlalchemy.orm import Session
+
+from onboard.domain.job import MAX_ATTEMPTS, Job, JobSpec, JobState, Stage, new_job_id, require_transition
+from onboard.domain.names import require_name
+from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.clock import database_now
+from onboard.registry.events import EventRepository
+from onboard.registry.tables import JobRow
+from onboard.registry.upsert import insert_for
+
+
+class JobRepository:
+    """The jobs of a deployment. Which worker runs them is `ClaimRepository`'s affair."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._events = EventRepository(session)
+
+    def add(
+        self,
+        spec: JobSpec,
+        *,
+        queue: str = "default",
+        priority: int = 0,
+        key: str | None = None,
+        owner: str | None = None,
+        max_attempts: int = MAX_ATTEMPTS,
+    ) -> tuple[Job, bool]:
+        """Queue a job. Returns it, and whether it is new.
+
+        Args:
+            key: idempotency key: the same key with the same spec returns the earlier job.
+
+        Raises:
+            ConflictError: another spec was submitted under this key.
+        """
+        require_name(queue, "name of a queue")
+        statement = (
+            insert_for(self._session, JobRow)
+            .values(
+                id=new_job_id(),
+                key=key,
+                spec=spec.to_json(),
+                task=spec.task,
+                state=JobState.QUEUED,
+                queue=queue,
+                priority=priority,
+                attempt=0,
+                max_attempts=max_attempts,
+                cancel_requested=False,
+                owner=owner,
+                created_at=database_now(),
+                not_before_at=database_now(),
+            )
+            .on_conflict_do_nothing(index_elements=["key"])
+            .returning(JobRow)
+        )
+        row = self._session.scalars(statement).one_or_none()
+        if row is None:
+            assert key is not None  # only a key can conflict
+            return self._earlier(key, spec), False
+        self._events.append(row.id, 0, "state", JobState.QUEUED)
+        return to_job(row), True
+
+    def _earlier(self, key: str, spec: JobSpec) -> Job:
+        job = to_job(self._session.scalars(select(JobRow).where(JobRow.key == key)).one())
+        if job.spec != spec:
+            raise ConflictError(
+                f"The key {key!r} already belongs to job {job.id}, which asked for something else.",
+                "Use another --key for another request.",
+                key=key,
+                job=job.id,
+            )
+        return job
+
+    def get(self, job_id: str) -> Job:
+        """The job. Raises NotFoundError."""
+        return to_job(self._row(select(JobRow).where(JobRow.id == job_id), job_id))
+
+    def list(
+        self,
+        *,
+        states: Collection[JobState] | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        owner: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[Job]:
+        """Jobs, newest first; `before` (a job's id) reads on where the last page ended."""
+        statement = select(JobRow).order_by(JobRow.number.desc()).limit(limit)
+        if states is not None:
+            statement = statement.where(JobRow.state.in_(list(states)))
+        if task is not None:
+            statement = statement.where(JobRow.task == task)
+        if queue is not None:
+            statement = statement.where(JobRow.queue == queue)
+        if owner is not None:
+            statement = statement.where(JobRow.owner == owner)
+        if before is not None:
+            edge = self._row(select(JobRow).where(JobRow.id == before), before)
+            statement = statement.where(JobRow.number < edge.number)
+        return [to_job(row) for row in self._session.scalars(statement)]
+
+    def cancel(self, job_id: str) -> Job:
+        """Cancel a queued job at once; ask a running one to stop. Raises NotFoundError, ConflictError when finished."""
+        present = self._locked(job_id)
+        require_transition(job_id, present.state, JobState.CANCELLED)
+        if present.state is JobState.QUEUED:
+            return self._change(
+                present, JobState.CANCELLED, cancel_requested=True, finished_at=database_now(), lease_expires_at=None
+            )
+        statement = update(JobRow).where(JobRow.id == job_id).values(cancel_requested=True).returning(JobRow)
+        row = self._session.scalars(statement).one()
+        self._events.append(job_id, present.attempt, "note", "cancel requested")
+        return to_job(row)
+
+    def retry(self, job_id: str, max_attempts: int = MAX_ATTEMPTS) -> Job:
+        """Queue a failed, cancelled or dead job again, with fresh attempts. Raises NotFoundError, ConflictError."""
+        present = self._locked(job_id)
+        if not present.state.finished:
+            raise ConflictError(f"Job {job_id} is {present.state.value}; it needs no retry.", job=job_id)
+        require_transition(job_id, present.state, JobState.QUEUED)
+        return self._change(
+            present,
+            JobState.QUEUED,
+            cancel_requested=False,
+            max_attempts=present.attempt + max_attempts,
+            not_before_at=database_now(),
+            finished_at=None,
+            lease_expires_at=None,
+            error=None,
+        )
+
+    def _locked(self, job_id: str) -> Job:
+        return to_job(self._row(select(JobRow).where(JobRow.id == job_id).with_for_update(), job_id))
+
+    def _row(self, statement: Select[JobRow], job_id: str) -> JobRow:
+        row = self._session.scalars(statement).one_or_none()
+        if row is None:
+            raise NotFoundError(f"There is no job {job_id}.", "List them with: onboard jobs list", job=job_id)
+        return row
+
+    def _change(self, present: Job, target: JobState, **values: object) -> Job:
+        statement = update(JobRow).where(JobRow.id == present.id).values(state=target, **values).returning(JobRow)
+        row = self._session.scalars(statement).one()
+        self._events.append(present.id, present.attempt, "state", target)
+        return to_job(row)
+
+
+def to_job(row: JobRow) -> Job:
+    """The dataclass of a row."""
+    return Job(
+        id=row.id,
+        spec=JobSpec.from_json(row.spec),
+        state=JobState(row.state),
+        queue=row.queue,
+        priority=row.priority,
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        cancel_requested=row.cancel_requested,
+        created_at=row.created_at,
+        not_before_at=row.not_before_at,
+        key=row.key,
+        owner=row.owner,
+        stage=Stage(row.stage) if row.stage else None,
+        worker=row.worker,
+        worker_pid=row.worker_pid,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        lease_expires_at=row.lease_expires_at,
+        result=row.result,
+        error=row.error,
+    )

@@ -1,0 +1,36 @@
+"""Named rights that one holder has at a time, until they expire by the database's clock."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, or_
+from sqlalchemy.orm import Session
+
+from onboard.registry.clock import database_now
+from onboard.registry.tables import LeaseRow
+from onboard.registry.upsert import insert_for
+
+
+class LeaseRepository:
+    """Leases such as "reconciler"."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def take(self, name: str, holder: str, seconds: float) -> bool:
+        """Take or extend the lease for `seconds`. False when another holder has it."""
+        wanted = {"holder": holder, "expires_at": database_now() + seconds}
+        statement = (
+            insert_for(self._session, LeaseRow)
+            .values(name=name, **wanted)
+            .on_conflict_do_update(
+                index_elements=["name"],
+                set_=wanted,
+                where=or_(LeaseRow.holder == holder, LeaseRow.expires_at <= database_now()),
+            )
+            .returning(LeaseRow.name)
+        )
+        return self._session.scalars(statement).one_or_none() is not None
+
+    def give_back(self, name: str, holder: str) -> None:
+        """Give the lease back early; nothing happens when another holder has it."""
+        self._session.execute(delete(LeaseRow).where(LeaseRow.name == name, LeaseRow.holder == holder))

@@ -1,0 +1,153 @@
+"""Opening the database with the schema this code knows. The embedded default migrates itself; a server never does."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import inspect, make_url, text
+
+import migrations
+from onboard.errors import ConflictError, DamagedError, NotAllowedError, StorageError
+from onboard.registry.database import Database
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+    from onboard.settings import Settings
+
+
+def open_database(settings: Settings) -> Database:
+    """The registry that the settings name, at the schema revision of this code.
+
+    The embedded default makes its folder and migrates itself under a file lock.
+
+    Raises:
+        NotAllowedError: ONBOARD_HOME cannot be written.
+        UnavailableError: PostgreSQL cannot be reached.
+        ConflictError: the schema is older (run `onboard db upgrade`) or newer than this code.
+    """
+    if not settings.database_url:
+        make_home(settings.resolved_home)
+        database = Database(settings.resolved_database_url)
+        if _revision(database) != migrations.HEAD:
+            _migrate_under_lock(database, settings.resolved_home)
+        return database
+    check(settings.resolved_database_url)
+    return Database(settings.resolved_database_url)
+
+
+def make_home(home: Path) -> Path:
+    """Make the home folder, readable by its owner only. Raises NotAllowedError or StorageError when that fails."""
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        writable = os.access(home, os.W_OK | os.X_OK)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageError(f"The disk of {home} is full.", "Free some space, then try again.") from error
+        raise _not_writable(home, error.strerror or str(error)) from error
+    if not writable:
+        raise _not_writable(home, "it is read-only")
+    return home
+
+
+def _not_writable(home: Path, reason: str) -> NotAllowedError:
+    return NotAllowedError(
+        f"Onboard cannot keep its data in {home}: {reason}.",
+        "Set ONBOARD_HOME to a folder that you can write to.",
+        home=str(home),
+    )
+
+
+def upgrade(url: str) -> None:
+    """Bring the schema of the database at `url` to the revision of this code. Harmless again, or at once by many."""
+    from alembic import command
+
+    database = Database(url, foreign_keys=False)
+    try:
+        if database.is_sqlite:
+            _use_wal(database)
+        with database.write() as session:
+            if not database.is_sqlite:
+                # two upgrades at once: the second waits, then finds nothing to do
+                session.execute(text("SELECT pg_advisory_xact_lock(hashtext('onboard.migrations'))"))
+            command.upgrade(_config(session.connection()), "head")
+            if database.is_sqlite and (broken := session.execute(text("PRAGMA foreign_key_check")).all()):
+                raise DamagedError(f"{len(broken)} rows refer to rows that do not exist; nothing was changed.")
+    finally:
+        database.dispose()
+
+
+def check(url: str) -> None:
+    """Raise ConflictError unless the database at `url` has the schema revision of this code."""
+    database = Database(url)
+    try:
+        found = _revision(database)
+    finally:
+        database.dispose()
+    if found == migrations.HEAD:
+        return
+    _require_not_newer(found)
+    raise ConflictError(
+        "The database has no tables yet."
+        if found is None
+        else f"The database's schema is older ({found}) than this code.",
+        "Run: onboard db upgrade",
+        found=found,
+        wanted=migrations.HEAD,
+    )
+
+
+def _require_not_newer(found: str | None) -> None:
+    from alembic.script import ScriptDirectory
+
+    known = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
+    if found is not None and found not in known:
+        raise ConflictError(
+            f"The database's schema ({found}) is newer than this code ({migrations.HEAD}).",
+            "Install the version of onboard that upgraded it, or a later one.",
+            found=found,
+            wanted=migrations.HEAD,
+        )
+
+
+def _migrate_under_lock(database: Database, home: Path) -> None:
+    from filelock import FileLock
+
+    with FileLock(home / "migrate.lock"):
+        found = _revision(database)
+        if found == migrations.HEAD:
+            return
+        _require_not_newer(found)
+        upgrade(database.url)
+
+
+def _revision(database: Database) -> str | None:
+    """The schema revision that the database says it has; None without one."""
+    if database.is_sqlite and not Path(make_url(database.url).database or "").exists():
+        return None
+    with database.read() as session:
+        if not inspect(session.connection()).has_table("alembic_version"):
+            return None
+        found: str | None = session.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return found
+
+
+def _use_wal(database: Database) -> None:
+    """WAL is a property of the file: set once, outside any transaction."""
+    connection = database.engine.raw_connection()
+    try:
+        connection.cursor().execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close()
+
+
+def _config(connection: object) -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config

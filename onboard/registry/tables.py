@@ -1,0 +1,296 @@
+"""The tables. Typed columns, no relationships; every `*_at` is epoch seconds by the database's clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+# SQLite numbers rows by itself only for INTEGER PRIMARY KEY; PostgreSQL gets 64 bits.
+BigNumber = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Table(DeclarativeBase):
+    """Base of every table. Constraints are named so that migrations can change them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads this plain dict from the class
+        float: Double(),
+        str: String(),
+        bool: Boolean(),
+        dict[str, Any]: JSON(),
+        list[Any]: JSON(),
+    }
+
+
+class ArtifactRow(Table):
+    """Bytes in the artifact store; the row is written before the bytes."""
+
+    __tablename__ = "artifacts"
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    size_bytes: Mapped[int] = mapped_column(BigNumber)
+    created_at: Mapped[float]
+
+
+class BaseRow(Table):
+    """A registered base; `head` is the hypernetwork version that new tasks are learned with."""
+
+    __tablename__ = "bases"
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(index=True)
+    location: Mapped[str] = mapped_column(Text)
+    backbone_digest: Mapped[str]
+    document: Mapped[dict[str, Any]]
+    head: Mapped[int]
+    created_at: Mapped[float]
+
+
+class HypernetworkRow(Table):
+    """A link of a base's line of hypernetworks."""
+
+    __tablename__ = "hypernetwork_versions"
+    base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    digest: Mapped[str]
+    parent: Mapped[int | None]
+    job: Mapped[str | None] = mapped_column(ForeignKey("jobs.id"), unique=True)
+    metrics: Mapped[dict[str, Any]]
+    created_at: Mapped[float]
+
+
+class TaskRow(Table):
+    """A task by its name, with its present label set."""
+
+    __tablename__ = "tasks"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    labels: Mapped[list[Any]]
+    words: Mapped[list[Any]]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+    source: Mapped[bool]
+    created_at: Mapped[float]
+    deleted_at: Mapped[float | None]
+
+
+class SnapshotRow(Table):
+    """A stored, immutable dataset."""
+
+    __tablename__ = "snapshots"
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    row_hashes: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    kind: Mapped[str]
+    labels: Mapped[list[Any]]
+    rows: Mapped[dict[str, Any]]
+    name: Mapped[str]
+    created_at: Mapped[float]
+
+
+class JobRow(Table):
+    """A job. The row is the job; a message in the broker is only a doorbell."""
+
+    __tablename__ = "jobs"
+    number: Mapped[int] = mapped_column(BigNumber, primary_key=True)  # order of submission
+    id: Mapped[str] = mapped_column(unique=True)
+    key: Mapped[str | None] = mapped_column(unique=True)
+    spec: Mapped[dict[str, Any]]
+    task: Mapped[str] = mapped_column(index=True)
+    state: Mapped[str]
+    queue: Mapped[str]
+    priority: Mapped[int]
+    attempt: Mapped[int]
+    max_attempts: Mapped[int]
+    cancel_requested: Mapped[bool]
+    owner: Mapped[str | None]
+    stage: Mapped[str | None]
+    worker: Mapped[str | None]
+    worker_pid: Mapped[int | None]
+    created_at: Mapped[float]
+    not_before_at: Mapped[float]
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+    lease_expires_at: Mapped[float | None]
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    __table_args__ = (
+        CheckConstraint(
+            "state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'dead')", name="known_state"
+        ),
+        # what a claim looks through: the jobs that are not finished
+        Index(
+            "ix_jobs_open",
+            "queue",
+            "priority",
+            "number",
+            postgresql_where=text("state IN ('queued', 'running')"),
+            sqlite_where=text("state IN ('queued', 'running')"),
+        ),
+    )
+
+
+class JobEventRow(Table):
+    """A line of a job's log."""
+
+    __tablename__ = "job_events"
+    id: Mapped[int] = mapped_column(BigNumber, primary_key=True)
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    attempt: Mapped[int]
+    at: Mapped[float]
+    kind: Mapped[str]
+    stage: Mapped[str | None]
+    message: Mapped[str] = mapped_column(Text)
+    seconds: Mapped[float | None]
+    numbers: Mapped[dict[str, Any]]
+    __table_args__ = (Index("ix_job_events_job_id", "job", "id"),)
+
+
+class StageOutputRow(Table):
+    """What a finished stage left, so that a restart resumes after it; the key digests everything it depends on."""
+
+    __tablename__ = "stage_outputs"
+    key: Mapped[str] = mapped_column(primary_key=True)
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
+    stage: Mapped[str]
+    artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    created_at: Mapped[float]
+
+
+class EmbeddingVersionRow(Table):
+    """An immutable published version of a task. One job publishes at most one."""
+
+    __tablename__ = "embedding_versions"
+    task: Mapped[str] = mapped_column(ForeignKey("tasks.name"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    job: Mapped[str | None] = mapped_column(ForeignKey("jobs.id"), unique=True)
+    kind: Mapped[str]
+    method: Mapped[str]
+    artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    embedding_digest: Mapped[str]
+    backbone_digest: Mapped[str]
+    base_digest: Mapped[str]
+    hypernetwork_version: Mapped[int]
+    dataset_digest: Mapped[str]
+    parent: Mapped[str]
+    task_kind: Mapped[str]
+    labels: Mapped[list[Any]]
+    words: Mapped[list[Any]]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+    seeds: Mapped[list[Any]]
+    code_version: Mapped[str]
+    metrics: Mapped[dict[str, Any]]
+    weak: Mapped[bool]
+    created_at: Mapped[float]
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["base_digest", "hypernetwork_version"],
+            ["hypernetwork_versions.base_digest", "hypernetwork_versions.version"],
+        ),
+        Index("ix_embedding_versions_base", "base_digest", "hypernetwork_version"),
+    )
+
+
+class AliasRow(Table):
+    """A movable name of a version; `latest` is one of them."""
+
+    __tablename__ = "aliases"
+    task: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int]
+    updated_at: Mapped[float]
+    __table_args__ = (
+        ForeignKeyConstraint(["task", "version"], ["embedding_versions.task", "embedding_versions.version"]),
+    )
+
+
+class AliasMoveRow(Table):
+    """One move of an alias."""
+
+    __tablename__ = "alias_history"
+    id: Mapped[int] = mapped_column(BigNumber, primary_key=True)
+    task: Mapped[str]
+    alias: Mapped[str]
+    version: Mapped[int]
+    previous: Mapped[int | None]
+    at: Mapped[float]
+    actor: Mapped[str | None]
+    reason: Mapped[str] = mapped_column(Text)
+    __table_args__ = (Index("ix_alias_history_alias", "task", "alias", "id"),)
+
+
+class WorkerRow(Table):
+    """A worker process and its heartbeat."""
+
+    __tablename__ = "workers"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[str]
+    queues: Mapped[list[Any]]
+    host: Mapped[str]
+    pid: Mapped[int | None]
+    device: Mapped[str]
+    facts: Mapped[dict[str, Any]]
+    started_at: Mapped[float]
+    heartbeat_at: Mapped[float]
+
+
+class QueueRow(Table):
+    """A queue that was paused or resumed at least once; a queue without a row is not paused."""
+
+    __tablename__ = "queues"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    paused: Mapped[bool]
+    updated_at: Mapped[float]
+
+
+class LeaseRow(Table):
+    """A named right that one holder has at a time, until it expires (the reconciler, the tuning slot)."""
+
+    __tablename__ = "leases"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    holder: Mapped[str]
+    expires_at: Mapped[float]
+
+
+__all__ = [
+    "AliasMoveRow",
+    "AliasRow",
+    "ArtifactRow",
+    "BaseRow",
+    "EmbeddingVersionRow",
+    "HypernetworkRow",
+    "JobEventRow",
+    "JobRow",
+    "LeaseRow",
+    "QueueRow",
+    "SnapshotRow",
+    "StageOutputRow",
+    "Table",
+    "TaskRow",
+    "WorkerRow",
+]

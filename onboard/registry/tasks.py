@@ -1,0 +1,104 @@
+"""Tasks: names with a label set that a resubmission has to match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from onboard.domain.dataset import Kind, Label, label_key
+from onboard.domain.task import Task
+from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.clock import database_now
+from onboard.registry.tables import TaskRow
+from onboard.registry.upsert import insert_for
+
+
+class TaskRepository:
+    """The tasks of a deployment. Deleting one hides it; its version numbers are never used again."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get(self, name: str) -> Task:
+        """The task. Raises NotFoundError."""
+        task = self.find(name)
+        if task is None:
+            raise NotFoundError(f"There is no task {name!r}.", "List them with: onboard tasks list", task=name)
+        return task
+
+    def find(self, name: str) -> Task | None:
+        """The task, or None when there is none of that name (or it was deleted)."""
+        row = self._session.scalars(
+            select(TaskRow).where(TaskRow.name == name, TaskRow.deleted_at.is_(None))
+        ).one_or_none()
+        return None if row is None else _task(row)
+
+    def list(self) -> Sequence[Task]:
+        """Every task by name."""
+        rows = self._session.scalars(select(TaskRow).where(TaskRow.deleted_at.is_(None)).order_by(TaskRow.name))
+        return [_task(row) for row in rows]
+
+    def require_labels(self, name: str, kind: Kind, labels: Sequence[Label]) -> None:
+        """Raise ConflictError when the task exists with another label set; the order does not count, types do."""
+        present = self.find(name)
+        if present is not None:
+            _require_same(present, kind, labels)
+
+    def put(self, task: Task, *, new_labels: bool = False) -> Task:
+        """Make the task, or update its words and bounds. Holds a lock on it until the transaction ends.
+
+        Raises:
+            ConflictError: it exists with another label set, and `new_labels` is false.
+        """
+        values = {
+            "kind": task.kind,
+            "labels": list(task.labels),
+            "words": list(task.words),
+            "low": task.low,
+            "high": task.high,
+        }
+        self._session.execute(
+            insert_for(self._session, TaskRow)
+            .values(name=task.name, source=task.source, created_at=database_now(), deleted_at=None, **values)
+            .on_conflict_do_nothing()
+        )
+        row = self._session.scalars(select(TaskRow).where(TaskRow.name == task.name).with_for_update()).one()
+        if row.deleted_at is None and not new_labels:
+            _require_same(_task(row), task.kind, task.labels)
+        statement = update(TaskRow).where(TaskRow.name == task.name).values(deleted_at=None, **values)
+        return _task(self._session.scalars(statement.returning(TaskRow)).one())
+
+    def delete(self, name: str) -> None:
+        """Hide the task and its versions from listings, references and the probe. Raises NotFoundError."""
+        self.get(name)
+        self._session.execute(update(TaskRow).where(TaskRow.name == name).values(deleted_at=database_now()))
+
+
+def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
+    same = {label_key(each) for each in present.labels} == {label_key(each) for each in labels}
+    if present.kind == kind and same:
+        return
+    had = ", ".join(map(repr, present.labels)) or present.kind
+    now = ", ".join(map(repr, labels)) or kind
+    raise ConflictError(
+        f"Task {present.name!r} has other labels: {had} instead of {now}.",
+        "Give the new task another name with --task, or say --new-labels.",
+        task=present.name,
+        present=list(present.labels),
+        wanted=list(labels),
+    )
+
+
+def _task(row: TaskRow) -> Task:
+    return Task(
+        name=row.name,
+        kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only Kind is ever written
+        labels=tuple(row.labels),
+        words=tuple(row.words),
+        low=row.low,
+        high=row.high,
+        source=row.source,
+        created_at=row.created_at,
+    )

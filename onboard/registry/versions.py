@@ -1,0 +1,156 @@
+"""Embedding versions: immutable once published, by one transaction that also ends the job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import Select, func, insert, select
+from sqlalchemy.orm import Session
+
+from onboard.domain.job import JobState
+from onboard.domain.names import LATEST, Reference
+from onboard.domain.task import EmbeddingVersion, Task
+from onboard.errors import NotFoundError
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.clock import database_now
+from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
+from onboard.registry.tasks import TaskRepository
+
+
+class VersionRepository:
+    """The published versions of every task."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._aliases = AliasRepository(session)
+        self._tasks = TaskRepository(session)
+
+    def publish(
+        self,
+        draft: EmbeddingVersion,
+        task: Task,
+        *,
+        attempt: int,
+        result: dict[str, Any],
+        move_latest: bool = True,
+        new_labels: bool = False,
+    ) -> EmbeddingVersion:
+        """Publish the next version of the task and end its job as succeeded: all of it, or nothing.
+
+        Args:
+            draft: the version with `job` set; its number and time are filled in here.
+            task: the task as it will be; made when it is new.
+            attempt: the fencing token of the job.
+            result: the job's result document; its "version" is filled in here.
+            move_latest: whether `latest` moves to it. It always names the first version.
+
+        Raises:
+            FencedError: another attempt owns the job, or it has ended.
+            ConflictError: the task has another label set, and `new_labels` is false.
+        """
+        assert draft.job is not None
+        version = self.add(draft, task, move_latest=move_latest, new_labels=new_labels)
+        ClaimRepository(self._session).finish(
+            draft.job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version}
+        )
+        return version
+
+    def add(
+        self, draft: EmbeddingVersion, task: Task, *, move_latest: bool = True, new_labels: bool = False
+    ) -> EmbeddingVersion:
+        """Insert the next version of the task, without a job to end (shipped sources, imports)."""
+        assert draft.task == task.name
+        self._tasks.put(task, new_labels=new_labels)  # holds the task's lock: numbers are given out one by one
+        number = self.next_number(task.name)
+        values = {**asdict(draft), "version": number, "created_at": database_now()}
+        row = self._session.scalars(insert(EmbeddingVersionRow).values(values).returning(EmbeddingVersionRow)).one()
+        if move_latest or self._aliases.find(task.name, LATEST) is None:
+            self._aliases.move(task.name, LATEST, number, reason="published")
+        return replace(draft, version=number, created_at=row.created_at)
+
+    def next_number(self, task: str) -> int:
+        """The number that the task's next version gets; sure only while the task's lock is held."""
+        newest = select(func.coalesce(func.max(EmbeddingVersionRow.version), 0)).where(EmbeddingVersionRow.task == task)
+        return self._session.scalars(newest).one() + 1
+
+    def resolve(self, reference: str | Reference) -> EmbeddingVersion:
+        """The version that `task`, `task@latest`, `task@v3` or `task@alias` names. Raises InputError, NotFoundError."""
+        wanted = Reference.parse(reference) if isinstance(reference, str) else reference
+        self._tasks.get(wanted.task)
+        number = wanted.version
+        if number is None and wanted.alias is not None:
+            number = self._aliases.find(wanted.task, wanted.alias)
+        statement = select(EmbeddingVersionRow).where(
+            EmbeddingVersionRow.task == wanted.task, EmbeddingVersionRow.version == number
+        )
+        row = self._session.scalars(statement).one_or_none()
+        if row is None:
+            raise NotFoundError(
+                f"There is no {wanted}.", f"List its versions with: onboard versions {wanted.task}", task=wanted.task
+            )
+        return _version(row)
+
+    def list(
+        self, *, task: str | None = None, base_digest: str | None = None, latest_only: bool = False
+    ) -> Sequence[EmbeddingVersion]:
+        """Versions by task and number, those of deleted tasks left out.
+
+        Args:
+            latest_only: only what `latest` names, one per task.
+        """
+        statement = _of_living_tasks().order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
+        if task is not None:
+            statement = statement.where(EmbeddingVersionRow.task == task)
+        if base_digest is not None:
+            statement = statement.where(EmbeddingVersionRow.base_digest == base_digest)
+        if latest_only:
+            statement = statement.join(
+                AliasRow,
+                (AliasRow.task == EmbeddingVersionRow.task)
+                & (AliasRow.version == EmbeddingVersionRow.version)
+                & (AliasRow.alias == LATEST),
+            )
+        return [_version(row) for row in self._session.scalars(statement)]
+
+    def of_job(self, job_id: str) -> EmbeddingVersion | None:
+        """The version that a job published, or None."""
+        row = self._session.scalars(select(EmbeddingVersionRow).where(EmbeddingVersionRow.job == job_id)).one_or_none()
+        return None if row is None else _version(row)
+
+
+def _of_living_tasks() -> Select[EmbeddingVersionRow]:
+    return (
+        select(EmbeddingVersionRow)
+        .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
+        .where(TaskRow.deleted_at.is_(None))
+    )
+
+
+def _version(row: EmbeddingVersionRow) -> EmbeddingVersion:
+    return EmbeddingVersion(
+        task=row.task,
+        version=row.version,
+        kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only VersionKind is ever written
+        method=row.method,
+        artifact=row.artifact,
+        embedding_digest=row.embedding_digest,
+        backbone_digest=row.backbone_digest,
+        base_digest=row.base_digest,
+        hypernetwork_version=row.hypernetwork_version,
+        dataset_digest=row.dataset_digest,
+        parent=row.parent,
+        task_kind=row.task_kind,  # type: ignore[arg-type]  # a plain string in SQL; only Kind is ever written
+        labels=tuple(row.labels),
+        words=tuple(row.words),
+        low=row.low,
+        high=row.high,
+        seeds=tuple(row.seeds),
+        code_version=row.code_version,
+        metrics=row.metrics,
+        weak=row.weak,
+        job=row.job,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,212 @@
+"""Worker processes and queues as rows: heartbeats, draining, pausing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from onboard.domain.job import LEASE_SECONDS, JobState
+from onboard.domain.names import require_name
+from onboard.domain.worker import STARTING_SECONDS, QueueStatus, WorkerRecord, WorkerState
+from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.clock import database_now
+from onboard.registry.tables import JobRow, QueueRow, WorkerRow
+from onboard.registry.upsert import insert_for
+
+
+def _live() -> ColumnElement[bool]:
+    """Beating, or spawned a moment ago."""
+    beating = and_(
+        WorkerRow.state.in_([WorkerState.RUNNING, WorkerState.DRAINING]),
+        WorkerRow.heartbeat_at > database_now() - LEASE_SECONDS,
+    )
+    spawned = and_(WorkerRow.state == WorkerState.STARTING, WorkerRow.heartbeat_at > database_now() - STARTING_SECONDS)
+    return or_(beating, spawned)
+
+
+class WorkerRepository:
+    """The workers of a deployment."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def enter(
+        self,
+        name: str,
+        state: WorkerState,
+        *,
+        queues: Sequence[str],
+        host: str,
+        device: str,
+        pid: int | None = None,
+        facts: dict[str, Any] | None = None,
+    ) -> None:
+        """Write the worker's row as it starts (STARTING by who spawns it, RUNNING by itself).
+
+        Raises:
+            ConflictError: a live worker of that name has another process.
+        """
+        present = self._session.scalars(
+            select(WorkerRow).where(WorkerRow.name == name, _live(), WorkerRow.pid.is_not(None)).with_for_update()
+        ).one_or_none()
+        if present is not None and (present.host, present.pid) != (host, pid):
+            raise ConflictError(
+                f"A worker called {name!r} is running already (process {present.pid} on {present.host}).",
+                "Give this one another --name.",
+                worker=name,
+            )
+        values = {
+            "state": state,
+            "queues": list(queues),
+            "host": host,
+            "pid": pid,
+            "device": device,
+            "facts": facts or {},
+            "started_at": database_now(),
+            "heartbeat_at": database_now(),
+        }
+        self._session.execute(
+            insert_for(self._session, WorkerRow)
+            .values(name=name, **values)
+            .on_conflict_do_update(index_elements=["name"], set_=values)
+        )
+
+    def heartbeat(self, name: str, facts: dict[str, Any] | None = None) -> WorkerState:
+        """Say that the worker lives. Returns its state, which may have been set to draining. Raises NotFoundError."""
+        values: dict[str, Any] = {"heartbeat_at": database_now()}
+        if facts is not None:
+            values["facts"] = facts
+        return self._update(name, **values)
+
+    def drain(self, name: str) -> None:
+        """Let the worker finish its job, take no other, and leave. Raises NotFoundError when no such worker lives."""
+        statement = (
+            update(WorkerRow)
+            .where(WorkerRow.name == name, _live())
+            .values(state=WorkerState.DRAINING)
+            .returning(WorkerRow.name)
+        )
+        if self._session.scalars(statement).one_or_none() is None:
+            raise NotFoundError(f"There is no live worker {name!r}.", "List them with: onboard workers list")
+
+    def begin_to_leave(self, name: str) -> None:
+        """The worker was told to stop: it claims nothing more. One that said it has stopped stays so."""
+        self._session.execute(
+            update(WorkerRow)
+            .where(WorkerRow.name == name, WorkerRow.state != WorkerState.STOPPED)
+            .values(state=WorkerState.DRAINING)
+        )
+
+    def stop(self, name: str) -> None:
+        """The worker has left."""
+        self._update(name, state=WorkerState.STOPPED)
+
+    def spawned(self, name: str, pid: int) -> None:
+        """Who spawned the worker names its process, unless the worker has done so itself by now."""
+        self._session.execute(
+            update(WorkerRow).where(WorkerRow.name == name, WorkerRow.state == WorkerState.STARTING).values(pid=pid)
+        )
+
+    def leave_if_idle(self, name: str, queues: Sequence[str]) -> bool:
+        """Mark the worker stopped if its queues have nothing to do.
+
+        Call it in its own write transaction: a submitter then either sees the worker stopped, or its job is seen here.
+        """
+        if ClaimRepository(self._session).open(queues):
+            return False
+        self._update(name, state=WorkerState.STOPPED)
+        return True
+
+    def list(self, *, include_stopped: bool = False) -> Sequence[WorkerRecord]:
+        """Workers by name. Those that stopped or went silent long ago are left out unless asked for."""
+        running = (
+            select(JobRow.id)
+            .where(JobRow.worker == WorkerRow.name, JobRow.state == JobState.RUNNING)
+            .order_by(JobRow.number.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        statement = select(WorkerRow, _live(), running).order_by(WorkerRow.name)
+        if not include_stopped:
+            statement = statement.where(WorkerRow.state != WorkerState.STOPPED)
+        return [_worker(row, live, job) for row, live, job in self._session.execute(statement)]
+
+    def serving(self, queue: str) -> Sequence[WorkerRecord]:
+        """Live workers that take jobs of `queue` (not those that drain)."""
+        return [
+            worker
+            for worker in self.list()
+            if worker.live and worker.state is not WorkerState.DRAINING and queue in worker.queues
+        ]
+
+    def forget(self, older_than_seconds: float) -> None:
+        """Delete the rows of workers that have been gone for so long."""
+        self._session.execute(
+            delete(WorkerRow).where(~_live(), WorkerRow.heartbeat_at <= database_now() - older_than_seconds)
+        )
+
+    def _update(self, name: str, **values: Any) -> WorkerState:
+        statement = update(WorkerRow).where(WorkerRow.name == name).values(**values).returning(WorkerRow.state)
+        state = self._session.scalars(statement).one_or_none()
+        if state is None:
+            raise NotFoundError(f"There is no worker {name!r}.", "List them with: onboard workers list", worker=name)
+        return WorkerState(state)
+
+
+class QueueRepository:
+    """The queues: pausing, and how many jobs stand in them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def set_paused(self, name: str, paused: bool) -> None:
+        """Pause (running jobs go on, queued ones wait) or resume a queue."""
+        require_name(name, "name of a queue")
+        values = {"paused": paused, "updated_at": database_now()}
+        self._session.execute(
+            insert_for(self._session, QueueRow)
+            .values(name=name, **values)
+            .on_conflict_do_update(index_elements=["name"], set_=values)
+        )
+
+    def paused(self, name: str) -> bool:
+        """Whether the queue is paused."""
+        found = self._session.scalars(select(QueueRow.paused).where(QueueRow.name == name)).one_or_none()
+        return bool(found)
+
+    def list(self) -> Sequence[QueueStatus]:
+        """Every queue that has open jobs, was ever paused, or is the default, by name."""
+        queued = func.count().filter(JobRow.state == JobState.QUEUED)
+        running = func.count().filter(JobRow.state == JobState.RUNNING)
+        oldest = func.min(JobRow.created_at).filter(JobRow.state == JobState.QUEUED)
+        rows = self._session.execute(
+            select(JobRow.queue, queued, running, database_now() - oldest)
+            .where(JobRow.state.in_([JobState.QUEUED, JobState.RUNNING]))
+            .group_by(JobRow.queue)
+        )
+        counts = {name: (waiting, busy, age) for name, waiting, busy, age in rows}
+        paused = dict(self._session.execute(select(QueueRow.name, QueueRow.paused)).tuples().all())
+        return [
+            QueueStatus(name, paused.get(name, False), *counts.get(name, (0, 0, None)))
+            for name in sorted({"default", *counts, *paused})
+        ]
+
+
+def _worker(row: WorkerRow, live: bool, job: str | None) -> WorkerRecord:
+    return WorkerRecord(
+        name=row.name,
+        state=WorkerState(row.state),
+        queues=tuple(row.queues),
+        host=row.host,
+        pid=row.pid,
+        device=row.device,
+        started_at=row.started_at,
+        heartbeat_at=row.heartbeat_at,
+        live=bool(live),
+        job=job,
+        facts=row.facts,
+    )

@@ -1,0 +1,7 @@
+"""What a job's document says to people: a self-contained HTML page and a view for the terminal, from the same facts."""
+
+from onboard.report.html import render
+from onboard.report.sentences import headline
+from onboard.report.terminal import render_text
+
+__all__ = ["headline", "render", "render_text"]

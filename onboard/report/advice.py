@@ -1,0 +1,132 @@
+"""What a reader should know before the numbers, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from onboard.report.reading import mapping, mappings, number, text
+from onboard.report.sentences import TRIVIAL_BASELINES, baseline_name, better, deciding_metric, fair_split, value_text
+
+FEW_ROWS = 100  # training rows below which more of them help most
+
+Tone = Literal["bad", "warn", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Callout:
+    """A remark above the numbers: a title, a sentence, and steps to take (commands between backticks)."""
+
+    tone: Tone
+    title: str
+    sentence: str = ""
+    steps: tuple[str, ...] = ()
+
+
+def callouts(document: Mapping[str, Any]) -> list[Callout]:
+    """Everything to know before the numbers, the most serious first."""
+    found = [
+        _error(document),
+        _weak(document),
+        _not_measured(document),
+        _guard(document),
+        _latest(document),
+        _cross_validated(document),
+    ]
+    return [callout for callout in found if callout is not None]
+
+
+def _error(document: Mapping[str, Any]) -> Callout | None:
+    error = mapping(document.get("error"))
+    if not error:
+        return None
+    job = text(document.get("job"))
+    steps = [text(error.get("remedy"))]
+    if document.get("state") in ("failed", "cancelled", "dead") and job:
+        steps.append(f"Run it again from its last finished stage: `onboard jobs retry {job}`")
+    if job:
+        steps.append(f"Read its log: `onboard jobs logs {job}`")
+    if document.get("state") in ("failed", "cancelled", "dead"):  # the headline has said why
+        return Callout("bad", "What to do", steps=tuple(filter(None, steps)))
+    return Callout("bad", "An attempt of this job failed", text(error.get("message")), tuple(filter(None, steps)))
+
+
+def _weak(document: Mapping[str, Any]) -> Callout | None:
+    if not document.get("weak"):
+        return None
+    reason = text(document.get("weak_reason")) or "It is no better than always giving the commonest label."
+    return Callout("bad", "Weak result: do not rely on this version yet", reason, tuple(next_steps(document)))
+
+
+def next_steps(document: Mapping[str, Any]) -> list[str]:
+    """What to try after a weak result, the most promising first."""
+    task = text(document.get("task")) or "NAME"
+    dataset = mapping(document.get("dataset"))
+    again = f"onboard submit --dataset FILE --task {task}"
+    steps = []
+    if mappings(dataset.get("warnings")):
+        steps.append("Read the warnings about the dataset below; mislabelled or conflicting rows cost most.")
+    rows = number(mapping(dataset.get("rows")).get("train"))
+    if rows is not None and rows < FEW_ROWS:
+        steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
+    if not document.get("guard"):
+        steps.append(
+            f"Let the hypernetwork learn a new kind of task, under the guard: `{again} --tune-hypernetwork auto`"
+        )
+    steps.append(f"Try a base made of a larger T5: `{again} --base NAME`")
+    stronger = _stronger_baseline(document)
+    if stronger:
+        steps.append(f"{stronger} on the same rows: for this task words alone may be enough.")
+    return steps
+
+
+def _stronger_baseline(document: Mapping[str, Any]) -> str:
+    split, deciding = fair_split(document), deciding_metric(document)
+    if split is None or deciding is None:
+        return ""
+    own = number(mapping(mapping(mapping(mapping(document.get("metrics")).get(split))).get(deciding)).get("value"))
+    for name, found in mapping(mapping(document.get("baselines")).get(split)).items():
+        value = number(mapping(mapping(found).get(deciding)).get("value"))
+        if name in TRIVIAL_BASELINES or value is None or own is None:
+            continue
+        if value < own if better(deciding) == "lower" else value > own:
+            return f"{baseline_name(name)} reaches {value_text(deciding, value)}"
+    return ""
+
+
+def _not_measured(document: Mapping[str, Any]) -> Callout | None:
+    if document.get("state") != "succeeded" or fair_split(document) is not None:
+        return None
+    reason = text(document.get("validation_reason")) or "No rows were held out."
+    step = "Hand in rows that are not trained on: `onboard submit --dataset FILE --test HELD_OUT_FILE`"
+    return Callout("warn", "How good it is was not measured", reason, (step,))
+
+
+def _guard(document: Mapping[str, Any]) -> Callout | None:
+    guard = mapping(document.get("guard"))
+    verdict = text(guard.get("verdict"))
+    if not verdict or verdict in ("accepted", "pass", "passed"):
+        return None
+    sentence = text(guard.get("reason")) or "The version was published without changing the hypernetwork."
+    return Callout("warn", f"Tuning of the hypernetwork: {verdict}", sentence)
+
+
+def _latest(document: Mapping[str, Any]) -> Callout | None:
+    move = mapping(document.get("latest"))
+    if move.get("moved") is not False:
+        return None
+    task, version = text(document.get("task")), text(document.get("version"))
+    alias = text(move.get("alias")) or "latest"
+    step = f"Move it all the same: `onboard promote {task}@v{version} --alias {alias}`"
+    return Callout("warn", f"`{alias}` stays where it was", text(move.get("reason")), (step,))
+
+
+def _cross_validated(document: Mapping[str, Any]) -> Callout | None:
+    if document.get("validation_kind") != "cross-validated" or fair_split(document) != "validation":
+        return None
+    sentence = text(document.get("validation_reason")) or (
+        "There were too few rows to hold some out. Every row was predicted by a model that had not seen it, "
+        "and the published version has trained on all of them."
+    )
+    return Callout("info", "The validation is a cross-validated estimate", sentence)

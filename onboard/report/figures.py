@@ -1,0 +1,206 @@
+"""From a job's document to its charts: results beside baselines, candidates of the probe, training, times, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onboard.domain.dataset import label_text
+from onboard.domain.report import SHARE_METRICS
+from onboard.report.charts import Curve, RowChart, Scale, Track, curve
+from onboard.report.reading import listing, mapping, mappings, number, numbers, text
+from onboard.report.sentences import (
+    TRIVIAL_BASELINES,
+    baseline_name,
+    better,
+    interval_text,
+    metric_name,
+    seconds_text,
+    value_text,
+)
+
+MOST_CANDIDATES = 15  # shown; a registry may hold a thousand
+MOST_LABELS = 30
+CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
+
+
+def results_chart(metrics: Mapping[str, Any], baselines: Mapping[str, Any], deciding: str) -> RowChart | None:
+    """The deciding metric of the version and of its baselines on one split, as bars with their intervals."""
+    own = mapping(metrics.get(deciding))
+    if number(own.get("value")) is None:
+        return None
+    found = [
+        ("this version", own),
+        *((baseline_name(n), mapping(mapping(b).get(deciding))) for n, b in baselines.items()),
+    ]
+    found = [(label, metric) for label, metric in found if number(metric.get("value")) is not None]
+    scale = _metric_scale(deciding, [metric for _, metric in found])
+    trivial = next((name for name in TRIVIAL_BASELINES if name in baselines), None)
+    bar = number(mapping(mapping(baselines.get(trivial)).get(deciding)).get("value")) if trivial else None
+    rows = number(own.get("n"))
+    caption = [f"{better(deciding).capitalize()} is better. The thin lines are 95% intervals."]
+    if trivial and bar is not None:
+        trivially = f"{value_text(deciding, bar, rows)} of the trivial answer ({baseline_name(trivial)})"
+        caption.append(f"The dashed line is the {trivially}.")
+    on_rows = f" on {rows:,.0f} rows" if rows is not None else ""
+    return RowChart(
+        title=f"{metric_name(deciding).capitalize() if deciding != 'mcc' else 'MCC'}{on_rows}",
+        caption=" ".join(caption),
+        tracks=[
+            Track(
+                label=label,
+                shown=value_text(deciding, number(metric.get("value")) or 0.0, rows),
+                at=scale.at(number(metric.get("value")) or 0.0),
+                low=_place(scale, metric.get("low")),
+                high=_place(scale, metric.get("high")),
+                emphasised=index == 0,
+                detail=interval_text(deciding, metric),
+            )
+            for index, (label, metric) in enumerate(found)
+        ],
+        ticks=[(scale.at(tick), _tick(deciding, tick)) for tick in scale.ticks()],
+        origin=scale.at(0.0),
+        reference=None if bar is None else scale.at(bar),
+    )
+
+
+def _metric_scale(name: str, metrics: list[Mapping[str, Any]]) -> Scale:
+    ends = [
+        found
+        for metric in metrics
+        for key in ("value", "low", "high")
+        if (found := number(metric.get(key))) is not None
+    ]
+    if name in SHARE_METRICS:
+        return Scale(0.0, 1.0)
+    if name in CORRELATIONS:
+        return Scale(min(0.0, *ends), 1.0)
+    return Scale(min(0.0, *ends), max(ends) * 1.05 or 1.0)
+
+
+def _tick(name: str, value: float) -> str:
+    return f"{100 * value:.0f}%" if name in SHARE_METRICS else f"{value:.3g}"
+
+
+def _place(scale: Scale, value: Any) -> float | None:
+    found = number(value)
+    return None if found is None else scale.at(found)
+
+
+def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
+    """The probe's candidates by their loss, best first, as dots with intervals; the chosen one always among them."""
+    losses = [
+        (loss, each) for each in mappings(init.get("candidates")) if (loss := number(each.get("loss"))) is not None
+    ]
+    if not losses:
+        return None
+    ranked = [each for _, each in sorted(losses, key=lambda pair: pair[0])]
+    chosen = text(init.get("chosen"))
+    shown = ranked[:MOST_CANDIDATES] + [
+        each for each in ranked[MOST_CANDIDATES:] if text(each.get("embedding")) == chosen
+    ]
+    ends = [found for each in shown for key in ("loss", "low", "high") if (found := number(each.get(key))) is not None]
+    pad = (max(ends) - min(ends)) * 0.05 or 0.05
+    scale = Scale(max(0.0, min(ends) - pad), max(ends) + pad)
+    return RowChart(
+        title="The probe's loss of each starting point",
+        caption=_probe_caption(init, len(ranked) - len(shown)),
+        tracks=[
+            Track(
+                label=text(each.get("embedding")),
+                shown=f"{number(each.get('loss')):.3f}",
+                at=scale.at(number(each.get("loss")) or 0.0),
+                low=_place(scale, each.get("low")),
+                high=_place(scale, each.get("high")),
+                emphasised=text(each.get("embedding")) == chosen,
+                detail=text(each.get("stage")),
+            )
+            for each in shown
+        ],
+        ticks=[(scale.at(tick), f"{tick:.3g}") for tick in scale.ticks()],
+    )
+
+
+def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
+    rows, overlap = number(init.get("rows")), number(init.get("overlap"))
+    sentences = ["Mean loss in nats; lower is better."]
+    if rows is not None:
+        sentences.append(f"Scored on {rows:,.0f} rows.")
+    if overlap:
+        sentences.append(f"{overlap:,.0f} rows were left out because a candidate had been trained on them.")
+    if hidden > 0:
+        sentences.append(f"{hidden:,} worse candidates are not shown.")
+    sentences.append("These numbers chose the start, so they do not say how good the version is.")
+    return " ".join(sentences)
+
+
+def curves(training: Mapping[str, Any]) -> list[Curve]:
+    """The training loss and the norm of the embedding over the steps."""
+    found = [
+        curve("Training loss in nats", numbers(training.get("loss")), smoothed=True),
+        curve("Norm of the embedding ‖z‖", numbers(training.get("z_norm")), smoothed=False),
+    ]
+    return [each for each in found if each is not None]
+
+
+def times_chart(seconds: Mapping[str, Any]) -> RowChart | None:
+    """Time by stage."""
+    found = [(text(stage), value) for stage, each in seconds.items() if (value := number(each)) is not None]
+    if not found:
+        return None
+    total = sum(value for _, value in found)
+    scale = Scale(0.0, max(value for _, value in found) or 1.0)
+    return RowChart(
+        title=f"Time by stage, {seconds_text(total)} in all",
+        caption="",
+        tracks=[Track(stage, seconds_text(value), scale.at(value), None, None) for stage, value in found],
+        ticks=[],
+        origin=0.0,
+    )
+
+
+def labels_chart(dataset: Mapping[str, Any]) -> RowChart | None:
+    """Training rows per label, in the order of the labels."""
+    found = [
+        (each, count) for each in mappings(dataset.get("labels")) if (count := number(each.get("count"))) is not None
+    ]
+    if not found:
+        return None
+    scale = Scale(0.0, max(count for _, count in found) or 1.0)
+    hidden = len(found) - MOST_LABELS
+    return RowChart(
+        title="Training rows per label",
+        caption=f"{hidden:,} more labels are not shown." if hidden > 0 else "",
+        tracks=[
+            Track(
+                label=any_label(each.get("label")),
+                shown=f"{count:,.0f}",
+                at=scale.at(count),
+                low=None,
+                high=None,
+                detail=_word(each),
+            )
+            for each, count in found[:MOST_LABELS]
+        ],
+        ticks=[],
+        origin=0.0,
+    )
+
+
+def _word(each: Mapping[str, Any]) -> str:
+    word = text(each.get("word"))
+    return f"written “{word}”" if word and word != any_label(each.get("label")) else ""
+
+
+def any_label(label: Any) -> str:
+    """A label as people write it, whatever its type; a number that JSON made of a bucket too."""
+    return label_text(label) if isinstance(label, (str, bool, int, float)) else text(label)
+
+
+def label_words(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Which word of the chosen candidate stood for each label; empty where nothing was mapped."""
+    init = mapping(document.get("init"))
+    chosen = next((c for c in mappings(init.get("candidates")) if c.get("embedding") == init.get("chosen")), {})
+    words = [text(word) for word in listing(mapping(chosen).get("words"))]
+    labels = [any_label(each.get("label")) for each in mappings(mapping(document.get("dataset")).get("labels"))]
+    return list(zip(labels, words, strict=True)) if words and len(words) == len(labels) else []

@@ -1,0 +1,48 @@
+"""One self-contained HTML page: no script, no network, everything that users wrote escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onboard.report.page import page_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from onboard.domain.report import JobReport
+
+
+def render(document: JobReport | Mapping[str, Any]) -> str:
+    """The HTML page of a job's document (`onboard.domain.report.JobReport`), whose every key may be absent or null."""
+    return _environment().get_template("report.html").render(page=page_of(document))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["code"] = _code
+    return environment
+
+
+def _code(sentence: str) -> Markup:
+    """What stands between backticks as code; everything is escaped. An odd backtick stays a backtick."""
+    from markupsafe import Markup, escape
+
+    sentence = sentence.replace("–", "\u2060–\u2060")  # no line break inside of 73–87%
+    parts = sentence.split("`")
+    if len(parts) % 2 == 0:
+        return escape(sentence)
+    wrapped = (Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts))
+    return Markup("").join(wrapped)

@@ -1,0 +1,73 @@
+"""The confusion matrix as a heat map, and the most frequent mistakes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.report.figures import any_label
+from onboard.report.reading import listing, number, text
+
+MOST_HEATED = 20  # labels; a larger matrix is told by its mistakes alone
+MOST_MISTAKES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Rows of one true label that got one predicted label; `share` is of the true label's rows."""
+
+    count: int
+    share: float
+    right: bool
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """So many rows of `true` were answered `predicted`, out of `of`."""
+
+    true: str
+    predicted: str
+    count: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """Heat map (labels, cells) where it is small enough, else no cells; and the most frequent mistakes."""
+
+    labels: list[str]
+    cells: list[list[Cell]]
+    worst: list[Mistake]
+    split: str
+    upright: bool
+
+
+def mistakes(confusion: Mapping[str, Any]) -> Mistakes | None:
+    """The confusion matrix of a document; None where it is missing or not square."""
+    labels = [any_label(label) for label in listing(confusion.get("labels"))]
+    matrix = [[int(number(count) or 0) for count in listing(row)] for row in listing(confusion.get("matrix"))]
+    if not labels or len(matrix) != len(labels) or any(len(row) != len(labels) for row in matrix):
+        return None
+    wrong = [
+        Mistake(labels[t], labels[p], count, sum(row))
+        for t, row in enumerate(matrix)
+        for p, count in enumerate(row)
+        if t != p and count > 0
+    ]
+    cells = [[_cell(labels, row, t, p) for p in range(len(row))] for t, row in enumerate(matrix)]
+    return Mistakes(
+        labels=labels,
+        cells=cells if len(labels) <= MOST_HEATED else [],
+        worst=sorted(wrong, key=lambda mistake: -mistake.count)[:MOST_MISTAKES],
+        split=text(confusion.get("split")),
+        upright=len(labels) > 4 and max(map(len, labels)) > 4,
+    )
+
+
+def _cell(labels: list[str], row: list[int], true: int, predicted: int) -> Cell:
+    count = row[predicted]
+    share = count / sum(row) if sum(row) else 0.0
+    title = f"{count} of {sum(row)} rows labelled {labels[true]} were answered {labels[predicted]}"
+    return Cell(count, round(share, 3), true == predicted, title)

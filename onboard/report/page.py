@@ -1,0 +1,239 @@
+"""Everything that the HTML template shows, decided: the template itself only places it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.domain.report import METRICS
+from onboard.report.advice import Callout, callouts
+from onboard.report.charts import Curve, RowChart
+from onboard.report.figures import (
+    any_label,
+    candidates_chart,
+    curves,
+    label_words,
+    labels_chart,
+    results_chart,
+    times_chart,
+)
+from onboard.report.mistakes import Mistakes, mistakes
+from onboard.report.reading import mapping, mappings, number, text
+from onboard.report.sentences import (
+    baseline_name,
+    deciding_metric,
+    headline,
+    metric_name,
+    metric_text,
+    seconds_text,
+)
+
+Facts = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitResults:
+    """The results on one split: the deciding metric as a chart, all metrics as a table (head and rows)."""
+
+    title: str
+    explanation: str
+    chart: RowChart | None
+    head: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A warning about the dataset, and what to do about it."""
+
+    message: str
+    remedy: str
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that one page shows, in its order. Empty lists and None leave their section out."""
+
+    title: str
+    state: str
+    weak: bool
+    made: str
+    headline: str
+    callouts: list[Callout]
+    commands: list[str]
+    results: list[SplitResults]
+    chosen: str
+    chosen_reason: str
+    candidates: RowChart | None
+    words: Facts
+    curves: list[Curve]
+    training: Facts
+    mistakes: Mistakes | None
+    guard: list[list[str]]
+    warnings: list[Warned]
+    dataset: Facts
+    labels: RowChart | None
+    times: RowChart | None
+    facts: Facts
+    events: list[tuple[str, str, str]]
+
+
+def page_of(document: Mapping[str, Any]) -> Page:
+    """The page of a job's document."""
+    init, training = mapping(document.get("init")), mapping(document.get("training"))
+    dataset = mapping(document.get("dataset"))
+    task, version = text(document.get("task")), document.get("version")
+    return Page(
+        title=f"{task} v{version}" if task and version is not None else task or f"job {text(document.get('job'))}",
+        state=text(document.get("state")),
+        weak=bool(document.get("weak")),
+        made=text(document.get("finished_at") or document.get("created_at")),
+        headline=headline(document),
+        callouts=callouts(document),
+        commands=_commands(task, version, pair=dataset.get("pairs") is True),
+        results=list(split_results(document)),
+        chosen=text(init.get("chosen")),
+        chosen_reason=text(init.get("reason")),
+        candidates=candidates_chart(init),
+        words=label_words(document),
+        curves=curves(training),
+        training=training_facts(training),
+        mistakes=mistakes(mapping(document.get("confusion"))),
+        guard=guard_rows(mapping(document.get("guard"))),
+        warnings=dataset_warnings(dataset),
+        dataset=dataset_facts(dataset),
+        labels=labels_chart(dataset),
+        times=times_chart(mapping(document.get("seconds"))),
+        facts=pinned_facts(document),
+        events=[
+            (text(e.get("at")), text(e.get("stage")), text(e.get("message"))) for e in mappings(document.get("events"))
+        ],
+    )
+
+
+def _commands(task: str, version: Any, *, pair: bool) -> list[str]:
+    if not task or version is None:
+        return []
+    texts = '--text-a "…" --text-b "…"' if pair else '--text "…"'
+    return [f"onboard predict {task}@v{version} {texts}", f"onboard fetch {task}@v{version}"]
+
+
+def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
+    """The results of every split that was measured, test first."""
+    deciding = deciding_metric(document)
+    for split in ("test", "validation"):
+        found = mapping(mapping(document.get("metrics")).get(split))
+        if not found or deciding is None:
+            continue
+        baselines = mapping(mapping(document.get("baselines")).get(split))
+        columns = [found, *(mapping(each) for each in baselines.values())]
+        names = [name for names in METRICS.values() for name in names if name in found]
+        names += [name for name in found if name not in names]
+        yield SplitResults(
+            title=f"{split.capitalize()} rows",
+            explanation=_explanation(document, split),
+            chart=results_chart(found, baselines, deciding),
+            head=["metric", "this version", *(baseline_name(name) for name in baselines)],
+            rows=[[metric_name(n), *(metric_text(n, column.get(n)) or "–" for column in columns)] for n in names],
+            notes=_notes(["this version", *map(baseline_name, baselines)], columns),
+        )
+
+
+def _explanation(document: Mapping[str, Any], split: str) -> str:
+    if split == "test":
+        return "Nothing was trained, chosen or stopped on these rows."
+    if document.get("validation_kind") == "cross-validated":
+        return "Cross-validated: every row was predicted by a model that had not seen it."
+    return "These rows were not trained on."
+
+
+def _notes(owners: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = [
+        f"{owner}: {text(mapping(metric).get('note'))}"
+        for owner, column in zip(owners, columns, strict=True)
+        for metric in column.values()
+        if mapping(metric).get("note")
+    ]
+    return list(dict.fromkeys(found))
+
+
+def training_facts(training: Mapping[str, Any]) -> Facts:
+    """Method, steps, learning rate and padding."""
+    steps, rate = number(training.get("steps")), number(training.get("learning_rate"))
+    padding = number(training.get("padding_share"))
+    facts = [
+        ("method", text(training.get("method"))),
+        ("steps", "" if steps is None else f"{steps:,.0f}"),
+        ("learning rate", "" if rate is None else f"{rate:g}"),
+        ("padding", "" if padding is None else f"{100 * padding:.0f}% of the tokens"),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def guard_rows(guard: Mapping[str, Any]) -> list[list[str]]:
+    """Per earlier task: name, verdict, change of the loss with its interval, flipped answers."""
+    return [
+        [
+            text(each.get("task")),
+            text(each.get("verdict")),
+            _change(each),
+            "–" if each.get("flipped") is None else f"{text(each.get('flipped'))} of {text(each.get('rows')) or '?'}",
+        ]
+        for each in mappings(guard.get("tasks"))
+    ]
+
+
+def _change(each: Mapping[str, Any]) -> str:
+    increase, low, high = (number(each.get(key)) for key in ("increase", "low", "high"))
+    if increase is None:
+        return "–"
+    return f"{increase:+.3f}" if low is None or high is None else f"{increase:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:
+    """The warnings about the dataset, with a few examples each."""
+    return [
+        Warned(
+            text(each.get("message")),
+            text(each.get("remedy")),
+            [
+                ", ".join(f"{key}: {any_label(value)}" for key, value in e.items())
+                for e in mappings(each.get("examples"))
+            ],
+        )
+        for each in mappings(dataset.get("warnings"))
+    ]
+
+
+def dataset_facts(dataset: Mapping[str, Any]) -> Facts:
+    """Name, kind, rows by split and digest of the dataset."""
+    rows = mapping(dataset.get("rows"))
+    shown = ", ".join(f"{count:,.0f} {name}" for name, each in rows.items() if (count := number(each)) is not None)
+    named = [
+        ("name", dataset.get("name")),
+        ("kind", dataset.get("kind")),
+        ("rows", shown),
+        ("digest", dataset.get("digest")),
+    ]
+    return [(name, text(value)) for name, value in named if text(value)]
+
+
+def pinned_facts(document: Mapping[str, Any]) -> Facts:
+    """What identifies the version and what it depends on."""
+    plain = ("job", "task", "version", "embedding_digest", "hypernetwork_version", "created_at", "finished_at")
+    pins = mapping(document.get("pins"))
+    named = {key: document.get(key) for key in plain} | {key: pins[key] for key in pins}
+    return [(key.replace("_", " "), _flat(value)) for key, value in named.items() if text(value)]
+
+
+def _flat(value: Any) -> str:
+    return ", ".join(map(text, value)) if isinstance(value, (list, tuple)) else text(value)
+
+
+def total_seconds(document: Mapping[str, Any]) -> str:
+    """The time of all stages together; "" where none is known."""
+    found = [value for each in mapping(document.get("seconds")).values() if (value := number(each)) is not None]
+    return seconds_text(sum(found)) if found else ""

@@ -1,0 +1,39 @@
+"""Reading a document in which every key may be absent, null, or written by another version of the code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The JSON objects of a list; an empty list for anything else."""
+    return [each for each in listing(value) if isinstance(each, Mapping)]
+
+
+def listing(value: Any) -> Sequence[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, (list, tuple)) else []
+
+
+def number(value: Any) -> float | None:
+    """The value as a finite number, else None. Booleans are no numbers."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def numbers(value: Any) -> list[float]:
+    """The finite numbers of a list, in order."""
+    return [found for each in listing(value) if (found := number(each)) is not None]
+
+
+def text(value: Any) -> str:
+    """The value as text; "" for None."""
+    return "" if value is None else str(value)

@@ -1,0 +1,160 @@
+"""The facts of a job's document in plain words and numbers, the same for the HTML page and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS
+from onboard.report.reading import mapping, number, text
+
+METRIC_NAMES: Final = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "mcc": "MCC",
+    "log_loss": "log-loss",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "mse": "mean squared error",
+}
+BASELINE_NAMES: Final = {
+    "majority": "majority",
+    "tfidf_logistic_regression": "TF-IDF + logistic regression",
+    "mean": "always the mean",
+    "tfidf_ridge": "TF-IDF + ridge regression",
+}
+TRIVIAL_BASELINES: Final = ("majority", "mean")
+ROWS_FOR_A_DECIMAL = 1000  # from here on a tenth of a per cent means something
+MINUTE_SECONDS = 60.0
+HOUR_SECONDS = 3600.0
+
+
+def metric_name(name: str) -> str:
+    """A metric as people write it."""
+    return METRIC_NAMES.get(name, name.replace("_", " "))
+
+
+def baseline_name(name: str) -> str:
+    """A baseline as people write it."""
+    return BASELINE_NAMES.get(name, name.replace("_", " "))
+
+
+def better(name: str) -> str:
+    """Which way a metric is better: "higher" or "lower"."""
+    return "lower" if name in LOWER_IS_BETTER else "higher"
+
+
+def value_text(name: str, value: float, rows: float | None = None) -> str:
+    """A value as people write it: shares as per cent, everything else with two or three digits."""
+    if name in SHARE_METRICS:
+        return f"{100 * value:.{_decimals(rows)}f}%"
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def interval_text(name: str, metric: Mapping[str, Any]) -> str:
+    """A metric's interval, "73–87%" or "0.41 to 0.66"; "" where it has none."""
+    low, high, rows = number(metric.get("low")), number(metric.get("high")), number(metric.get("n"))
+    if low is None or high is None:
+        return ""
+    if name in SHARE_METRICS:
+        return f"{100 * low:.{_decimals(rows)}f}–{100 * high:.{_decimals(rows)}f}%"
+    joint = " to " if low < 0 else "–"
+    return f"{value_text(name, low)}{joint}{value_text(name, high)}"
+
+
+def metric_text(name: str, metric: Any) -> str:
+    """A metric with its interval, "81% (73–87%)"; "" where there is no value."""
+    document = mapping(metric)
+    value = number(document.get("value"))
+    if value is None:
+        return ""
+    interval = interval_text(name, document)
+    shown = value_text(name, value, number(document.get("n")))
+    return f"{shown} ({interval})" if interval else shown
+
+
+def _decimals(rows: float | None) -> int:
+    return 1 if rows is not None and rows >= ROWS_FOR_A_DECIMAL else 0
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration: "0.4 s", "12 s", "3 min 20 s", "1 h 5 min"."""
+    if seconds < MINUTE_SECONDS:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < HOUR_SECONDS:
+        return f"{int(seconds // MINUTE_SECONDS)} min {int(seconds % MINUTE_SECONDS)} s"
+    return f"{int(seconds // HOUR_SECONDS)} h {int(seconds % HOUR_SECONDS // MINUTE_SECONDS)} min"
+
+
+def fair_split(document: Mapping[str, Any]) -> str | None:
+    """The split that says most fairly how good a version is: test, else validation; None where nothing was measured."""
+    found = mapping(document.get("metrics"))
+    return next((split for split in ("test", "validation") if mapping(found.get(split))), None)
+
+
+def deciding_metric(document: Mapping[str, Any]) -> str | None:
+    """The metric that decides: the one that the document names, else the first that it has of a kind's list."""
+    split = fair_split(document)
+    found = mapping(mapping(document.get("metrics")).get(split)) if split else {}
+    order = [text(document.get("metric")), *(name for names in METRICS.values() for name in names), *found]
+    return next((name for name in order if number(mapping(found.get(name)).get("value")) is not None), None)
+
+
+def version_name(document: Mapping[str, Any]) -> str:
+    """ "Version 3 of `tickets`", as far as the document knows it."""
+    task, version = text(document.get("task")), document.get("version")
+    named = f"`{task}`" if task else "the task"
+    return f"Version {version} of {named}" if version is not None else named[0].upper() + named[1:]
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """What came of the job, in one sentence. Names stand between backticks."""
+    state = text(document.get("state"))
+    if state in ("queued", "running", "failed", "cancelled", "dead"):
+        return _unfinished(document, state)
+    split, deciding = fair_split(document), deciding_metric(document)
+    if state != "succeeded" and document.get("version") is None and split is None:
+        return "Nothing is known about this job yet."
+    if split is None or deciding is None:
+        reason = text(document.get("validation_reason")).rstrip(".")
+        because = f": {reason}" if reason else ", as no rows were held out"
+        return f"{version_name(document)} is published; how good it is was not measured{because}."
+    metric = mapping(mapping(mapping(document.get("metrics")).get(split)).get(deciding))
+    baselines = mapping(mapping(document.get("baselines")).get(split))
+    compared = [
+        f"{baseline_name(name)} {value_text(deciding, value, number(mapping(found.get(deciding)).get('n')))}"
+        for name, found in baselines.items()
+        if isinstance(found, Mapping) and (value := number(mapping(found.get(deciding)).get("value"))) is not None
+    ]
+    against = f"; {', '.join(compared)}" if compared else ""
+    return f"{version_name(document)} {_achieved(deciding, metric)}{against}."
+
+
+def _achieved(name: str, metric: Mapping[str, Any]) -> str:
+    rows = number(metric.get("n"))
+    shown = value_text(name, number(metric.get("value")) or 0.0, rows)
+    inside = [interval_text(name, metric), f"n = {rows:,.0f}" if rows is not None else ""]
+    around = f" ({', '.join(filter(None, inside))})" if any(inside) else ""
+    crossed = metric.get("estimate") == "cross-validated"
+    if name == "accuracy":
+        where = "of rows right in cross-validation" if crossed else "of held-out rows right"
+        return f"answers {shown} {where}{around}"
+    article = "an" if name == "mcc" else "a"
+    where = "in cross-validation" if crossed else "on held-out rows"
+    named = f"{metric_name(name)} correlation" if name in ("pearson", "spearman") else metric_name(name)
+    return f"reaches {article} {named} of {shown} {where}{around}"
+
+
+def _unfinished(document: Mapping[str, Any], state: str) -> str:
+    job = f"Job `{text(document.get('job'))}`" if document.get("job") else "The job"
+    task, stage = text(document.get("task")), text(document.get("stage"))
+    about = f" for `{task}`" if task else ""
+    if state == "queued":
+        return f"{job}{about} waits in the queue."
+    in_stage = f" in stage {stage}" if stage else ""
+    if state == "running":
+        return f"{job}{about} is running{in_stage}."
+    message = text(mapping(document.get("error")).get("message")).rstrip(".")
+    because = f": {message}" if message else ""
+    ended = {"failed": "failed", "cancelled": "was cancelled", "dead": "used up its attempts and was given up"}[state]
+    return f"{job}{about} {ended}{in_stage}{because}."

@@ -1,0 +1,140 @@
+"""What `onboard jobs show ID` prints: the facts of the HTML page, in a screenful; bare columns where no terminal is."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onboard.report.charts import RowChart, moving_average
+from onboard.report.page import Page, page_of
+from onboard.report.reading import mapping, numbers
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.text import Text
+
+    from onboard.domain.report import JobReport
+
+MOST_CANDIDATES = 5
+SPARKS = "▁▂▃▄▅▆▇█"
+SPARKLINE_CHARACTERS = 40
+STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
+
+
+def render_text(document: JobReport | Mapping[str, Any]) -> RenderableType:
+    """A rich renderable of a job's document, whose every key may be absent or null."""
+    return _TerminalReport(page_of(document), numbers(mapping(document.get("training")).get("loss")))
+
+
+@dataclass(frozen=True, slots=True)
+class _TerminalReport:
+    page: Page
+    loss: list[float]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        page, plain = self.page, not console.is_terminal
+        yield _text(page.headline, "bold")
+        for callout in page.callouts:
+            yield _text(f"\n{callout.title}", STYLES[callout.tone])
+            yield from (
+                _text(line) for line in (callout.sentence, *_bulleted(map(_command_below, callout.steps))) if line
+            )
+        for result in page.results:
+            yield _text(f"\n{result.title}: {result.explanation}", "bold")
+            yield _table(result.head, result.rows, plain)
+            yield from (_text(line, "dim") for line in _bulleted(result.notes))
+        yield from self._start(plain)
+        yield from self._training(options)
+        if page.mistakes and page.mistakes.worst:
+            yield _text("\nMost frequent mistakes", "bold")
+            rows = [[each.true, each.predicted, f"{each.count} of {each.of}"] for each in page.mistakes.worst]
+            yield _table(["true", "answered", "rows"], rows, plain)
+        if page.guard:
+            yield _text("\nEarlier tasks under the tuned hypernetwork", "bold")
+            yield _table(["task", "verdict", "change of loss", "flipped"], page.guard, plain)
+        if page.warnings:
+            yield _text("\nWarnings about the dataset", STYLES["warn"])
+            yield from (_text(line) for line in _bulleted([f"{each.message} {each.remedy}" for each in page.warnings]))
+        yield from self._facts(plain)
+
+    def _start(self, plain: bool) -> Iterator[RenderableType]:
+        page = self.page
+        if page.chosen:
+            reason = f" ({page.chosen_reason})" if page.chosen_reason else ""
+            yield _text(f"\nTraining started from {page.chosen}{reason}", "bold")
+        if page.candidates:
+            yield _table(["candidate", "loss", ""], _candidate_rows(page.candidates), plain)
+            yield _text(page.candidates.caption, "dim")
+
+    def _training(self, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if not self.page.training and not self.loss:
+            return
+        yield _text("\nTraining", "bold")
+        if self.page.training:
+            yield _text(", ".join(f"{name} {value}" for name, value in self.page.training))
+        if len(self.loss) > 1:
+            line = "" if options.ascii_only else f" {sparkline(self.loss)} "
+            yield _text(f"loss {self.loss[0]:.3g}{line or ' to '}{self.loss[-1]:.3g}")
+
+    def _facts(self, plain: bool) -> Iterator[RenderableType]:
+        page = self.page
+        if page.times:
+            yield _text(f"\n{page.times.title}", "bold")
+            yield _text(", ".join(f"{track.label} {track.shown}" for track in page.times.tracks))
+        if page.dataset or page.facts:
+            yield _text("\nFacts and pins", "bold")
+            dataset = [[f"dataset {name}", value] for name, value in page.dataset if name != "digest"]
+            yield _table([], dataset + [[name, value] for name, value in page.facts], plain)
+        if page.commands:
+            yield _text("\nUse it", "bold")
+            yield from (_text(command) for command in page.commands)
+
+
+def _candidate_rows(chart: RowChart) -> list[list[str]]:
+    kept = chart.tracks[:MOST_CANDIDATES] + [track for track in chart.tracks[MOST_CANDIDATES:] if track.emphasised]
+    return [[track.label, track.shown, "chosen" if track.emphasised else track.detail] for track in kept]
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """The course of the values in at most `SPARKLINE_CHARACTERS` block characters."""
+    width = min(len(values), SPARKLINE_CHARACTERS)
+    smooth = moving_average(values, len(values) // (2 * width))
+    kept = [smooth[index * (len(values) - 1) // max(1, width - 1)] for index in range(width)]
+    low, span = min(kept), max(kept) - min(kept)
+    return "".join(SPARKS[round((value - low) / span * (len(SPARKS) - 1)) if span else 0] for value in kept)
+
+
+def _bulleted(lines: Iterable[str]) -> list[str]:
+    return [f"- {line}" for line in lines]
+
+
+def _command_below(step: str) -> str:
+    """A step whose command, if it ends in one, stands alone on the next line, where it can be copied."""
+    sentence, found, command = step.partition(": `")
+    return f"{sentence}:\n    {command.removesuffix('`')}" if found else step
+
+
+def _text(content: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(printable(content), style)  # Text knows no markup: [red] in a label stays what it is
+
+
+def printable(content: str) -> str:
+    """The text without what could steer a terminal: control and formatting characters, but for the line feed."""
+    return "".join(c for c in content if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], plain: bool) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=None if plain else SIMPLE_HEAD, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
+    for number in range(len(rows[0]) if rows else len(head)):
+        title = _text(head[number].replace("\n", " ")) if head else ""
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*(_text(cell.replace("\n", " ")) for cell in row))
+    return table

@@ -1,0 +1,52 @@
+"""What a use case works with: settings, registry, artifact store, device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onboard.artifacts import ArtifactStore, digest_of
+from onboard.registry.artifacts import ArtifactRepository
+from onboard.registry.database import Database
+from onboard.registry.schema import open_database
+from onboard.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Handed to every use case.
+
+    Args:
+        device: auto, cpu, cuda or cuda:N, as asked for.
+    """
+
+    settings: Settings
+    database: Database
+    artifacts: ArtifactStore
+    device: str
+
+    def store(self, data: bytes, kind: str) -> str:
+        """Store bytes as an artifact and return their digest. The row is committed before the bytes are written.
+
+        Call it outside of a write transaction (SQLite has one writer at a time).
+
+        Raises:
+            StorageError: the disk is full, or the store cannot be reached.
+            NotAllowedError: the store is read-only for us.
+        """
+        with self.database.write() as session:
+            ArtifactRepository(session).add(digest_of(data), kind, len(data))
+        return self.artifacts.put(data, kind)
+
+    def close(self) -> None:
+        """Close the database's connections."""
+        self.database.dispose()
+
+
+def open_services(settings: Settings, device: str | None = None) -> Services:
+    """Open what the settings name. See `open_database` for what it raises."""
+    return Services(
+        settings=settings,
+        database=open_database(settings),
+        artifacts=ArtifactStore(settings.resolved_artifact_url),
+        device=device or settings.device,
+    )

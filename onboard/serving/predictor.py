@@ -1,0 +1,206 @@
+"""Predictions for any mix of tasks from one loaded base: one encoder pass and one decoder pass a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from onboard.bases import Base, find_base
+from onboard.bases.load import load_engine
+from onboard.data.regression import Buckets
+from onboard.domain.dataset import Kind, Label
+from onboard.domain.names import Reference
+from onboard.domain.task import EmbeddingVersion
+from onboard.embedding import unpack_embedding
+from onboard.errors import InputError, NotFoundError, PinMismatchError
+from onboard.model.batched import mixed_log_probabilities
+from onboard.model.scoring import LabelTrie
+from onboard.register import register_base
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services, open_services
+from onboard.serving.requests import PredictionRequest, parse_requests
+from onboard.settings import Settings
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """An answer.
+
+    Args:
+        label: as it was submitted; a number for a regression.
+        probability: of the label; for a regression, of the most probable bucket.
+        task, version: what answered.
+        probabilities: of every label, in the task's order (of every bucket for a regression).
+        weak: whether the version is no better than the commonest label.
+    """
+
+    label: Label
+    probability: float
+    task: str
+    version: int
+    probabilities: tuple[float, ...] = ()
+    weak: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as `predict --json` prints it."""
+        return {"label": self.label, "probability": self.probability, "task": self.task, "version": self.version}
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A version, ready to answer."""
+
+    version: int
+    task: str
+    kind: Kind
+    labels: tuple[Label, ...]
+    buckets: Buckets | None
+    z: np.ndarray
+    trie: LabelTrie
+    weak: bool
+
+
+class Predictor:
+    """Answers for every task of a home, or for the source tasks of a base.
+
+    Args:
+        base_or_home: a `Base`, a base's name or folder, the home folder of a service, its opened services, or None for
+            the service that the environment names.
+
+    Raises:
+        NotFoundError: neither a base nor a home.
+    """
+
+    def __init__(self, base_or_home: Base | Services | str | Path | None = None, device: str = "auto") -> None:
+        self._services = _services_of(base_or_home)
+        self._base = base_or_home if isinstance(base_or_home, Base) else None
+        if self._services is not None:
+            self._base = find_base(self._services.settings.base)
+            register_base(self._services, self._base)
+            device = self._services.device
+        self._base = self._base or find_base(str(base_or_home))
+        self._engine = load_engine(self._base, device)
+        self._served: dict[str, _Served] = {}
+
+    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+        """Answers in input order; tasks may be mixed freely.
+
+        Args:
+            inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
+
+        Raises:
+            InputError: an input is wrong; none is answered.
+            NotFoundError: no such task or version.
+            PinMismatchError: the version belongs to another backbone or hypernetwork.
+        """
+        requests = parse_requests(inputs)
+        return self.answer(requests)
+
+    def answer(self, requests: Sequence[PredictionRequest]) -> list[Prediction]:
+        """The same for parsed requests."""
+        if not requests:
+            return []
+        references = {str(request.reference): request.reference for request in requests}
+        resolved = {text: self._resolve(reference) for text, reference in references.items()}
+        served = list({(each.task, each.version): each for each in resolved.values()}.values())
+        position = {(each.task, each.version): index for index, each in enumerate(served)}
+        mine = [resolved[str(request.reference)] for request in requests]
+        tasks = np.array([position[each.task, each.version] for each in mine])
+        ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
+        with torch.inference_mode():
+            z = torch.from_numpy(np.stack([each.z for each in served])).to(self._engine.device)
+            generated = self._engine.hypernetwork(z)
+        scores = mixed_log_probabilities(self._engine, ids, generated, [each.trie for each in served], tasks)
+        return [_answer(each, np.exp(row.astype(np.float64))) for each, row in zip(mine, scores, strict=True)]
+
+    def _resolve(self, reference: Reference) -> _Served:
+        if self._services is None:
+            return self._source(reference)
+        with self._services.database.read() as session:
+            version = VersionRepository(session).resolve(reference)
+        if version.reference not in self._served:
+            self._served[version.reference] = self._load(self._services, version)
+        return self._served[version.reference]
+
+    def _load(self, services: Services, version: EmbeddingVersion) -> _Served:
+        assert self._base is not None
+        require_pins(version, self._base)
+        z = unpack_embedding(services.artifacts.get(version.artifact))
+        return self._serve(
+            version.task, version.version, version.task_kind, version.labels, version.words, version.low, version.high, z, version.weak
+        )
+
+    def _source(self, reference: Reference) -> _Served:
+        assert self._base is not None
+        source = next((each for each in self._base.sources if each.name == reference.task), None)
+        if source is None or reference.version not in (None, 1):
+            raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
+        z = self._base.embeddings[source.name]
+        return self._serve(source.name, 1, source.kind, source.labels, source.words, source.low, source.high, z, False)
+
+    def _serve(
+        self,
+        task: str,
+        version: int,
+        kind: Kind,
+        labels: tuple[Label, ...],
+        words: tuple[str, ...],
+        low: float | None,
+        high: float | None,
+        z: np.ndarray,
+        weak: bool,
+    ) -> _Served:
+        size = self._engine.hypernetwork.sizes["task_embedding_size"]
+        if z.shape != (size,):
+            raise PinMismatchError(
+                f"{task}@v{version} has {z.shape} numbers, this hypernetwork takes {size}.", "onboard base show", task=task
+            )
+        buckets = Buckets(low, high) if low is not None and high is not None else None
+        return _Served(version, task, kind, labels, buckets, z, self._engine.trie(words), weak)
+
+
+def require_pins(version: EmbeddingVersion, base: Base) -> None:
+    """Raise PinMismatchError unless the version belongs to this base's backbone and its first hypernetwork."""
+    if version.backbone_digest != base.backbone_digest or version.base_digest != base.digest:
+        raise PinMismatchError(
+            f"{version.reference} is pinned to backbone {version.backbone_digest[:19]}…, "
+            f"base {base.name} has {base.backbone_digest[:19]}….",
+            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
+            version=version.reference,
+            pinned=version.backbone_digest,
+            present=base.backbone_digest,
+        )
+    if version.hypernetwork_version != 1:
+        raise PinMismatchError(
+            f"{version.reference} is pinned to hypernetwork version {version.hypernetwork_version}, which this base has not.",
+            "onboard base show",
+            version=version.reference,
+        )
+
+
+def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
+    best = int(probabilities.argmax())
+    label: Label = served.labels[best] if served.buckets is None else served.buckets.expectation(probabilities.tolist())
+    count = len(served.labels) or len(probabilities)
+    shown = tuple(float(value) for value in probabilities[:count])
+    return Prediction(label, float(probabilities[best]), served.task, served.version, shown, served.weak)
+
+
+def _services_of(base_or_home: Base | Services | str | Path | None) -> Services | None:
+    if isinstance(base_or_home, Services):
+        return base_or_home
+    if base_or_home is None:
+        return open_services(Settings())
+    if isinstance(base_or_home, Base):
+        return None
+    folder = Path(base_or_home).expanduser()
+    if (folder / "onboard.db").is_file():
+        return open_services(Settings(home=folder))
+    if folder.is_dir() and not (folder / "base.json").is_file() and not (folder / "config.json").is_file():
+        raise InputError(f"{folder} is neither a base nor the home of a service.", "onboard base list")
+    return None

@@ -1,0 +1,59 @@
+"""What predictions are asked for: a task, a reference, a text or a pair of texts; checked before any model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.domain.names import LATEST, Reference
+from onboard.errors import InputError
+
+_FIELDS = {"task", "ref", "text", "text_a", "text_b"}
+
+
+@dataclass(frozen=True)
+class PredictionRequest:
+    """One text for one task.
+
+    Args:
+        reference: which version of which task.
+        text_a: the text, or the first of a pair.
+        text_b: the second of a pair, else None.
+    """
+
+    reference: Reference
+    text_a: str
+    text_b: str | None
+
+
+def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionRequest]:
+    """Requests from `{"task", "ref"?, "text" | "text_a", "text_b"}` documents.
+
+    Raises:
+        InputError: the first input that is wrong, by its position from 1, with field and remedy.
+    """
+    return [_parse(number, each) for number, each in enumerate(inputs, 1)]
+
+
+def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
+    unknown = set(document) - _FIELDS
+    if unknown:
+        raise _wrong(number, sorted(unknown)[0], "is not a field of an input", "use task, ref, text or text_a and text_b")
+    reference = Reference.parse(f"{document.get('task', '')}@{document.get('ref') or LATEST}")
+    if "text" in document:
+        return PredictionRequest(reference, _text(number, document, "text"), None)
+    if "text_a" not in document:
+        raise _wrong(number, "text", "is missing", "give text, or text_a and text_b")
+    return PredictionRequest(reference, _text(number, document, "text_a"), _text(number, document, "text_b"))
+
+
+def _text(number: int, document: Mapping[str, Any], field: str) -> str:
+    value = document.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(number, field, "is missing, empty or no string", f"give a text as {field}")
+    return value
+
+
+def _wrong(number: int, field: str, what: str, remedy: str) -> InputError:
+    return InputError(f"Input {number}: {field} {what}.", remedy, row=number, field=field)

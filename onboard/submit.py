@@ -1,0 +1,119 @@
+"""Use case: a dataset is checked, snapshotted and queued. Nothing is queued unless everything is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onboard.bases import Base, find_base
+from onboard.data.hashes import pack_hashes, row_hashes
+from onboard.data.snapshot import digest as snapshot_digest
+from onboard.data.snapshot import save as save_snapshot
+from onboard.domain.dataset import Dataset
+from onboard.domain.job import Job, JobSpec
+from onboard.domain.names import Reference
+from onboard.domain.task import SnapshotRecord
+from onboard.errors import InputError, NotFoundError
+from onboard.queue import ring_or_warn
+from onboard.register import register_base
+from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import SnapshotRepository
+from onboard.registry.tasks import TaskRepository
+from onboard.registry.versions import VersionRepository
+
+if TYPE_CHECKING:
+    from onboard.data.check import Checked
+    from onboard.queue import Doorbell
+    from onboard.services import Services
+
+_PROBED = ("auto", "random", "mean")
+METHODS = ("hyperformer++",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked dataset and what is wanted of it.
+
+    Args:
+        checked: from `onboard.data.read_dataset`.
+        spec: what was asked; its `dataset` and base digest are filled in here.
+        queue, priority: where it waits and how urgent it is.
+        key: idempotency key.
+    """
+
+    checked: Checked
+    spec: JobSpec
+    queue: str = "default"
+    priority: int = 0
+    key: str | None = None
+
+
+def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Job, str | None]:
+    """Queue the job and ring; the job's row is what counts, a lost bell is rung again by the reconciler.
+
+    Returns:
+        The job, and a warning when the broker could not be reached.
+
+    Raises:
+        InputError: an unknown init, method or metric.
+        ConflictError: the task has another label set, or the key belongs to another request.
+        NotFoundError: the base does not exist.
+    """
+    dataset = request.checked.dataset
+    base = find_base(request.spec.base)
+    _require_known(request.spec, dataset)
+    register_base(services, base)
+    with services.database.read() as session:
+        _require_init(VersionRepository(session), request.spec.init, base)
+        if not request.spec.new_labels:
+            TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
+    snapshot = _store_snapshot(services, dataset, request.spec.task)
+    options = {**request.spec.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
+    spec = JobSpec.from_json({**request.spec.to_json(), "dataset": snapshot.digest, "options": options})
+    with services.database.write() as session:
+        SnapshotRepository(session).add(snapshot)
+        job, _ = JobRepository(session).add(spec, queue=request.queue, priority=request.priority, key=request.key)
+    return job, ring_or_warn(doorbell, request.queue)
+
+
+def _require_known(spec: JobSpec, dataset: Dataset) -> None:
+    from onboard.domain.report import METRICS
+
+    if spec.method and spec.method not in METHODS:
+        raise InputError(
+            f"There is no method {spec.method!r}.", f"use one of: {', '.join(METHODS)}", method=spec.method
+        )
+    if spec.metric and spec.metric not in METRICS[dataset.kind]:
+        raise InputError(
+            f"There is no metric {spec.metric!r} for {dataset.kind}.",
+            f"Use one of: --metric {', '.join(METRICS[dataset.kind])}",
+            metric=spec.metric,
+        )
+
+
+def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
+    if init in _PROBED or init in {anchor.name for anchor in base.anchors}:
+        return
+    try:
+        found = versions.resolve(Reference.parse(init))
+    except NotFoundError as error:
+        raise InputError(
+            f"There is no embedding {init!r} to start from.",
+            "--init auto, --init random, or one of: onboard tasks list",
+            init=init,
+        ) from error
+    if found.base_digest != base.digest:
+        raise InputError(f"{found.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
+
+
+def _store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:
+    rows = {"train": dataset.train, "validation": dataset.validation, "test": dataset.test}
+    return SnapshotRecord(
+        digest=snapshot_digest(dataset),
+        artifact=services.store(save_snapshot(dataset), "snapshot"),
+        row_hashes=services.store(pack_hashes(row_hashes(dataset.train)), "row_hashes"),
+        kind=dataset.kind,
+        labels=dataset.labels,
+        rows={split: len(examples) for split, examples in rows.items()},
+        name=name,
+    )

@@ -1,0 +1,100 @@
+"""What the stages of one job share: its dataset as token ids and targets, its label words, the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from onboard.bases import Base, find_base
+from onboard.bases.load import load_engine
+from onboard.data.hashes import row_hashes
+from onboard.data.regression import BUCKETS, Buckets
+from onboard.data.snapshot import load as load_snapshot
+from onboard.data.splits import holdout
+from onboard.data.verbaliser import verbalise
+from onboard.domain.dataset import Dataset, Example
+from onboard.domain.job import JobSpec
+from onboard.errors import PinMismatchError
+from onboard.model.engine import Engine
+from onboard.services import Services
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """One job's material.
+
+    Args:
+        base: that the task is learned on.
+        engine: its model.
+        dataset: the rows, after the hold-out.
+        words: the verbaliser's word per label, or per bucket.
+    """
+
+    base: Base
+    engine: Engine
+    dataset: Dataset
+    words: tuple[str, ...]
+
+    @cached_property
+    def buckets(self) -> Buckets | None:
+        """The buckets of a regression; None for classification."""
+        return buckets_of(self.dataset)
+
+    def encode(self, rows: Sequence[Example]) -> list[list[int]]:
+        """Token ids of rows."""
+        return self.engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
+
+    def targets(self, rows: Sequence[Example]) -> np.ndarray:
+        """Distribution over labels or buckets of each row (n, K), float32."""
+        if self.buckets is not None:
+            return np.array([self.buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
+        return np.eye(len(self.words), dtype=np.float32)[self.dataset.class_indices(rows)]
+
+    def hashes(self, rows: Sequence[Example]) -> np.ndarray:
+        """64-bit hashes of rows (n,)."""
+        return np.array(row_hashes(rows), dtype=np.int64)
+
+
+def buckets_of(dataset: Dataset) -> Buckets | None:
+    """The buckets of a regression dataset; None for classification."""
+    return Buckets(dataset.low, dataset.high) if dataset.low is not None and dataset.high is not None else None
+
+
+def prepare(spec: JobSpec, services: Services) -> Workbench:
+    """Load the snapshot, hold out, find the label words, load the model.
+
+    Raises:
+        PinMismatchError: the worker's base is not the one that the job was submitted for.
+        NotFoundError, DamagedError: the base or the snapshot is missing or damaged.
+    """
+    base = find_base(spec.base)
+    wanted = spec.options.get("base_digest")
+    if wanted not in (None, base.digest):
+        raise PinMismatchError(
+            f"The job was submitted for base {wanted}, this worker has {base.digest} as {spec.base!r}.",
+            "install the same version of onboard on every worker, or submit again",
+        )
+    engine = load_engine(base, services.device)
+    dataset = holdout(load_snapshot(read_snapshot(services, spec.dataset)), spec.seed)
+    return Workbench(base, engine, dataset, label_words(dataset, engine))
+
+
+def read_snapshot(services: Services, digest: str) -> bytes:
+    """The bytes of a stored dataset."""
+    from onboard.registry.snapshots import SnapshotRepository
+
+    with services.database.read() as session:
+        record = SnapshotRepository(session).get(digest)
+    return services.artifacts.get(record.artifact)
+
+
+def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:
+    """Word per label, or per bucket; distinct for the base's tokenizer."""
+    buckets = buckets_of(dataset)
+    if buckets is not None:
+        assert len(buckets.words) == BUCKETS
+        return buckets.words
+    return verbalise(dataset.labels, engine.encoder.label_ids, engine.encoder.tokenizer.unk_token_id)

@@ -1,0 +1,103 @@
+"""Fixtures for every test: no environment of the machine, real PostgreSQL and Redis on free ports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from real_services import PostgresServer, RedisServer, missing
+
+from onboard.registry.database import Database
+from onboard.registry.schema import upgrade
+from onboard.services import Services, open_services
+from onboard.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No ONBOARD_* variable and no `.env` of whoever runs the tests; a home that is nobody's."""
+    for name in [name for name in os.environ if name.startswith("ONBOARD_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this test run."""
+    _need(missing("postgres"))
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _postgres_template(postgres: PostgresServer) -> str:
+    """A migrated database that the tests' databases are copied from."""
+    url = postgres.create("template_onboard")
+    upgrade(url)
+    return "template_onboard"
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer, _postgres_template: str) -> Iterator[str]:
+    """The URL of a fresh, migrated PostgreSQL database."""
+    name = postgres.fresh_name()
+    yield postgres.create(name, template=_postgres_template)
+    postgres.drop(name)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis server of this test run."""
+    _need(missing("redis-server"))
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """The URL of an empty Redis database."""
+    redis_server.wipe()
+    return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(_sqlite_template: Path, tmp_path: Path) -> str:
+    """The URL of a fresh, migrated SQLite database."""
+    path = tmp_path / "onboard.db"
+    path.write_bytes(_sqlite_template.read_bytes())
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """A fresh, migrated database of either kind."""
+    fixture = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
+    database = Database(request.getfixturevalue(fixture))
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Iterator[Services]:
+    """The embedded default in a fresh home."""
+    services = open_services(Settings(home=tmp_path / "home"))
+    yield services
+    services.close()
+
+
+def _need(absent: str | None) -> None:
+    """A missing service skips on a laptop and fails in CI."""
+    if absent is None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{absent} is not installed, and CI=true")
+    pytest.skip(f"{absent} is not installed (apt-get install postgresql redis-server)")

@@ -1,0 +1,40 @@
+"""Pipelines without a model, for workers in other processes (`--pipeline fake_pipelines`). `options` say what to do."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from onboard.domain.job import Job, Stage
+from onboard.domain.progress import Progress
+from onboard.errors import UnavailableError
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+from registry_samples import sample_task, sample_version
+
+
+def preload(services: Services) -> None:
+    """Nothing to load."""
+
+
+def run(job: Job, services: Services, progress: Progress) -> None:
+    """Train for `options["seconds"]`, then publish. `mark` is a folder that counts the attempts."""
+    options = job.spec.options
+    progress.stage_started(Stage.TRAIN)
+    if "mark" in options:
+        (Path(options["mark"]) / f"{job.id}-{job.attempt}-{os.getpid()}").touch()
+    if options.get("unavailable_until_attempt", 0) > job.attempt:
+        raise UnavailableError("The hub cannot be reached.")
+    deadline = time.monotonic() + float(options.get("seconds", 0.0))
+    while time.monotonic() < deadline:
+        progress.raise_if_cancelled_or_fenced()
+        time.sleep(0.02)
+    progress.stage_finished(Stage.TRAIN, 0.1, {"loss": 0.5})
+    with services.database.write() as session:
+        VersionRepository(session).publish(
+            sample_version(job.spec.task, job=job.id),
+            sample_task(job.spec.task),
+            attempt=job.attempt,
+            result={"state": "succeeded"},
+        )

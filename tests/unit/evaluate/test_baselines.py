@@ -1,0 +1,136 @@
+import time
+
+import numpy as np
+import pytest
+
+from onboard.domain.dataset import Dataset, Example
+from onboard.evaluate import baselines, cross_validate_baselines, score_baselines, stratified_folds
+
+COLOURS = ["red", "green", "blue"]
+
+
+def colour_rows(n: int, seed: int = 0, *, pair: bool = False) -> tuple[Example, ...]:
+    random = np.random.default_rng(seed)
+    rows = []
+    for number in range(n):
+        colour = COLOURS[number % 3]
+        filler = " ".join(random.choice(["a", "box", "the", "door", "is", "very"], size=5))
+        rows.append(Example(f"{filler} {colour}", "which colour" if pair else None, colour))
+    return tuple(rows)
+
+
+def colours(train: tuple[Example, ...], test: tuple[Example, ...] = ()) -> Dataset:
+    return Dataset(kind="classification", labels=tuple(COLOURS), train=train, test=test)
+
+
+def test_words_that_give_the_label_away_are_found_and_the_majority_is_a_third():
+    dataset = colours(colour_rows(33), colour_rows(30, seed=1))
+    found = score_baselines(dataset, dataset.test)
+    assert list(found) == ["majority", "tfidf_logistic_regression"]
+    assert found["majority"]["accuracy"].value == pytest.approx(1 / 3)
+    assert found["tfidf_logistic_regression"]["accuracy"].value == 1.0
+    assert set(found["majority"]) == set(found["tfidf_logistic_regression"])
+
+
+def test_the_commonest_training_label_is_the_majority_even_where_the_test_rows_differ():
+    train = (*colour_rows(3), Example("blue again", None, "blue"))
+    test = (*[Example("red", None, "red")] * 4, Example("blue", None, "blue"))
+    assert score_baselines(colours(train), test)["majority"]["accuracy"].value == 0.2
+
+
+def test_true_and_one_are_different_labels():
+    train = tuple(Example(text, None, label) for text, label in [("yes", True), ("one", 1), ("yes", True), ("one", 1)])
+    dataset = Dataset(kind="classification", labels=(True, 1), train=train)
+    found = score_baselines(dataset, train)
+    assert found["tfidf_logistic_regression"]["accuracy"].value == 1.0
+    assert found["majority"]["accuracy"].value == 0.5
+
+
+def test_a_label_without_training_rows_has_a_finite_loss():
+    train = tuple(row for row in colour_rows(30) if row.label != "green")
+    found = score_baselines(colours(train), colour_rows(9))
+    assert found["tfidf_logistic_regression"]["log_loss"].value < 3.0
+    assert found["tfidf_logistic_regression"]["accuracy"].value == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        (Example("one label only", None, "red"), Example("again", None, "red")),
+        (Example(" ", None, "red"), Example("\u2003", None, "blue")),
+    ],
+    ids=["one label", "blank texts"],
+)
+def test_where_nothing_can_be_learned_tfidf_is_the_majority(train):
+    found = score_baselines(colours(train), colour_rows(6))
+    assert found["tfidf_logistic_regression"] == found["majority"]
+
+
+def test_overlap_makes_paraphrases_visible():
+    random = np.random.default_rng(0)
+    vocabulary = [f"word{number}" for number in range(400)]
+
+    def row(same: bool) -> Example:
+        words = list(random.choice(vocabulary, size=6))
+        other = words[::-1] if same else list(random.choice(vocabulary, size=6))
+        return Example(" ".join(words), " ".join(other), "same" if same else "other")
+
+    train = tuple(row(number % 2 == 0) for number in range(64))
+    test = tuple(row(number % 2 == 0) for number in range(40))
+    dataset = Dataset(kind="classification", labels=("other", "same"), train=train)
+    assert score_baselines(dataset, test)["tfidf_logistic_regression"]["accuracy"].value > 0.9
+
+
+def test_regression_has_the_mean_and_a_ridge():
+    def rows(n: int) -> tuple[Example, ...]:
+        return tuple(Example("good " * (number % 7) + "film", None, float(number % 7)) for number in range(n))
+
+    dataset = Dataset(kind="regression", labels=(), train=rows(70), low=0.0, high=6.0)
+    found = score_baselines(dataset, rows(21))
+    assert list(found) == ["mean", "tfidf_ridge"]
+    assert found["mean"]["spearman"].value == 0.0
+    assert found["tfidf_ridge"]["spearman"].value > 0.8
+    assert found["tfidf_ridge"]["mse"].value < found["mean"]["mse"].value
+
+
+def test_cross_validated_baselines_never_see_the_row_they_predict_and_say_so():
+    train = tuple(Example(f"unique{number}", None, COLOURS[number % 2]) for number in range(40))
+    dataset = Dataset(kind="classification", labels=tuple(COLOURS[:2]), train=train)
+    index = np.asarray(dataset.class_indices(train))
+    found = cross_validate_baselines(dataset, stratified_folds(index, 5))
+    accuracy = found["tfidf_logistic_regression"]["accuracy"]
+    assert accuracy.estimate == "cross-validated"
+    assert accuracy.n == 40
+    assert accuracy.value < 0.8  # 1.0 if a fold's own rows had been trained on
+
+
+def test_cross_validated_regression_baselines_say_so():
+    train = tuple(Example("good " * (number % 5) + "film", None, float(number % 5)) for number in range(40))
+    dataset = Dataset(kind="regression", labels=(), train=train, low=0.0, high=4.0)
+    found = cross_validate_baselines(dataset, np.arange(40) % 4)
+    assert found["tfidf_ridge"]["spearman"].estimate == "cross-validated"
+    assert found["tfidf_ridge"]["spearman"].value > 0.5
+
+
+def test_baselines_repeat_themselves_and_draw_from_very_many_rows(monkeypatch):
+    dataset = colours(colour_rows(120))
+    everything = score_baselines(dataset, colour_rows(30, seed=2))
+    monkeypatch.setattr(baselines, "MOST_ROWS", 10)
+    drawn = score_baselines(dataset, colour_rows(30, seed=2), seed=1)
+    assert drawn == score_baselines(dataset, colour_rows(30, seed=2), seed=1)
+    assert drawn["tfidf_logistic_regression"] != everything["tfidf_logistic_regression"]
+    assert drawn["tfidf_logistic_regression"]["accuracy"].note == "trained on 10 of the 120 training rows"
+    assert drawn["majority"] == everything["majority"]
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(ValueError, match="held-out rows, not 3 and 0"):
+        score_baselines(colours(colour_rows(3)), [])
+
+
+def test_thirty_two_pairs_take_less_than_a_few_seconds():
+    dataset = colours(colour_rows(32, pair=True))
+    score_baselines(dataset, dataset.train)  # imports
+    started = time.process_time()
+    score_baselines(dataset, colour_rows(200, seed=3, pair=True))
+    assert time.process_time() - started < 3.0

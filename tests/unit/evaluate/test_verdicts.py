@@ -1,0 +1,66 @@
+import pytest
+
+from onboard.evaluate import Comparison, Metric, may_replace, weakness
+
+
+def metric(value: float, low: float | None, high: float | None) -> Metric:
+    return Metric(value, low, high, 30)
+
+
+@pytest.mark.parametrize(("low", "weak"), [(0.49, True), (0.50, True), (0.51, False)])
+def test_a_version_is_weak_unless_its_whole_interval_is_above_the_majority(low, weak):
+    found = weakness({"accuracy": metric(0.7, low, 0.8)}, {"accuracy": metric(0.5, 0.3, 0.7)}, "accuracy")
+    assert (found.weak, found.judged) == (weak, True)
+    assert ("not shown to be better" in found.reason) is weak
+
+
+@pytest.mark.parametrize(("high", "weak"), [(0.69, False), (0.70, True)])
+def test_losses_count_the_other_way_round(high, weak):
+    found = weakness({"log_loss": metric(0.5, 0.3, high)}, {"log_loss": metric(0.7, 0.6, 0.8)}, "log_loss")
+    assert found.weak is weak
+
+
+def test_the_deciding_metric_decides():
+    found = {"accuracy": metric(0.95, 0.9, 0.99), "mcc": metric(0.5, 0.2, 0.8)}
+    trivial = {"accuracy": metric(0.94, 0.9, 0.98), "mcc": metric(0.0, None, None)}
+    assert weakness(found, trivial, "accuracy").weak
+    assert not weakness(found, trivial, "mcc").weak
+
+
+def test_constant_predictions_are_weak():
+    undefined = Metric(0.0, None, None, 9, "undefined, given as 0: all predictions are the same")
+    found = weakness({"spearman": undefined}, {"spearman": undefined}, "spearman")
+    assert found.weak
+    assert "all predictions are the same" in found.reason
+
+
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_without_held_out_rows_nothing_is_judged_and_nothing_is_weak(nothing):
+    found = weakness(nothing, nothing, "accuracy")
+    assert (found.weak, found.judged) == (False, False)
+    assert "No rows were held out" in found.reason
+
+
+def comparison(verdict: str) -> Comparison:
+    return Comparison(verdict, 30, 1, 7, 0.07, "log_loss", 0.2, 0.1, 0.3)
+
+
+@pytest.mark.parametrize("weak", [False, True])
+@pytest.mark.parametrize(
+    ("verdict", "allowed"), [("worse", False), ("better", True), ("no significant difference", True)]
+)
+def test_with_shared_rows_only_a_significantly_worse_version_is_held_back(verdict, allowed, weak):
+    found = may_replace(comparison(verdict), weak=weak, predecessor_weak=False)
+    assert found.allowed is allowed
+    assert "30 shared held-out rows (1 newly right, 7 newly wrong)" in found.reason
+
+
+@pytest.mark.parametrize("missing", [None, comparison("not enough evidence")])
+@pytest.mark.parametrize(
+    ("weak", "predecessor_weak", "allowed"),
+    [(False, False, True), (False, True, True), (True, True, True), (True, False, False)],
+)
+def test_without_shared_rows_only_a_weak_version_after_a_good_one_is_held_back(
+    missing, weak, predecessor_weak, allowed
+):
+    assert may_replace(missing, weak=weak, predecessor_weak=predecessor_weak).allowed is allowed

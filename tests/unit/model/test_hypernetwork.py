@@ -1,0 +1,90 @@
+"""The hypernetwork: shapes, the batched product, initialisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from onboard.model.hypernetwork import Hypernetwork
+
+
+def make(**sizes: int) -> Hypernetwork:
+    torch.manual_seed(0)
+    return Hypernetwork(
+        **{"d_model": 16, "encoder_layers": 3, "decoder_layers": 2, "bottleneck": 4, "task_embedding_size": 8, **sizes}
+    )
+
+
+def test_shapes_are_tasks_layers_positions_and_then_the_adapter() -> None:
+    generated = make()(torch.randn(5, 8))
+    assert generated.tasks == 5
+    for weights, layers in ((generated.encoder, 3), (generated.decoder, 2)):
+        assert weights.down.shape == (5, layers, 2, 4, 16)
+        assert weights.down_bias.shape == (5, layers, 2, 4)
+        assert weights.up.shape == (5, layers, 2, 16, 4)
+        for name in ("up_bias", "gamma", "beta"):
+            assert getattr(weights, name).shape == (5, layers, 2, 16)
+
+
+def test_each_adapter_is_the_linear_image_of_its_own_conditioning() -> None:
+    hypernetwork = make(conditioning_size=6, projector_width=10)
+    z = torch.randn(2, 8)
+    stack, weights = hypernetwork.decoder, hypernetwork(z).decoder
+    for task, layer, position in ((0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
+        joined = torch.cat([z[task], stack.layer_embeddings[layer], stack.position_embeddings[position]])
+        projected = stack.projector_out(torch.relu(stack.projector_in(joined)))
+        conditioning = nn.functional.layer_norm(projected, (6,), stack.norm.weight, stack.norm.bias, 1e-6)
+        torch.testing.assert_close(weights.down[task, layer, position], stack.down(conditioning).view(4, 16))
+        torch.testing.assert_close(weights.up[task, layer, position], stack.up(conditioning).view(16, 4))
+        torch.testing.assert_close(weights.gamma[task, layer, position], stack.gamma(conditioning))
+
+
+class CountedProducts(TorchDispatchMode):
+    """Counts matrix products."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func.name() in {"aten::addmm", "aten::mm", "aten::bmm", "aten::matmul", "aten::linear"}
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("layers", "tasks"), [(1, 1), (12, 1), (12, 8)])
+def test_the_number_of_products_depends_on_neither_layers_nor_tasks(layers: int, tasks: int) -> None:
+    hypernetwork = make(encoder_layers=layers, decoder_layers=layers)
+    with torch.no_grad(), CountedProducts() as products:
+        hypernetwork(torch.randn(tasks, 8))
+    assert products.count == 2 * 8  # two of the projector and six kinds of weight, per stack
+
+
+def test_the_stacks_share_nothing_but_the_task_embedding() -> None:
+    hypernetwork = make(decoder_layers=3)
+    z = torch.randn(1, 8)
+    before = hypernetwork(z).decoder
+    with torch.no_grad():
+        for parameter in hypernetwork.encoder.parameters():
+            parameter.add_(1.0)
+    for old, new in zip(before, hypernetwork(z).decoder, strict=True):
+        assert torch.equal(old, new)
+
+
+def test_parameters_start_as_the_authors_start_them() -> None:
+    hypernetwork = make(d_model=64, encoder_layers=40, task_embedding_size=64)
+    for stack in (hypernetwork.encoder, hypernetwork.decoder):
+        for linear in (m for m in stack.modules() if isinstance(m, nn.Linear)):
+            assert linear.weight.std().item() == pytest.approx(0.01, rel=0.2)
+            assert linear.bias.eq(0).all()
+        assert stack.norm.weight.eq(1).all()
+        assert stack.norm.bias.eq(0).all()
+    assert hypernetwork.encoder.layer_embeddings.std().item() == pytest.approx(1.0, rel=0.1)
+    assert hypernetwork.encoder.position_embeddings.std().item() == pytest.approx(1.0, rel=0.3)
+
+
+@pytest.mark.parametrize("z", [torch.randn(8), torch.randn(2, 7), torch.randn(1, 2, 8)])
+def test_embeddings_of_another_shape_are_refused(z: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"\(T, 8\)"):
+        make()(z)

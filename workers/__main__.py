@@ -1,0 +1,57 @@
+"""`python -m workers`: what the detached start runs; people use `onboard worker`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+
+from onboard.errors import OnboardError
+from onboard.queue import DEFAULT_QUEUE
+from onboard.settings import Settings
+from workers.plan import RECONCILE_SECONDS_EMBEDDED, WorkerPlan
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a worker. Returns the exit status."""
+    from workers.run import run_worker, worker_name
+
+    asked = _parser().parse_args(arguments)
+    settings = Settings(**json.load(sys.stdin)) if asked.settings_from_stdin else Settings()
+    plan = WorkerPlan(
+        settings=settings,
+        name=asked.name or worker_name(),
+        queues=tuple(asked.queue or (DEFAULT_QUEUE,)),
+        device=asked.device or settings.device,
+        pipeline=asked.pipeline,
+        idle_exit_seconds=asked.idle_exit,
+    )
+    if settings.embedded:
+        plan = replace(plan, reconcile_seconds=RECONCILE_SECONDS_EMBEDDED)
+    timings = {key: value for key in _TIMINGS if (value := getattr(asked, key)) is not None}
+    try:
+        return run_worker(replace(plan, **timings))
+    except OnboardError as error:
+        sys.stderr.write(f"{error.message} {error.remedy}\n")
+        return error.exit_code
+
+
+_TIMINGS = ("lease_seconds", "heartbeat_seconds", "reconcile_seconds", "drain_seconds")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m workers", description="Run one worker.")
+    parser.add_argument("--queue", action="append", help="queue to serve; may be given again (default: default)")
+    parser.add_argument("--device", default="", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--idle-exit", type=float, metavar="SECONDS", help="leave after so long without work")
+    parser.add_argument("--name", default="", help="name among all workers")
+    parser.add_argument("--settings-from-stdin", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--pipeline", default="onboard.pipeline", help=argparse.SUPPRESS)
+    for timing in _TIMINGS:
+        parser.add_argument(f"--{timing.replace('_', '-')}", type=float, help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The detached start: on the embedded default, whoever submits also sees to it that a worker runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from onboard.domain.worker import STARTING_SECONDS, WorkerRecord, WorkerState
+from onboard.queue import DEFAULT_QUEUE
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.workers import WorkerRepository
+from onboard.services import Services
+from workers.machine import host_name, is_alive
+
+IDLE_EXIT_SECONDS: Final = 60.0
+_LOG_BYTES: Final = 10 * 2**20
+_spawned: list[subprocess.Popen[bytes]] = []  # kept, because Python warns about processes that outlive their handle
+
+
+def ensure_worker(
+    services: Services,
+    queue: str = DEFAULT_QUEUE,
+    *,
+    idle_exit_seconds: float = IDLE_EXIT_SECONDS,
+    pipeline: str = "onboard.pipeline",
+) -> str | None:
+    """Start a worker for `queue` unless one lives. Call it after the job's row is committed.
+
+    It is detached: it survives the submitter and its Ctrl-C, and leaves after `idle_exit_seconds` without work.
+
+    Returns:
+        The name of the worker that was started, or None (one lives, or this is not the embedded default, where
+        nothing is started by itself).
+    """
+    if not services.settings.embedded:
+        return None
+    from filelock import FileLock
+
+    from workers.run import worker_name
+
+    home = services.settings.resolved_home
+    with FileLock(home / "worker.lock"):
+        with services.database.write() as session:
+            recover(session)
+            workers = WorkerRepository(session)
+            if any(_lives(worker) for worker in workers.serving(queue)):
+                return None
+            name = worker_name()
+            workers.enter(name, WorkerState.STARTING, queues=[queue], host=host_name(), device=services.device)
+        pid = _spawn(services, home, name, queue, idle_exit_seconds, pipeline)
+        with services.database.write() as session:
+            WorkerRepository(session).spawned(name, pid)
+    return name
+
+
+def recover(session: Session) -> None:
+    """End the leases of jobs whose process is gone (a killed worker, a reboot). For SQLite only: it has one machine."""
+    claims = ClaimRepository(session)
+    for worker in WorkerRepository(session).list(include_stopped=True):
+        for job in claims.running(worker.name) if worker.host == host_name() else ():
+            if job.worker_pid is not None and not is_alive(job.worker_pid, job.lease_expires_at or 0.0):
+                claims.expire(worker.name, job.worker_pid)
+
+
+def _lives(worker: WorkerRecord) -> bool:
+    """Its heartbeat is fresh, and its process is there."""
+    return (
+        worker.pid is None or worker.host != host_name() or is_alive(worker.pid, worker.heartbeat_at + STARTING_SECONDS)
+    )
+
+
+def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seconds: float, pipeline: str) -> int:
+    command = [sys.executable, "-m", "workers", "--settings-from-stdin"]
+    command += ["--name", name, "--queue", queue, "--device", services.device]
+    command += ["--idle-exit", str(idle_exit_seconds), "--pipeline", pipeline]
+    with _log_file(home).open("ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, cwd=home
+        )
+    _spawned.append(process)
+    assert process.stdin is not None
+    with process.stdin as pipe:
+        pipe.write(json.dumps(_settings(services)).encode())
+    return process.pid
+
+
+def _settings(services: Services) -> dict[str, Any]:
+    """The settings as they are here, so that the worker's own environment and folder do not matter."""
+    return services.settings.model_dump(mode="json", exclude={"token", "api_url"})
+
+
+def _log_file(home: Path) -> Path:
+    folder = home / "logs"
+    folder.mkdir(exist_ok=True)
+    log = folder / "worker.log"
+    if log.exists() and log.stat().st_size > _LOG_BYTES:
+        log.replace(folder / "worker.log.1")
+    return log
+
+
+def spawned_processes() -> Sequence[subprocess.Popen[bytes]]:
+    """The workers that this process started."""
+    return _spawned

@@ -1,0 +1,40 @@
+"""The real doorbell: one tiny Celery message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onboard.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from onboard.settings import Settings
+
+
+class CeleryDoorbell:
+    """Rings through Celery's broker. Celery is imported at the first ring."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._app: Any = None
+
+    def ring(self, queue: str) -> None:
+        """Ring once. Gives up within seconds: raises UnavailableError when the broker cannot be reached."""
+        from kombu.exceptions import KombuError, OperationalError
+
+        from workers.app import BELL, broker_queue, make_app
+
+        if self._app is None:
+            self._app = make_app(self._settings)
+        name = broker_queue(queue)
+        try:
+            with self._app.connection_for_write() as connection:
+                # a connection of its own: nothing is kept open, and nothing stale is used after a broker's restart
+                self._app.send_task(
+                    BELL, queue=name, routing_key=name, exchange="", declare=[], retry=False, connection=connection
+                )
+        except (OperationalError, KombuError, OSError) as error:
+            place = self._settings.resolved_broker_url.rpartition("@")[2]
+            raise UnavailableError(
+                f"The broker {place} cannot be reached: {error}.",
+                "Start Redis, or correct ONBOARD_BROKER_URL; `onboard doctor` tells what is reachable.",
+            ) from error

@@ -1,0 +1,42 @@
+"""What one worker process is told when it starts; handed whole to its pool child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.domain.job import HEARTBEAT_SECONDS, LEASE_SECONDS
+from onboard.queue import DEFAULT_QUEUE
+from onboard.settings import Settings
+
+RECONCILE_SECONDS: Final = 15.0
+RECONCILE_SECONDS_EMBEDDED: Final = 5.0  # one machine, one small database: look more often
+DRAIN_SECONDS: Final = 25.0  # less than the 30 s that Kubernetes waits between SIGTERM and SIGKILL
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """One worker: a Celery parent with one pool child, for one device.
+
+    Args:
+        name: its name among all workers of the deployment.
+        queues: names of the queues that it takes jobs from.
+        device: auto, cpu, cuda or cuda:N.
+        pipeline: module with `run(job, services, progress)` and `preload(services)`.
+        idle_exit_seconds: it leaves after so long without work; None means never.
+        lease_seconds: a silent child loses its job after so long.
+        heartbeat_seconds: how often child and parent say that they live.
+        reconcile_seconds: how often the reconciler looks for forgotten jobs.
+        drain_seconds: how long a stopping worker waits for its job before it hands it back to the queue.
+    """
+
+    settings: Settings
+    name: str
+    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
+    device: str = "auto"
+    pipeline: str = "onboard.pipeline"
+    idle_exit_seconds: float | None = None
+    lease_seconds: float = LEASE_SECONDS
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+    reconcile_seconds: float = RECONCILE_SECONDS
+    drain_seconds: float = DRAIN_SECONDS

@@ -1,0 +1,50 @@
+"""The reconciler: rings again for jobs that no bell reached, and ends what nobody may claim any more.
+
+It runs inside every worker, one at a time by a leased row, so that there is nothing else to start or to watch.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy.orm import Session
+
+from onboard.queue import Doorbell
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.database import Database
+from onboard.registry.leases import LeaseRepository
+from onboard.registry.workers import WorkerRepository
+
+LEASE: Final = "reconciler"
+_FORGET_SECONDS: Final = 7 * 24 * 3600.0  # how long the row of a worker that left can be seen
+
+
+def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds: float) -> bool:
+    """One round, if no other worker holds the lease.
+
+    Returns:
+        Whether the round was made here.
+
+    Raises:
+        UnavailableError: database or broker cannot be reached; the next round tries again.
+    """
+    with database.write() as session:
+        if not LeaseRepository(session).take(LEASE, holder, lease_seconds):
+            return False
+        ClaimRepository(session).end_abandoned()
+        WorkerRepository(session).forget(_FORGET_SECONDS)
+    with database.read() as session:
+        wanted = _bells(session)
+    for queue, count in wanted.items():
+        for _ in range(count):
+            doorbell.ring(queue)
+    return True
+
+
+def _bells(session: Session) -> dict[str, int]:
+    """A bell per runnable job, but no more than workers are there to hear it: bells never pile up in the broker."""
+    workers = WorkerRepository(session)
+    return {
+        queue: min(count, sum(worker.job is None for worker in workers.serving(queue)))
+        for queue, count in ClaimRepository(session).runnable().items()
+    }

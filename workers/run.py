@@ -1,0 +1,115 @@
+"""One worker from start to end: the Celery parent with its pool of one child, and the upkeep beside it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import warnings
+from typing import Any
+
+from onboard.domain.names import require_name
+from onboard.domain.worker import WorkerState
+from onboard.errors import OnboardError
+from onboard.registry.workers import WorkerRepository
+from onboard.services import Services, open_services
+from workers.app import broker_queue, make_app
+from workers.detached import recover
+from workers.doorbell import CeleryDoorbell
+from workers.machine import facts, host_name
+from workers.plan import WorkerPlan
+from workers.upkeep import Upkeep
+
+_logger = logging.getLogger(__name__)
+
+
+def worker_name() -> str:
+    """A fresh name for a worker of this machine."""
+    return f"{host_name()}-{secrets.token_hex(3)}"
+
+
+def run_worker(plan: WorkerPlan) -> int:
+    """Run a worker in this process (its main thread) until SIGTERM, Ctrl-C, draining or idleness ends it.
+
+    Returns:
+        The exit status: 0 unless Celery could not start.
+
+    Raises:
+        InputError: the name of a queue is not one.
+        ConflictError: the schema is not this code's, or a live worker has this name.
+        UnavailableError: the database cannot be reached.
+    """
+    for queue in plan.queues:
+        require_name(queue, "name of a queue")
+    services = open_services(plan.settings, plan.device)
+    try:
+        _enter(services, plan)
+        try:
+            return _run_celery(services, plan)
+        finally:
+            _leave(services, plan)
+    finally:
+        services.close()
+
+
+def _enter(services: Services, plan: WorkerPlan) -> None:
+    with services.database.write() as session:
+        if plan.settings.embedded:
+            recover(session)
+        WorkerRepository(session).enter(
+            plan.name,
+            WorkerState.RUNNING,
+            queues=plan.queues,
+            host=host_name(),
+            pid=os.getpid(),
+            device=plan.device,
+            facts=facts({os.getpid()}),
+        )
+
+
+def _leave(services: Services, plan: WorkerPlan) -> None:
+    try:
+        with services.database.write() as session:
+            WorkerRepository(session).stop(plan.name)
+    except OnboardError as error:  # its row goes stale by itself
+        _logger.warning("The worker could not sign off: %s", error.message)
+
+
+def _run_celery(services: Services, plan: WorkerPlan) -> int:
+    from celery import signals
+
+    # Celery warns whoever works as root about unpickling; nothing here is pickled by clients (JSON only)
+    warnings.filterwarnings("ignore", message=".*superuser privileges")
+    app = make_app(plan.settings, plan)
+    worker = app.Worker(
+        hostname=f"{plan.name}@onboard",
+        queues=[broker_queue(queue) for queue in plan.queues],
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel="WARNING",
+    )
+
+    def pool_pids() -> set[int]:
+        pool = getattr(worker.pool, "_pool", None)
+        return {process.pid for process in list(pool._pool)} if pool is not None else set()
+
+    def leave() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)  # Celery's handler begins the warm shutdown in the main thread
+
+    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), pool_pids, leave)
+
+    def on_shutting_down(**_signal: Any) -> None:
+        upkeep.stopping.set()
+
+    signals.worker_shutting_down.connect(on_shutting_down)
+    upkeep.start()
+    try:
+        worker.start()
+    finally:
+        upkeep.over.set()
+        upkeep.join()
+        signals.worker_shutting_down.disconnect(on_shutting_down)
+    return int(worker.exitcode or 0)

@@ -1,0 +1,114 @@
+"""The task's shell: claim one job, run the pipeline on it, say how it ended. The queue's library has no part in it."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, cast
+
+from onboard.domain.job import HEARTBEAT_SECONDS, LEASE_SECONDS, Job, JobState
+from onboard.domain.progress import Progress
+from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardError
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.jobs import JobRepository
+from onboard.services import Services
+from workers.progress import Heartbeat, RegistryProgress
+
+_logger = logging.getLogger(__name__)
+_RETRY_SECONDS: Final = 5.0  # before the second attempt after a retryable error; four times as long before each next
+
+Run = Callable[[Job, Services, Progress], None]
+
+
+class Pipeline(Protocol):
+    """What the module named by `WorkerPlan.pipeline` has."""
+
+    def run(self, job: Job, services: Services, progress: Progress) -> None:
+        """Run a claimed job until it is published."""
+
+    def preload(self, services: Services) -> None:
+        """Load what every job needs, once per process."""
+
+
+def load_pipeline(module: str) -> Pipeline:
+    """Import the pipeline's module."""
+    return cast(Pipeline, importlib.import_module(module))
+
+
+def work(
+    services: Services,
+    worker: str,
+    queues: Sequence[str],
+    run: Run,
+    *,
+    lease_seconds: float = LEASE_SECONDS,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+) -> Job | None:
+    """Claim the most urgent runnable job of `queues` and run it to an end.
+
+    Returns:
+        The job as it stands afterwards (perhaps owned by another attempt by then); None when there was nothing to do.
+    """
+    with services.database.write() as session:
+        job = ClaimRepository(session).claim(worker, queues, pid=os.getpid(), lease_seconds=lease_seconds)
+    if job is None:
+        return None
+    _logger.info("Job %s (%s): attempt %d on %s", job.id, job.spec.task, job.attempt, worker)
+    with Heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
+        try:
+            _attempt(job, services, RegistryProgress(services.database, job, heartbeat), run)
+        except FencedError as error:
+            _logger.warning("Job %s: work dropped: %s", job.id, error.message)
+    with services.database.read() as session:
+        after = JobRepository(session).get(job.id)
+    _logger.info("Job %s: %s", job.id, after.state.value)
+    return after
+
+
+def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None:
+    try:
+        run(job, services, progress)
+        _require_published(job, services)
+    except FencedError:
+        raise
+    except CancelledError as error:
+        _end(job, services, JobState.CANCELLED, error.to_json())
+    except OnboardError as error:
+        if error.retryable:
+            _retry_later(job, services, error)
+        else:
+            _end(job, services, JobState.FAILED, error.to_json())
+    except Exception as error:  # the process's outermost edge: whatever a job does, the worker goes on
+        _logger.exception("Job %s failed unexpectedly", job.id)
+        _end(job, services, JobState.FAILED, _unexpected(job, error))
+
+
+def _require_published(job: Job, services: Services) -> None:
+    with services.database.read() as session:
+        after = JobRepository(session).get(job.id)
+    if after.state is JobState.RUNNING and after.attempt == job.attempt:
+        raise JobFailedError("The pipeline ended without publishing a version.", job=job.id)
+
+
+def _end(job: Job, services: Services, state: JobState, error: dict[str, Any]) -> None:
+    with services.database.write() as session:
+        ClaimRepository(session).finish(job.id, job.attempt, state, error=error)
+
+
+def _retry_later(job: Job, services: Services, error: OnboardError) -> None:
+    delay = _RETRY_SECONDS * 4 ** (job.attempt - 1)
+    _logger.warning("Job %s: %s Trying again in %.0f s.", job.id, error.message, delay)
+    with services.database.write() as session:
+        ClaimRepository(session).retry_later(job.id, job.attempt, error.to_json(), delay)
+
+
+def _unexpected(job: Job, error: Exception) -> dict[str, Any]:
+    return {
+        "code": "error",
+        "message": f"{type(error).__name__}: {error}",
+        "remedy": f"This is a fault of the program. Its trace: onboard jobs show {job.id} --json",
+        "trace": traceback.format_exception(error)[-6:],
+    }
