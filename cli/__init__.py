@@ -1,0 +1,1 @@
+"""The command line: `onboard`, one file a command group."""

@@ -26,13 +26,9 @@ def upgrade(as_json: AsJson = False) -> None:
 @app.command()
 def check(as_json: AsJson = False) -> None:
     """Whether the schema is this version's; exit 4 when it is not."""
+    import migrations
     from onboard.registry import schema
     from onboard.settings import Settings
 
-    url = Settings().resolved_database_url
-    revision = schema.check(url)
-    emit(
-        {"database": schema.shown(url), "revision": revision},
-        as_json,
-        lambda: f"schema is at {revision}, as it should be",
-    )
+    schema.check(Settings().resolved_database_url)
+    emit({"revision": migrations.HEAD}, as_json, lambda: f"the schema is at {migrations.HEAD}, as it should be")

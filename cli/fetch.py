@@ -13,7 +13,9 @@ from cli.services import opened
 
 def fetch(
     task: Annotated[str, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")],
-    bundle: Annotated[bool, typer.Option("--bundle", help="Add the base: all that predictions elsewhere need.")] = False,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Add the base: all that predictions elsewhere need.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="Folder; default ./TASK-vN.")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -121,7 +121,9 @@ def find_job(services: Services, name: str) -> Job:
         try:
             return jobs.get(name)
         except NotFoundError as error:
-            raise NotFoundError(f"There is no job or task with jobs called {name!r}.", "onboard jobs list", job=name) from error
+            raise NotFoundError(
+                f"There is no job or task with jobs called {name!r}.", "onboard jobs list", job=name
+            ) from error
 
 
 def _events(services: Services, job: Job) -> list[JobEvent]:
@@ -143,7 +145,12 @@ def _document(services: Services, job: Job) -> dict[str, Any]:
     document = job.to_json()
     result = document.pop("result") or {}
     document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
-    return {**document, **result, "state": job.state.value, "events": [event.to_json() for event in _events(services, job)]}
+    return {
+        **document,
+        **result,
+        "state": job.state.value,
+        "events": [event.to_json() for event in _events(services, job)],
+    }
 
 
 def _write_report(document: dict[str, Any], path: Path) -> None:
@@ -152,7 +159,9 @@ def _write_report(document: dict[str, Any], path: Path) -> None:
     try:
         path.write_text(render(document), encoding="utf-8")
     except OSError as error:
-        raise NotAllowedError(f"The report cannot be written to {path}: {error.strerror}.", "--report another file") from error
+        raise NotAllowedError(
+            f"The report cannot be written to {path}: {error.strerror}.", "--report another file"
+        ) from error
     say(f"report: {path}")
 
 
@@ -170,6 +179,12 @@ def _table(jobs: Any) -> Table:
         version = (job.result or {}).get("version")
         submitted = job.to_json()["created_at"]
         table.add_row(
-            job.id, job.spec.task, job.state.value, job.stage or "", f"v{version}" if version else "", str(job.attempt), submitted
+            job.id,
+            job.spec.task,
+            job.state.value,
+            job.stage or "",
+            f"v{version}" if version else "",
+            str(job.attempt),
+            submitted,
         )
     return table

@@ -1,4 +1,4 @@
-"""How commands speak: tables for people on standard output, one JSON document with --json, errors once with their remedy."""
+"""How commands speak: tables for people, one JSON document with --json, errors once and with their remedy."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ def predict(
     text: Annotated[str | None, typer.Option(help="A text.")] = None,
     text_a: Annotated[str | None, typer.Option(help="The first text of a pair.")] = None,
     text_b: Annotated[str | None, typer.Option(help="The second text of a pair.")] = None,
-    input_file: Annotated[Path | None, typer.Option("--input", help="JSONL with text, or text_a and text_b, a row.")] = None,
+    input_file: Annotated[
+        Path | None, typer.Option("--input", help="JSONL with text, or text_a and text_b, a row.")
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="Write the answers as JSONL.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +74,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise InputError(f"{path}, row {number}: no JSON ({error}).", "one JSON object a line", row=number) from error
+            raise InputError(
+                f"{path}, row {number}: no JSON ({error}).", "one JSON object a line", row=number
+            ) from error
         if not isinstance(row, dict):
             raise InputError(f"{path}, row {number}: no JSON object.", '{"text": "…"} a line', row=number)
         rows.append({key: value for key, value in row.items() if key in ("text", "text_a", "text_b")})

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def submit(
-    dataset: Annotated[str, typer.Option(help="JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].")],
+    dataset: Annotated[
+        str, typer.Option(help="JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].")
+    ],
     task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
     init: Annotated[str, typer.Option(help="auto (probe all embeddings), random, or TASK[@REF].")] = "auto",
     tune_hypernetwork: Annotated[str, typer.Option(help="never, auto or always.")] = "never",
@@ -33,7 +35,9 @@ def submit(
     shots: Annotated[int | None, typer.Option(help="Training rows in total, drawn balanced.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random draw.")] = 0,
     base: Annotated[str | None, typer.Option(help="Name or folder of the base; default ONBOARD_BASE.")] = None,
-    new_labels: Annotated[bool, typer.Option("--new-labels", help="Let an existing task have another label set.")] = False,
+    new_labels: Annotated[
+        bool, typer.Option("--new-labels", help="Let an existing task have another label set.")
+    ] = False,
     queue: Annotated[str, typer.Option(help="Queue that the job waits in.")] = "default",
     priority: Annotated[int, typer.Option(help="More urgent is higher.")] = 0,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key never makes a second job.")] = None,
@@ -41,6 +45,8 @@ def submit(
     as_json: AsJson = False,
 ) -> None:
     """Submit a dataset: it is checked, queued, and learned by a worker."""
+    from onboard.bases import find_base
+    from onboard.bases.tokens import token_counter
     from onboard.data.read import ReadOptions, read_dataset
     from onboard.data.task_name import check_task_name, task_name_of
     from onboard.domain.job import JobSpec
@@ -50,18 +56,18 @@ def submit(
     name = check_task_name(task) if task is not None else task_name_of(dataset)
     tuning = _require_tuning(tune_hypernetwork)
     with opened(register=False) as services:
-        chosen_base = base or services.settings.base
+        found = find_base(base or services.settings.base)
         options = ReadOptions(
             validation=validation, test=test, kind=require_kind(kind), labels=split_labels(labels),
             text_fields=tuple(text_field or ()), label_field=label_field, shots=shots, seed=seed,
-            **token_limits(chosen_base),
+            count_tokens=token_counter(found), max_tokens=int(found.document["max_tokens"]),
         )  # fmt: skip
         checked = read_dataset(dataset, options)
-        for warning in checked.report.warnings:
-            say(f"warning: {warning.message} {warning.remedy}")
+        for finding in checked.report.warnings:
+            say(f"warning: {finding.message} {finding.remedy}")
         spec = JobSpec(
             task=name, dataset="", init=init, tune_hypernetwork=tuning, method=method, kind=require_kind(kind),
-            metric=metric, shots=shots, seed=seed, base=chosen_base, new_labels=new_labels,
+            metric=metric, shots=shots, seed=seed, base=base or services.settings.base, new_labels=new_labels,
         )  # fmt: skip
         job, warning = enqueue(services, _doorbell(services), Request(checked, spec, queue, priority, key))
         if warning:
@@ -73,16 +79,6 @@ def submit(
             wait_for(services, job.id, as_json)
         else:
             _queued(job, as_json)
-
-
-def token_limits(base: str) -> dict[str, object]:
-    """The base's token count, for the warning about cut texts; nothing when its tokenizer is no single file."""
-    from onboard.bases import find_base
-    from onboard.bases.tokens import token_counter
-
-    found = find_base(base)
-    counter = token_counter(found)
-    return {"count_tokens": counter, "max_tokens": int(found.document["max_tokens"])} if counter else {}
 
 
 def _require_tuning(value: str) -> TuneHypernetwork:
@@ -125,4 +121,8 @@ def start_worker(services: Services) -> None:
 
 def _queued(job: Job, as_json: bool) -> None:
     document = {"job": job.id, "state": job.state.value, "task": job.spec.task}
-    emit(document, as_json, lambda: f"job {job.id} is {job.state.value} for task {job.spec.task}\nonboard jobs watch {job.id}")
+    emit(
+        document,
+        as_json,
+        lambda: f"job {job.id} is {job.state.value} for task {job.spec.task}\nonboard jobs watch {job.id}",
+    )

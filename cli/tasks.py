@@ -46,7 +46,12 @@ def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: 
 
 def _document(task: Task, version: EmbeddingVersion | None) -> dict[str, Any]:
     latest = version.to_json() if version else None
-    return {**task.to_json(), "version": version.version if version else None, "weak": bool(version and version.weak), "latest": latest}
+    return {
+        **task.to_json(),
+        "version": version.version if version else None,
+        "weak": bool(version and version.weak),
+        "latest": latest,
+    }
 
 
 def headline(version: EmbeddingVersion) -> str:

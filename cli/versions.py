@@ -23,7 +23,9 @@ def versions(task: Annotated[str, typer.Argument(help="Name of a task.")], as_js
         TaskRepository(session).get(task)
         found = VersionRepository(session).list(task=task)
         aliases = AliasRepository(session).list(task)
-    named = {each.version: sorted(alias for alias, number in aliases.items() if number == each.version) for each in found}
+    named = {
+        each.version: sorted(alias for alias, number in aliases.items() if number == each.version) for each in found
+    }
     document = {"task": task, "aliases": aliases, "versions": [each.to_json() for each in found]}
     emit(document, as_json, lambda: _table(found, named))
 

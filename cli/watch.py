@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.2
 _DOCUMENT = (
-    "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard", "seconds",
+    "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard",
+    "seconds",
 )  # fmt: skip
 
 

@@ -15,7 +15,9 @@ def render_card(version: EmbeddingVersion) -> str:
     if version.weak:
         lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
     if version.labels:
-        pairs = ", ".join(f"{label_text(label)} (“{word}”)" for label, word in zip(version.labels, version.words, strict=True))
+        pairs = ", ".join(
+            f"{label_text(label)} (“{word}”)" for label, word in zip(version.labels, version.words, strict=True)
+        )
         lines += [f"Labels and their words: {pairs}.", ""]
     else:
         lines += [f"A number from {version.low:g} to {version.high:g}.", ""]
@@ -34,15 +36,15 @@ def render_card(version: EmbeddingVersion) -> str:
         "onboard": version.code_version,
         "job": version.job or "–",
     }
-    return "\n".join([*lines, "| pin | value |", "|---|---|", *(f"| {key} | `{value}` |" for key, value in facts.items()), ""])
+    return "\n".join(
+        [*lines, "| pin | value |", "|---|---|", *(f"| {key} | `{value}` |" for key, value in facts.items()), ""]
+    )
 
 
 def _metrics(split: str, metrics: dict[str, Any] | None) -> list[str]:
     if not metrics:
         return []
-    rows = [
-        f"| {name} | {each['value']:.3f} | {_interval(each)} | {each['n']} |" for name, each in metrics.items()
-    ]
+    rows = [f"| {name} | {each['value']:.3f} | {_interval(each)} | {each['n']} |" for name, each in metrics.items()]
     return [f"| {split} | value | 95% interval | rows |", "|---|---|---|---|", *rows, ""]
 
 

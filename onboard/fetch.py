@@ -42,7 +42,9 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
         version = VersionRepository(session).resolve(reference)
     content = services.artifacts.get(version.artifact)
     if embedding_digest(unpack_embedding(content)) != version.embedding_digest:
-        raise DamagedError(f"The embedding of {version.reference} does not match its digest.", "restore it from a backup")
+        raise DamagedError(
+            f"The embedding of {version.reference} does not match its digest.", "restore it from a backup"
+        )
     files = [output / "embedding.safetensors", output / "card.md"]
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -51,9 +53,13 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
         if bundle:
             files.append(_copy_base(services, version, output / "base"))
     except PermissionError as error:
-        raise NotAllowedError(f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to") from error
+        raise NotAllowedError(
+            f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"
+        ) from error
     except OSError as error:
-        raise StorageError(f"{output} cannot be written: {error.strerror}.", "free some space, or --output elsewhere") from error
+        raise StorageError(
+            f"{output} cannot be written: {error.strerror}.", "free some space, or --output elsewhere"
+        ) from error
     return Fetched(version, tuple(files))
 
 
@@ -61,7 +67,8 @@ def _copy_base(services: Services, version: EmbeddingVersion, folder: Path) -> P
     base = find_base(services.settings.base)
     if base.digest != version.base_digest:
         raise PinMismatchError(
-            f"{version.reference} belongs to base {version.base_digest[:19]}…, ONBOARD_BASE is {base.name} ({base.digest[:19]}…).",
+            f"{version.reference} belongs to base {version.base_digest[:19]}…, "
+            f"ONBOARD_BASE is {base.name} ({base.digest[:19]}…).",
             "set ONBOARD_BASE to the base that it was trained on",
         )
     shutil.copytree(base.folder, folder, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""The evaluate stage of a job: metrics with intervals, baselines on the same rows, weakness, and whether `latest` moves."""
+"""The evaluate stage of a job: metrics with intervals, baselines beside them, weakness, and whether `latest` moves."""
 
 from __future__ import annotations
 
@@ -194,11 +194,14 @@ class _Judged:
     def _predict(self, rows: Sequence[Example], z: np.ndarray, words: Sequence[str]) -> np.ndarray:
         engine = self._bench.engine
         checkpoint = self._progress.raise_if_cancelled_or_fenced
-        return np.exp(log_probabilities(engine, self._bench.encode(rows), z, engine.trie(words), checkpoint))
+        scores = log_probabilities(engine, self._bench.encode(rows), z, engine.trie(words), checkpoint)
+        probabilities: np.ndarray = np.exp(scores)
+        return probabilities
 
     def _expectation(self, probabilities: np.ndarray) -> np.ndarray:
         assert self._bench.buckets is not None
-        return probabilities @ np.array(self._bench.buckets.values)
+        values: np.ndarray = probabilities @ np.array(self._bench.buckets.values)
+        return values
 
     def _truth(self, rows: Sequence[Example]) -> np.ndarray:
         return np.array(self._bench.dataset.class_indices(rows), dtype=np.int64)

@@ -1,7 +1,7 @@
 """The way of one job: check → probe → train → evaluate → publish. Only this module knows the stages' order.
 
-Each stage's output is stored under a key of everything it depends on (dataset, head, seed, code), so a restarted job goes
-on after the last finished stage.
+Each stage's output is stored under a key of everything it depends on (dataset, head, seed, code), so a restarted job
+goes on after the last finished stage.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class Settings(BaseSettings):
-    """What the environment says. With nothing set this is the embedded default: all under one folder, no server to start."""
+    """What the environment says. Nothing set is the embedded default: all under one folder, no server to start."""
 
     model_config = SettingsConfigDict(
         env_prefix="ONBOARD_", env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True

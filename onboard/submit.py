@@ -22,7 +22,7 @@ from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 
 if TYPE_CHECKING:
-    from onboard.data.check import Checked
+    from onboard.data.read import Checked
     from onboard.queue import Doorbell
     from onboard.services import Services
 

@@ -17,9 +17,9 @@ from onboard.settings import Settings
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No ONBOARD_* variable and no `.env` of whoever runs the tests; a home that is nobody's."""
-    for name in [name for name in os.environ if name.startswith("ONBOARD_")]:
-        monkeypatch.delenv(name)
+    """None of the settings of whoever runs the tests; a home that is nobody's."""
+    for field in Settings.model_fields:
+        monkeypatch.delenv(f"ONBOARD_{field.upper()}", raising=False)
     monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "home"))
 
 
@@ -32,19 +32,17 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
 
 
 @pytest.fixture(scope="session")
-def _postgres_template(postgres: PostgresServer) -> str:
-    """A migrated database that the tests' databases are copied from."""
-    url = postgres.create("template_onboard")
+def _postgres_migrated(postgres: PostgresServer) -> str:
+    url = postgres.create("onboard")
     upgrade(url)
-    return "template_onboard"
+    return url
 
 
 @pytest.fixture
-def postgres_url(postgres: PostgresServer, _postgres_template: str) -> Iterator[str]:
-    """The URL of a fresh, migrated PostgreSQL database."""
-    name = postgres.fresh_name()
-    yield postgres.create(name, template=_postgres_template)
-    postgres.drop(name)
+def postgres_url(postgres: PostgresServer, _postgres_migrated: str) -> str:
+    """The URL of an empty, migrated PostgreSQL database."""
+    postgres.wipe("onboard")
+    return _postgres_migrated
 
 
 @pytest.fixture(scope="session")

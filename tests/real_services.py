@@ -80,19 +80,24 @@ class PostgresServer:
     def url(self, name: str) -> str:
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
-    def fresh_name(self) -> str:
-        return f"test_{time.monotonic_ns()}"
-
-    def create(self, name: str, template: str = "template1") -> str:
-        self._run(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+    def create(self, name: str) -> str:
+        with psycopg.connect(self._dsn, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
         return self.url(name)
 
-    def drop(self, name: str) -> None:
-        self._run(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-    def _run(self, statement: str) -> None:
-        with psycopg.connect(self._dsn, autocommit=True) as connection:
-            connection.execute(statement.encode())
+    def wipe(self, name: str) -> None:
+        """Empty every table but the schema's revision, and cut off whoever is still connected."""
+        with psycopg.connect(self._dsn.replace("dbname=postgres", f"dbname={name}")) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            found = connection.execute(
+                "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
+                " WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+            ).fetchone()
+            assert found is not None
+            connection.execute(f"TRUNCATE {found[0]} RESTART IDENTITY CASCADE".encode())
 
     @property
     def _dsn(self) -> str:

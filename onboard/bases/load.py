@@ -39,7 +39,9 @@ def load_engine(base: Base, device: str = "auto") -> Engine:
 def _load(digest: str, folder: str, device: str) -> Engine:
     del digest  # part of the key: a base that was made anew is loaded anew
     from transformers import AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # a bar per load says nothing to whoever waits for a prediction
     base = find_base(folder)
     backbone = base.folder / "backbone"
     encoder = TextEncoder(

@@ -135,7 +135,7 @@ def _classification(
     kept: dict[str, Rows] = {}
     for split, rows in splits.items():
         kept[split] = [row for row in rows if label_key(row.label) in known]
-        strays = [row for row in rows if label_key(row.label) not in known]
+        strays = [row for row in rows if label_key(row.label) not in known] if known else []
         _report_strays(strays, split, files[split], labels, remedies[split], problems)
     present = sum(label_key(label) in known for label in train_labels)
     if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
@@ -162,9 +162,7 @@ def _report_strays(
         problems.add(Problem("unknown_label", message, file, first.number, first.line, "label", remedy))
 
 
-def _floats_unified(
-    splits: Mapping[str, Rows], seen: Sequence[Label]
-) -> tuple[Mapping[str, Rows], Sequence[Label]]:
+def _floats_unified(splits: Mapping[str, Rows], seen: Sequence[Label]) -> tuple[Mapping[str, Rows], Sequence[Label]]:
     labels = [*seen, *(row.label for rows in splits.values() for row in rows)]
     numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
     if not numeric or not any(isinstance(label, float) for label in labels):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import unicodedata
 import zlib
@@ -62,9 +63,9 @@ def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...],
         problems.add_unreadable(error)
     except PermissionError:
         problems.add("unreadable_file", "may not be read", f"Allow it: chmod a+r {path}")
-    except (EOFError, zlib.error) as error:
-        problems.add("bad_gzip", f"is damaged gzip: {error}", "Compress it again.")
-    except OSError as error:  # gzip.BadGzipFile is one, and so is a name that is too long
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        problems.add("bad_gzip", f"is damaged gzip ({error})", "Compress it again.")
+    except OSError as error:
         problems.add("unreadable_file", f"cannot be read: {error.strerror or error}", "Check the file.")
     return Table([], (), None)
 

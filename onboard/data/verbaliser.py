@@ -13,7 +13,6 @@ from onboard.errors import InputError
 
 MAX_WORDS: Final = 12
 
-_CAMEL: Final = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINTS: Final = re.compile(r"(?<=[^\W\d_])[-/:|.,;\\]+(?=\w)|(?<=\w)[-/:|.,;\\]+(?=[^\W\d_])")
 _SPARE_STEMS: Final = ("label", "class", "answer", "choice")
 
@@ -29,7 +28,7 @@ def words_of(label: Label) -> str:
         return str(int(label))
     text = label_text(label).strip()
     if isinstance(label, str) and any(character.isalnum() for character in text):
-        text = _JOINTS.sub(" ", _CAMEL.sub(" ", text.replace("_", " "))).lower()
+        text = _JOINTS.sub(" ", _uncamelled(text.replace("_", " "))).lower()
     return " ".join(text.split()[:MAX_WORDS])
 
 
@@ -53,6 +52,15 @@ def verbalise(
     if token_ids is not None:
         words = _tellable(words, token_ids, unknown_id)
     return tuple(words[label_key(label)] for label in labels)
+
+
+def _uncamelled(text: str) -> str:
+    """A blank before every capital that starts a word: `CardLost`, `HTTPError`, `top10List`; not within `3D` or `GPT`."""
+    parts = []
+    for before, letter, after in zip(" " + text, text, text[1:] + " ", strict=False):
+        starts = letter.isupper() and (before.islower() or (before.isalnum() and after.islower()))
+        parts.append(f" {letter}" if starts else letter)
+    return "".join(parts)
 
 
 def _distinct(labels: Sequence[Label]) -> dict[str, str]:

@@ -134,10 +134,11 @@ class LabelCountJson(TypedDict, total=False):
 
 
 class DatasetJson(TypedDict, total=False):
-    """What was learned from. rows: by split ("train", "validation", "test")."""
+    """What was learned from. rows: by split ("train", "validation", "test"); pairs: whether its texts come in pairs."""
 
     name: str | None
     kind: Literal["classification", "regression"]
+    pairs: bool | None
     rows: dict[str, int] | None
     labels: list[LabelCountJson] | None
     digest: str | None

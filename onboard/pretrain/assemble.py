@@ -15,7 +15,7 @@ from torch import nn
 from onboard.bases import FORMAT
 from onboard.data.hashes import row_hashes
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Dataset, Example
+from onboard.domain.dataset import Dataset
 from onboard.evaluate import evaluate_classification, evaluate_regression, score_baselines
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
@@ -122,7 +122,8 @@ def render_card(document: Mapping[str, Any]) -> str:
         f"# Base `{document['name']}`", "",
         document["licence"], "",
         f"A frozen T5 with HyperFormer++ adapters of bottleneck d_model/{document['reduction_factor']}, generated from "
-        f"task embeddings of {document['task_embedding_size']} numbers. Texts are cut at {document['max_tokens']} tokens.", "",
+        f"task embeddings of {document['task_embedding_size']} numbers. "
+        f"Texts are cut at {document['max_tokens']} tokens.", "",
         "| source | rows | metric on test | this base | majority | TF-IDF + logistic regression |",
         "|---|---|---|---|---|---|",
     ]  # fmt: skip

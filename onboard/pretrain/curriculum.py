@@ -20,7 +20,7 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.scoring import LabelTrie
 from onboard.pretrain.batches import LengthBuckets
 from onboard.pretrain.recipe import CurriculumCounts
-from onboard.pretrain.sentences import read_split, source_folders
+from onboard.pretrain.sentences import read_split
 from onboard.pretrain.topics import TopicLevel, Topics
 
 
@@ -166,6 +166,23 @@ class TopicTask:
         return Batch([self._sequences[index] for index in chosen], trie, targets)
 
 
+@dataclass(frozen=True)
+class Curriculum:
+    """All training tasks in groups, each with its share of the steps.
+
+    Args:
+        groups: tasks and share. The sources come first, in their order, then one task per topic level, then the made
+            ones; empty groups are left out.
+    """
+
+    groups: tuple[tuple[tuple[TrainingTask, ...], float], ...]
+
+    @property
+    def tasks(self) -> list[TrainingTask]:
+        """The tasks of all groups, in order."""
+        return [task for group, _ in self.groups for task in group]
+
+
 def build_curriculum(
     sources: Sequence[Source],
     texts: Sequence[str],
@@ -173,45 +190,68 @@ def build_curriculum(
     counts: CurriculumCounts,
     encoder: TextEncoder,
     seed: int,
-) -> list[TrainingTask]:
-    """All training tasks; the sources come first, in their order, then one task per topic level, then the made ones."""
+) -> Curriculum:
+    """Sources, topics, renamed sources and choices of topics."""
     rng = np.random.default_rng((seed, 17))
     encoded = [encoder.encode([(row.text_a, row.text_b) for row in source.train]) for source in sources]
-    targets = [source.targets() for source in sources]
-    plain: list[TrainingTask] = [
-        FixedTask(source.name, ids, target, source.words, encoder, seed + index)
-        for index, (source, ids, target) in enumerate(zip(sources, encoded, targets, strict=True))
+    rows = [
+        _Rows(source, ids, source.targets(), encoder, seed + index)
+        for index, (source, ids) in enumerate(zip(sources, encoded, strict=True))
     ]
     passages = encoder.encode([(text, None) for text in texts])
-    levels: list[TrainingTask] = [
+    levels = [
         TopicTask(f"topics-{len(level.names)}", passages, level, encoder, seed + 100 + index)
         for index, level in enumerate(topics.levels)
     ]
-    names = sorted(topics.token_of)
-    renamed: list[TrainingTask] = []
-    for source, ids, target in zip(sources, encoded, targets, strict=True):
-        if source.kind == "regression":
-            continue
-        swapped = [*source.words[1:], source.words[0]]
-        renamed.append(FixedTask(f"{source.name}-swapped", ids, target, swapped, encoder, seed + 200 + len(renamed)))
-        for _ in range(counts.renamings):
-            words = [names[index] for index in rng.choice(len(names), len(source.words), replace=False)]
-            renamed.append(
-                FixedTask(f"{source.name}-{'-'.join(words)}", ids, target, words, encoder, seed + 200 + len(renamed))
+    renamed = [task for each in rows for task in each.renamed(sorted(topics.token_of), counts.renamings, rng)]
+    subsets = _topic_subsets(passages, topics, counts.topic_subsets, encoder, rng)
+    groups: list[tuple[Sequence[TrainingTask], float]] = [
+        ([each.plain() for each in rows], counts.share_of_sources),
+        (levels, counts.share_of_topics),
+        (renamed, counts.share_of_renamed),
+        (subsets, counts.share_of_subsets),
+    ]
+    return Curriculum(tuple((tuple(group), share) for group, share in groups if group))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A source's rows as token ids, ready to be a task under any label words."""
+
+    source: Source
+    ids: list[list[int]]
+    targets: np.ndarray
+    encoder: TextEncoder
+    seed: int
+
+    def plain(self) -> FixedTask:
+        return FixedTask(self.source.name, self.ids, self.targets, self.source.words, self.encoder, self.seed)
+
+    def renamed(self, names: Sequence[str], count: int, rng: np.random.Generator) -> list[FixedTask]:
+        """The task with its words swapped round, and `count` times with other words; nothing for a regression."""
+        if self.source.kind == "regression":
+            return []
+        words = list(self.source.words)
+        others = [[words[-1], *words[:-1]]]
+        others += [[names[index] for index in rng.choice(len(names), len(words), replace=False)] for _ in range(count)]
+        return [
+            FixedTask(
+                f"{self.source.name}-{'-'.join(each)}", self.ids, self.targets, each, self.encoder, self.seed + 200 + n
             )
-    return [*plain, *levels, *renamed, *_topic_subsets(passages, topics, counts.topic_subsets, encoder, rng)]
+            for n, each in enumerate(others)
+        ]
 
 
 def _topic_subsets(
     passages: Sequence[Sequence[int]], topics: Topics, count: int, encoder: TextEncoder, rng: np.random.Generator
-) -> list[TrainingTask]:
-    made: list[TrainingTask] = []
+) -> list[FixedTask]:
+    made = []
     for number in range(count):
         level = topics.levels[int(rng.integers(len(topics.levels)))]
         chosen = rng.choice(len(level.names), int(rng.integers(2, min(8, len(level.names)) + 1)), replace=False)
         members = np.flatnonzero(np.isin(level.assignment, chosen))
         targets = (level.assignment[members][:, None] == chosen[None]).astype(np.float32)
         words = [level.names[topic] for topic in chosen]
-        sequences = [passages[index] for index in members]
+        sequences = [passages[int(index)] for index in members]
         made.append(FixedTask("topics-" + "-".join(words), sequences, targets, words, encoder, 1000 + number))
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ _SIMILARITY_SHARPNESS = 5.0
 _PAIR_TOKENS = 60
 
 
-def new_backbone(shape: BackboneShape) -> nn.Module:
+def new_backbone(shape: BackboneShape) -> Any:
     """A T5 with random weights in the recipe's shape: stock transformers code, tied head, ReLU feed-forward."""
     from transformers import T5Config, T5ForConditionalGeneration
 
@@ -37,19 +38,19 @@ def new_backbone(shape: BackboneShape) -> nn.Module:
         eos_token_id=1,
         tie_word_embeddings=True,
     )
-    model: nn.Module = T5ForConditionalGeneration(config)
-    return model
+    return T5ForConditionalGeneration(config)
 
 
 @torch.no_grad()
-def token_vectors(tokenizer: object, teacher: Teacher, d_model: int) -> torch.Tensor:
+def token_vectors(tokenizer: Any, teacher: Teacher, d_model: int) -> torch.Tensor:
     """Initial token embeddings (V, d_model): the teacher's vector of each piece's text, PCA, unit variance."""
-    pieces = [tokenizer.convert_ids_to_tokens(index) for index in range(len(tokenizer))]  # type: ignore[attr-defined, arg-type]  # no stubs
+    pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     vectors = torch.from_numpy(teacher.vectors([piece.replace("▁", " ").strip() or "." for piece in pieces])).float()
     centred = vectors - vectors.mean(0)
     _, _, directions = torch.linalg.svd(centred, full_matrices=False)
     projected = centred @ directions[:d_model].T  # (V, d_model)
-    return projected / projected.std()
+    scaled: torch.Tensor = projected / projected.std()
+    return scaled
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Distillation:
     batch: int
     seed: int
 
-    def encoder_loss(self, backbone: nn.Module, head: nn.Module) -> Callable[[int], torch.Tensor]:
+    def encoder_loss(self, backbone: Any, head: nn.Module) -> Callable[[int], torch.Tensor]:
         """Cosine to the teacher's vector and match of the batch's similarity matrix, by step."""
         buckets = LengthBuckets(self.sequences, self.seed)
 
@@ -81,7 +82,7 @@ class Distillation:
             ids, mask = pad([self.sequences[index] for index in chosen])
             target = torch.from_numpy(self.vectors[chosen]).float()  # (B, 384)
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state  # type: ignore[operator, union-attr]  # (B, S, h)
+                states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, S, h)
             weight = mask.unsqueeze(-1).float()
             pooled = (states.float() * weight).sum(1) / weight.sum(1)
             predicted = functional.normalize(head(pooled), dim=-1)
@@ -91,8 +92,8 @@ class Distillation:
 
         return loss_of
 
-    def reader_loss(self, backbone: nn.Module, heads: nn.ModuleDict) -> Callable[[int], torch.Tensor]:
-        """In turn: the vector of a text, the similarity of a pair, the name of a text's topic; all from the decoder's first state."""
+    def reader_loss(self, backbone: Any, heads: nn.ModuleDict) -> Callable[[int], torch.Tensor]:
+        """In turn, from the decoder's first state: a text's vector, a pair's similarity, the name of a text's topic."""
         buckets = LengthBuckets(self.sequences, self.seed + 1)
         objectives = (self._vector_loss, self._pair_loss, self._topic_loss)
 
@@ -101,20 +102,18 @@ class Distillation:
 
         return loss_of
 
-    def _first_state(self, backbone: nn.Module, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
+    def _first_state(self, backbone: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
         ids, mask = pad(sequences)
         start = torch.zeros(len(sequences), 1, dtype=torch.long)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state  # type: ignore[operator, union-attr]
-            decoded = backbone.decoder(  # type: ignore[operator, union-attr]
+            states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+            decoded = backbone.decoder(
                 input_ids=start, encoder_hidden_states=states, encoder_attention_mask=mask, use_cache=False
             ).last_hidden_state  # (B, 1, h)
         first: torch.Tensor = decoded[:, 0].float()
         return first
 
-    def _vector_loss(
-        self, step: int, buckets: LengthBuckets, backbone: nn.Module, heads: nn.ModuleDict
-    ) -> torch.Tensor:
+    def _vector_loss(self, step: int, buckets: LengthBuckets, backbone: Any, heads: nn.ModuleDict) -> torch.Tensor:
         chosen = buckets.draw(step, self.batch)
         state = self._first_state(backbone, [self.sequences[index] for index in chosen])
         predicted = functional.normalize(heads["vector"](state), dim=-1)
@@ -122,7 +121,7 @@ class Distillation:
         gram = predicted @ predicted.T - target @ target.T
         return 1.0 - (predicted * target).sum(-1).mean() + _SIMILARITY_SHARPNESS * gram.square().mean()
 
-    def _pair_loss(self, step: int, buckets: LengthBuckets, backbone: nn.Module, heads: nn.ModuleDict) -> torch.Tensor:
+    def _pair_loss(self, step: int, buckets: LengthBuckets, backbone: Any, heads: nn.ModuleDict) -> torch.Tensor:
         rng = np.random.default_rng((self.seed, 3, step))
         pool = buckets.draw(step, self.batch * 16)
         vectors = self.vectors[pool].astype(np.float32)
@@ -137,16 +136,17 @@ class Distillation:
         ]
         target = torch.from_numpy((vectors[left] * vectors[right]).sum(1))
         predicted = heads["similarity"](self._first_state(backbone, sequences)).squeeze(-1)
-        return 10.0 * (predicted - target).square().mean()
+        loss: torch.Tensor = 10.0 * (predicted - target).square().mean()
+        return loss
 
-    def _topic_loss(self, step: int, buckets: LengthBuckets, backbone: nn.Module, heads: nn.ModuleDict) -> torch.Tensor:
+    def _topic_loss(self, step: int, buckets: LengthBuckets, backbone: Any, heads: nn.ModuleDict) -> torch.Tensor:
         del heads
         chosen = buckets.draw(step, self.batch)
         state = self._first_state(backbone, [self.sequences[index] for index in chosen])
         level = step // 3 % len(self.topics.levels)
         names = self.topics.first_tokens(level)  # (K,)
         scale = state.shape[-1] ** -0.5
-        logits = (state * scale) @ backbone.lm_head.weight[names].T  # type: ignore[union-attr, index]  # (B, K)
+        logits = (state * scale) @ backbone.lm_head.weight[names].T  # (B, K)
         target = torch.from_numpy(self.topics.levels[level].assignment[chosen]).long()
         return functional.cross_entropy(logits, target)
 

@@ -3,7 +3,7 @@ rounded to its stored precision and frozen, the hypernetwork and the task embedd
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,28 +11,29 @@ import torch
 from torch import nn
 
 from onboard.model.engine import Engine
-from onboard.pretrain.curriculum import TrainingTask
-from onboard.pretrain.recipe import HypernetworkSchedule, Schedule
+from onboard.pretrain.curriculum import Curriculum
+from onboard.pretrain.recipe import Schedule
 from onboard.pretrain.stage import Say, run_stage
 
 TEMPERATURE = 10.0
-_PLAIN_SHARE = 0.4
 
 
-def task_probabilities(tasks: Sequence[TrainingTask], sources: int) -> np.ndarray:
-    """p_τ^(1/T) over the tasks with T = 10; the sources themselves and the topic levels get two fifths of the steps."""
-    weights = np.array([task.rows for task in tasks], dtype=np.float64) ** (1 / TEMPERATURE)
-    plain, made = weights[:sources], weights[sources:]
-    if not len(made):
-        return weights / weights.sum()
-    return np.concatenate([_PLAIN_SHARE * plain / plain.sum(), (1 - _PLAIN_SHARE) * made / made.sum()])
+def task_probabilities(curriculum: Curriculum) -> np.ndarray:
+    """The groups' shares, and p_τ^(1/T) with T = 10 over the tasks within each group."""
+    parts = []
+    for group, share in curriculum.groups:
+        weights = np.array([task.rows for task in group], dtype=np.float64) ** (1 / TEMPERATURE)
+        parts.append(share * weights / weights.sum())
+    joined = np.concatenate(parts)
+    probabilities: np.ndarray = joined / joined.sum()
+    return probabilities
 
 
 def multitask_loss(
-    engine: Engine, embeddings: nn.Embedding, tasks: Sequence[TrainingTask], sources: int, batch: int, seed: int
+    engine: Engine, embeddings: nn.Embedding, curriculum: Curriculum, batch: int, seed: int
 ) -> Callable[[int], torch.Tensor]:
     """Cross-entropy of one task's batch under the locally renormalised label scores, by step."""
-    probabilities = task_probabilities(tasks, sources)
+    tasks, probabilities = curriculum.tasks, task_probabilities(curriculum)
 
     def loss_of(step: int) -> torch.Tensor:
         index = int(np.random.default_rng((seed, 5, step)).choice(len(tasks), p=probabilities))
@@ -67,7 +68,7 @@ def train_hypernetwork(
     engine: Engine,
     embeddings: nn.Embedding,
     loss_of: Callable[[int], torch.Tensor],
-    schedule: HypernetworkSchedule,
+    schedule: Schedule,
     work: Path,
     say: Say,
 ) -> None:

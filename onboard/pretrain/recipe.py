@@ -63,6 +63,10 @@ class CurriculumCounts(_Section):
     renamings: int = Field(ge=0)
     topic_levels: tuple[int, ...]
     topic_subsets: int = Field(ge=0)
+    share_of_sources: float = Field(gt=0)
+    share_of_topics: float = Field(ge=0)
+    share_of_renamed: float = Field(ge=0)
+    share_of_subsets: float = Field(ge=0)
 
 
 class Recipe(_Section):

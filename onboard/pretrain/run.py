@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,7 +61,7 @@ def load_texts(made_from: Ingredients) -> list[str]:
     return loaded
 
 
-def load_tokenizer(made_from: Ingredients, texts: Sequence[str]) -> object:
+def load_tokenizer(made_from: Ingredients, texts: Sequence[str]) -> Any:
     """The base's tokenizer, from the work folder or trained."""
     from transformers import AutoTokenizer
 
@@ -72,7 +73,7 @@ def load_tokenizer(made_from: Ingredients, texts: Sequence[str]) -> object:
 
 
 def load_teaching(
-    made_from: Ingredients, texts: Sequence[str], tokenizer: object
+    made_from: Ingredients, texts: Sequence[str], tokenizer: Any
 ) -> tuple[np.ndarray, topics.Topics, torch.Tensor]:
     """Teacher's vectors of the texts, topics, and initial token vectors; from the work folder or computed."""
     path = made_from.work / "teaching.safetensors"
@@ -87,7 +88,7 @@ def load_teaching(
     return arrays["vectors"], topics.Topics(levels, stored["token_of"]), torch.from_numpy(arrays["tokens"])
 
 
-def _teach(made_from: Ingredients, texts: Sequence[str], tokenizer: object, path: Path, names: Path) -> None:
+def _teach(made_from: Ingredients, texts: Sequence[str], tokenizer: Any, path: Path, names: Path) -> None:
     teacher = Teacher()
     vectors = teacher.vectors(
         texts, lambda done: made_from.say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None
@@ -114,8 +115,8 @@ def _teach(made_from: Ingredients, texts: Sequence[str], tokenizer: object, path
     made_from.say("topics: " + ", ".join(found.levels[0].names))
 
 
-def _ids(tokenizer: object, text: str) -> list[int]:
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # type: ignore[operator]  # no stubs
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # no stubs
     return ids
 
 
@@ -123,8 +124,8 @@ def _ids(tokenizer: object, text: str) -> list[int]:
 class Pretrained:
     """What the multi-task stages start from."""
 
-    backbone: nn.Module
-    tokenizer: object
+    backbone: Any
+    tokenizer: Any
     texts: Sequence[str]
     topics: topics.Topics
 
@@ -141,17 +142,14 @@ def make_base(made_from: Ingredients, output: Path) -> None:
     encoder = TextEncoder(started.tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
     folders = sentences.source_folders(made_from.sources)
     sources = [curriculum.read_source(folder) for folder in folders]
-    tasks = curriculum.build_curriculum(sources, started.texts, started.topics, recipe.curriculum, encoder, recipe.seed)
-    made_from.say(f"curriculum: {len(tasks)} tasks")
-    engine, embeddings = _new_hypernetwork(recipe, started.backbone, encoder, len(tasks))
-    plain = len(sources) + len(started.topics.levels)
-    for train, schedule, seed in (
-        (multitask.train_together, recipe.multitask, recipe.seed + 1),
-        (multitask.train_hypernetwork, recipe.hypernetwork, recipe.seed + 2),
-    ):
-        loss_of = multitask.multitask_loss(engine, embeddings, tasks, plain, schedule.batch, seed)
-        train(engine, embeddings, loss_of, schedule, made_from.work, made_from.say)  # type: ignore[operator]
-    names = [task.name for task in tasks[:plain]]
+    made = curriculum.build_curriculum(sources, started.texts, started.topics, recipe.curriculum, encoder, recipe.seed)
+    made_from.say(f"curriculum: {len(made.tasks)} tasks")
+    engine, embeddings = _new_hypernetwork(recipe, started.backbone, encoder, len(made.tasks))
+    loss_of = multitask.multitask_loss(engine, embeddings, made, recipe.multitask.batch, recipe.seed + 1)
+    multitask.train_together(engine, embeddings, loss_of, recipe.multitask, made_from.work, made_from.say)
+    loss_of = multitask.multitask_loss(engine, embeddings, made, recipe.hypernetwork.batch, recipe.seed + 2)
+    multitask.train_hypernetwork(engine, embeddings, loss_of, recipe.hypernetwork, made_from.work, made_from.say)
+    names = [task.name for task in made.tasks[: len(sources) + len(started.topics.levels)]]
     table = assemble.embedding_table(embeddings, names)
     metrics = {}
     for source, folder in zip(sources, folders, strict=True):
@@ -163,9 +161,7 @@ def make_base(made_from: Ingredients, output: Path) -> None:
     made_from.say(f"base: {output}")
 
 
-def _new_hypernetwork(
-    recipe: Recipe, backbone: nn.Module, encoder: TextEncoder, tasks: int
-) -> tuple[Engine, nn.Embedding]:
+def _new_hypernetwork(recipe: Recipe, backbone: Any, encoder: TextEncoder, tasks: int) -> tuple[Engine, nn.Embedding]:
     shape = recipe.backbone
     torch.manual_seed(recipe.seed + 1)
     hypernetwork = Hypernetwork(
@@ -188,9 +184,9 @@ def pretrain(made_from: Ingredients) -> Pretrained:
     vectors, found, tokens = load_teaching(made_from, texts, tokenizer)
     backbone = distill.new_backbone(recipe.backbone)
     with torch.no_grad():
-        backbone.shared.weight.copy_(tokens)  # type: ignore[union-attr, operator]
+        backbone.shared.weight.copy_(tokens)
     limit = recipe.backbone.max_tokens - 1
-    encoded = tokenizer(list(texts), add_special_tokens=False)["input_ids"]  # type: ignore[operator]
+    encoded = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     learning = distill.Distillation(
         [[*ids[:limit], 1] for ids in encoded],
         vectors,
@@ -204,19 +200,19 @@ def pretrain(made_from: Ingredients) -> Pretrained:
     return Pretrained(backbone, tokenizer, texts, found)
 
 
-def _distill(made_from: Ingredients, backbone: nn.Module, learning: distill.Distillation) -> None:
+def _distill(made_from: Ingredients, backbone: Any, learning: distill.Distillation) -> None:
     head = nn.Linear(made_from.recipe.backbone.d_model, SIZE)
     encoder = backbone.encoder
-    groups = [([*encoder.parameters(), *head.parameters()], 1.0)]  # type: ignore[union-attr, operator]
+    groups = [([*encoder.parameters(), *head.parameters()], 1.0)]
     run_stage(
-        "distill", made_from.recipe.distill, {"encoder": encoder, "head": head}, groups,  # type: ignore[dict-item]
+        "distill", made_from.recipe.distill, {"encoder": encoder, "head": head}, groups,
         learning.encoder_loss(backbone, head), made_from.work, made_from.say,
     )  # fmt: skip
 
 
-def _read(made_from: Ingredients, backbone: nn.Module, learning: distill.Distillation) -> None:
+def _read(made_from: Ingredients, backbone: Any, learning: distill.Distillation) -> None:
     heads = distill.reader_heads(made_from.recipe.backbone.d_model)
-    encoder = list(backbone.encoder.parameters())  # type: ignore[union-attr, operator]
+    encoder = list(backbone.encoder.parameters())
     known = {id(parameter) for parameter in encoder}
     others = [parameter for parameter in backbone.parameters() if id(parameter) not in known]
     run_stage(

@@ -63,9 +63,8 @@ def run_stage(
         if (step + 1) % _REPORT_EVERY == 0:
             seconds = (time.monotonic() - started) / (step + 1 - first)
             left = seconds * (schedule.steps - step - 1) / 60
-            say(
-                f"{name} {step + 1}/{schedule.steps}  loss {total / _REPORT_EVERY:.4f}  {seconds:.3f} s/step  {left:.0f} min left"
-            )
+            loss_text = f"loss {total / min(_REPORT_EVERY, step + 1 - first):.4f}"
+            say(f"{name} {step + 1}/{schedule.steps}  {loss_text}  {seconds:.3f} s/step  {left:.0f} min left")
             total = 0.0
     if first < schedule.steps:
         checkpoint.save(schedule.steps)

@@ -33,7 +33,7 @@ class Teacher:
         self._tokenizer = AutoTokenizer.from_pretrained(_folder())
 
     @torch.inference_mode()
-    def vectors(self, texts: Sequence[str], progress: Callable[[int], None] = lambda done: None) -> np.ndarray:
+    def vectors(self, texts: Sequence[str], progress: Callable[[int], None] = lambda *_: None) -> np.ndarray:
         """Vectors of `texts` as float16 (N, 384), in their order."""
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         result = np.empty((len(texts), SIZE), dtype=np.float16)

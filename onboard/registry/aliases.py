@@ -34,7 +34,7 @@ class AliasRepository:
         rows = self._session.execute(
             select(AliasRow.alias, AliasRow.version).where(AliasRow.task == task).order_by(AliasRow.alias)
         )
-        return dict(rows.tuples().all())
+        return dict(rows.all())
 
     def move(
         self,

@@ -200,7 +200,7 @@ class ClaimRepository:
     def runnable(self) -> dict[str, int]:
         """How many jobs could be claimed now, by queue."""
         statement = select(JobRow.queue, func.count()).where(_runnable()).group_by(JobRow.queue)
-        return dict(self._session.execute(statement).tuples().all())
+        return dict(self._session.execute(statement).all())
 
     def open(self, queues: Sequence[str]) -> int:
         """How many jobs of `queues` run, or wait (now or later) in a queue that is not paused."""

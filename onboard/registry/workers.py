@@ -189,7 +189,7 @@ class QueueRepository:
             .group_by(JobRow.queue)
         )
         counts = {name: (waiting, busy, age) for name, waiting, busy, age in rows}
-        paused = dict(self._session.execute(select(QueueRow.name, QueueRow.paused)).tuples().all())
+        paused = dict(self._session.execute(select(QueueRow.name, QueueRow.paused)).all())
         return [
             QueueStatus(name, paused.get(name, False), *counts.get(name, (0, 0, None)))
             for name in sorted({"default", *counts, *paused})

@@ -26,7 +26,6 @@ from onboard.report.sentences import (
     headline,
     metric_name,
     metric_text,
-    seconds_text,
 )
 
 Facts = list[tuple[str, str]]
@@ -231,9 +230,3 @@ def pinned_facts(document: Mapping[str, Any]) -> Facts:
 
 def _flat(value: Any) -> str:
     return ", ".join(map(text, value)) if isinstance(value, (list, tuple)) else text(value)
-
-
-def total_seconds(document: Mapping[str, Any]) -> str:
-    """The time of all stages together; "" where none is known."""
-    found = [value for each in mapping(document.get("seconds")).values() if (value := number(each)) is not None]
-    return seconds_text(sum(found)) if found else ""

@@ -132,7 +132,15 @@ class Predictor:
         require_pins(version, self._base)
         z = unpack_embedding(services.artifacts.get(version.artifact))
         return self._serve(
-            version.task, version.version, version.task_kind, version.labels, version.words, version.low, version.high, z, version.weak
+            version.task,
+            version.version,
+            version.task_kind,
+            version.labels,
+            version.words,
+            version.low,
+            version.high,
+            z,
+            version.weak,
         )
 
     def _source(self, reference: Reference) -> _Served:
@@ -158,7 +166,9 @@ class Predictor:
         size = self._engine.hypernetwork.sizes["task_embedding_size"]
         if z.shape != (size,):
             raise PinMismatchError(
-                f"{task}@v{version} has {z.shape} numbers, this hypernetwork takes {size}.", "onboard base show", task=task
+                f"{task}@v{version} has {z.shape} numbers, this hypernetwork takes {size}.",
+                "onboard base show",
+                task=task,
             )
         buckets = Buckets(low, high) if low is not None and high is not None else None
         return _Served(version, task, kind, labels, buckets, z, self._engine.trie(words), weak)
@@ -177,7 +187,8 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
         )
     if version.hypernetwork_version != 1:
         raise PinMismatchError(
-            f"{version.reference} is pinned to hypernetwork version {version.hypernetwork_version}, which this base has not.",
+            f"{version.reference} is pinned to hypernetwork version {version.hypernetwork_version}, "
+            "which this base has not.",
             "onboard base show",
             version=version.reference,
         )

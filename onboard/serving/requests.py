@@ -1,4 +1,4 @@
-"""What predictions are asked for: a task, a reference, a text or a pair of texts; checked before any model is loaded."""
+"""What predictions are asked for: task, reference, a text or a pair; checked before any model is loaded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
     unknown = set(document) - _FIELDS
     if unknown:
-        raise _wrong(number, sorted(unknown)[0], "is not a field of an input", "use task, ref, text or text_a and text_b")
+        raise _wrong(
+            number, sorted(unknown)[0], "is not a field of an input", "use task, ref, text or text_a and text_b"
+        )
     reference = Reference.parse(f"{document.get('task', '')}@{document.get('ref') or LATEST}")
     if "text" in document:
         return PredictionRequest(reference, _text(number, document, "text"), None)

@@ -23,7 +23,7 @@ class FewShotSettings:
         batch: rows a step.
         learning_rate: of Adam, constant; inputs of so few numbers want far more than weights do.
         averaged_share: the result is the mean of z over this last share of the steps.
-        norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning's norm.
+        norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
     """
 
     steps: int = 60
@@ -79,7 +79,7 @@ def train_embedding(
     trie: LabelTrie,
     settings: FewShotSettings,
     seed: int,
-    on_step: Callable[[int, float], None] = lambda step, loss: None,
+    on_step: Callable[[int, float], None] = lambda *_: None,
 ) -> Trained:
     """Minimise the loss that is scored; only z moves. The same bytes for the same seed on a CPU.
 

@@ -181,6 +181,7 @@ def test_only_the_wanted_columns_of_parquet_are_read(write_bytes, read) -> None:
         (json.dumps(PAIRS[0], indent=1).encode(), "d.json", "not_jsonl", 1),
         (gzip.compress(as_jsonl(balanced(5000)))[:-900], "d.jsonl.gz", "bad_gzip", None),
         (b"\x1f\x8bgarbage", "d.jsonl", "bad_gzip", None),
+        (gzip.compress(as_jsonl(PAIRS)) + b"trailing junk", "d.jsonl", "bad_gzip", None),
         (b'text,label\n"never closed,a\nb,c\n', "d.csv", "bad_csv", 1),
         (b'text,label\n"closed" early,a\nb,c\nd,e\n', "d.csv", "bad_csv", 1),
         (b"text,label\nfine,a\none, two,b\n", "d.csv", "field_count", 2),

@@ -121,6 +121,8 @@ def test_features_are_the_mean_of_the_bare_encoder_over_a_texts_own_tokens(engin
             alone = engine.backbone.encoder(input_ids=torch.tensor([own])).last_hidden_state[0].mean(0)
             torch.testing.assert_close(features[row], alone, atol=1e-5, rtol=0)
             torch.testing.assert_close(engine.encode_features([own])[0], alone, atol=1e-5, rtol=0)
+        with engine.attachment.using(engine.hypernetwork(torch.randn(1, 12))):
+            assert torch.equal(engine.encode_features(ids), features)
 
 
 def test_the_engine_freezes_the_backbone_and_owns_its_adapters(engine: Engine, text_encoder: TextEncoder) -> None:

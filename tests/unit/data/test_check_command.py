@@ -1,0 +1,90 @@
+"""`onboard check`: what people and programs see; errors are left to the program's edge."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import typer
+from dataset_rows import balanced
+from typer.testing import CliRunner
+
+from cli.check import check, split_labels
+from onboard.errors import DatasetError, InputError
+
+app = typer.Typer()
+app.command()(check)
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False, terminal_width=200)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_json_is_one_document_with_the_report_and_an_estimate(write_jsonl) -> None:
+    document = json.loads(run(write_jsonl(balanced(), "reviews.jsonl"), "--json"))
+    assert document["task"] == "reviews"
+    assert document["rows"] == {"train": 20, "validation": 0, "test": 0}
+    assert document["estimated_seconds"] > 0
+    assert document["warnings"] == []
+
+
+def test_people_see_task_labels_warnings_and_that_nothing_was_queued(write_jsonl) -> None:
+    rows = [*balanced(20, ("CardLost", "[red]ok[/red]")), *balanced(1, ("CardLost",))]
+    shown = run(write_jsonl(rows), "--task", "cards")
+    for words in ("cards", "classification", "card lost", '"[red]ok[/red]"', "repeated exactly", "nothing was queued"):
+        assert words in shown
+
+
+def test_flags_reach_the_checks(write_jsonl) -> None:
+    rows = [{"headline": f"h {i}", "desk": str(i % 3)} for i in range(90)]
+    test = write_jsonl([{"headline": "unseen", "desk": "2"}], "test.jsonl")
+    flags = ("--text-field", "headline", "--label-field", "desk", "--shots", 12, "--seed", 4, "--labels", "2,1,0")
+    document = json.loads(run(write_jsonl(rows), *flags, "--test", test, "--json"))
+    assert [(each["label"], each["train"]) for each in document["labels"]] == [("2", 4), ("1", 4), ("0", 4)]
+    assert document["rows"]["test"] == 1
+    regression = json.loads(run(write_jsonl(rows), *flags[:4], "--kind", "regression", "--json"))
+    assert (regression["kind"], regression["low"], regression["high"]) == ("regression", 0.0, 2.0)
+
+
+def test_problems_are_raised_not_printed(write_jsonl) -> None:
+    path = write_jsonl([{"text": "", "label": "x"}])
+    with pytest.raises(DatasetError):
+        run(path)
+    with pytest.raises(InputError, match="not a task name"):
+        run(path, "--task", "../../x")
+    with pytest.raises(InputError, match="kind"):
+        run(path, "--kind", "ranking")
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [("", ()), ("a,b", ("a", "b")), (' a , "b, c"', ("a", "b, c")), ("no fee,fee", ("no fee", "fee"))],
+)
+def test_labels_are_split_at_commas_as_in_csv(text, labels) -> None:
+    assert split_labels(text) == labels
+
+
+def test_an_empty_label_is_refused() -> None:
+    with pytest.raises(InputError):
+        split_labels("a,,b")
+
+
+def test_the_command_and_the_checks_import_nothing_heavy() -> None:
+    program = "import sys, cli.check, onboard.data.hub; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {
+        "torch",
+        "transformers",
+        "sklearn",
+        "scipy",
+        "numpy",
+        "pyarrow",
+        "huggingface_hub",
+        "rich.console",
+        "celery",
+    }
+    assert not heavy & set(loaded)

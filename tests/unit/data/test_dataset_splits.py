@@ -1,0 +1,146 @@
+"""Draws, hold-outs and folds: balanced, seeded, independent of the order of the rows."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onboard.data.splits import HOLDOUT_MOST_ROWS, folds, holdout, shots
+from onboard.domain.dataset import Dataset, Example, example_key
+from onboard.errors import InputError
+
+
+def classes(*sizes: int) -> Dataset:
+    rows = [Example(f"class {k} row {i}", None, k) for k, size in enumerate(sizes) for i in range(size)]
+    return Dataset("classification", tuple(range(len(sizes))), tuple(rows))
+
+
+def values(count: int) -> Dataset:
+    rows = tuple(Example(f"row {i}", "b", i / 7) for i in range(count))
+    return Dataset("regression", (), rows, low=0.0, high=(count - 1) / 7)
+
+
+def counts(rows: tuple[Example, ...]) -> dict[object, int]:
+    return dict(Counter(row.label for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows", "expected"),
+    [
+        ((100, 100), 16, [8, 8]),
+        ((100, 100, 100), 16, [5, 5, 6]),
+        ((100, 3, 100), 16, [3, 6, 7]),
+        ((100, 1), 16, [1, 15]),
+        ((9, 9, 9, 9, 9, 9), 4, [1, 1, 1, 1]),
+        ((5, 5), 10, [5, 5]),
+        ((5, 5), 99, [5, 5]),
+    ],
+)
+def test_shots_are_as_balanced_as_the_data_allow(sizes, rows, expected) -> None:
+    drawn = shots(classes(*sizes), rows, seed=0)
+    assert sorted(counts(drawn.train).values()) == expected
+    assert drawn.labels == tuple(range(len(sizes)))
+
+
+def test_shots_below_one_are_refused() -> None:
+    with pytest.raises(InputError):
+        shots(classes(5, 5), 0, seed=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 30), min_size=2, max_size=5),
+    st.integers(1, 90),
+    st.integers(0, 5),
+    st.randoms(use_true_random=False),
+)
+def test_draws_do_not_depend_on_the_order_of_the_file_and_grow_with_their_size(sizes, rows, seed, draw) -> None:
+    dataset = classes(*sizes)
+    shuffled = list(dataset.train)
+    draw.shuffle(shuffled)
+    other = replace(dataset, train=tuple(shuffled))
+    few, more = shots(dataset, rows, seed), shots(dataset, rows + 7, seed)
+    assert set(few.train) <= set(more.train) <= set(dataset.train)
+    assert len(few.train) == min(rows, sum(sizes))
+    assert sorted(map(example_key, shots(other, rows, seed).train)) == sorted(map(example_key, few.train))
+    held, other_held = holdout(dataset, seed), holdout(other, seed)
+    assert (held.validation, set(held.train)) == (other_held.validation, set(other_held.train))
+
+
+def test_the_seed_changes_the_draw() -> None:
+    dataset = classes(50, 50)
+    assert len({shots(dataset, 16, seed).train for seed in range(5)}) == 5
+    assert len({holdout(dataset, seed).validation for seed in range(5)}) == 5
+
+
+def test_up_to_64_rows_nothing_is_held_out() -> None:
+    assert holdout(classes(32, 32), seed=0).validation == ()
+    assert len(holdout(classes(33, 32), seed=0).validation) == 16
+
+
+def test_a_submitted_validation_split_is_kept() -> None:
+    dataset = replace(classes(100, 100), validation=(Example("mine", None, 0),))
+    assert holdout(dataset, seed=0) is dataset
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((100, 100), {0: 25, 1: 25}),
+        ((160, 40), {0: 40, 1: 10}),
+        ((97, 2, 1), {0: 24, 1: 1}),
+        ((4000, 4000), {0: 256, 1: 256}),
+    ],
+)
+def test_a_quarter_is_held_out_in_proportion_and_of_every_class_one_row(sizes, expected) -> None:
+    dataset = classes(*sizes)
+    held = holdout(dataset, seed=3)
+    assert counts(held.validation) == expected
+    assert len(held.train) + len(held.validation) == sum(sizes)
+    assert not set(held.train) & set(held.validation)
+    assert len(counts(held.train)) == len(sizes)
+
+
+def test_the_cap_holds_with_more_classes_than_it() -> None:
+    assert len(holdout(classes(*[3] * 600), seed=0).validation) == 450
+    assert len(holdout(classes(*[3] * 900), seed=0).validation) == HOLDOUT_MOST_ROWS
+
+
+@pytest.mark.parametrize("sizes", [(20, 20), (33, 5, 2), (1, 9), (3, 3)])
+def test_folds_part_the_rows_and_are_stratified(sizes) -> None:
+    dataset = classes(*sizes)
+    parts = folds(dataset, 5, seed=1)
+    assert sorted(index for part in parts for index in part) == list(range(sum(sizes)))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    for label, size in enumerate(sizes):
+        of_label = [sum(dataset.train[index].label == label for index in part) for part in parts]
+        assert max(of_label) - min(of_label) <= 1, size
+
+
+def test_there_are_never_more_folds_than_rows_and_never_fewer_than_two() -> None:
+    assert [len(part) for part in folds(classes(2, 1), 5, seed=0)] == [1, 1, 1]
+    for dataset, count in ((classes(1), 5), (classes(5, 5), 1)):
+        with pytest.raises(ValueError, match="two folds"):
+            folds(dataset, count, seed=0)
+
+
+def test_regression_is_stratified_by_value() -> None:
+    drawn = shots(values(200), 20, seed=0)
+    tenths = Counter(int(float(row.label) * 7) // 20 for row in drawn.train)
+    assert tenths == dict.fromkeys(range(10), 2)
+    assert (drawn.low, drawn.high) == (0.0, 199 / 7)
+    held = holdout(values(200), seed=0)
+    assert Counter(int(float(row.label) * 7) // 20 for row in held.validation) == dict.fromkeys(range(10), 5)
+    assert len(folds(values(9), 3, seed=0)) == 3
+
+
+def test_a_draw_is_the_same_for_ever() -> None:
+    rows = list(classes(10, 10).train)
+    random.Random(1).shuffle(rows)
+    drawn = shots(replace(classes(10, 10), train=tuple(rows)), 4, seed=0)
+    assert [row.text_a for row in drawn.train] == ["class 0 row 2", "class 0 row 7", "class 1 row 3", "class 1 row 7"]

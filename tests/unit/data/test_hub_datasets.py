@@ -1,0 +1,173 @@
+"""`hf://NAME[/CONFIG]` against a small hub on this machine, and against none."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from onboard.data import hub
+from onboard.data.read import read_dataset
+from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def parquet(labels: list[int], first: int = 0) -> bytes:
+    features = {"info": {"features": {"label": {"names": ["neg", "pos"], "_type": "ClassLabel"}}}}
+    schema = pa.schema([("text", pa.string()), ("label", pa.int64())], {b"huggingface": json.dumps(features).encode()})
+    rows = [{"text": f"text {first + i}", "label": label} for i, label in enumerate(labels)]
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), buffer)
+    return buffer.getvalue()
+
+
+class FakeHub(BaseHTTPRequestHandler):
+    """Serves the repositories below the way the hub's API and file routes do."""
+
+    converted: ClassVar[dict[str, dict[str, bytes]]] = {
+        "owner/reviews": {
+            "default/train/0000.parquet": parquet([0, 1] * 4),
+            "default/train/0001.parquet": parquet([1, 0] * 4, first=100),
+            "default/validation/0000.parquet": parquet([0, 1], first=200),
+            "default/test/0000.parquet": parquet([-1, -1], first=300),
+        },
+        "glue": {f"{name}/train/0000.parquet": parquet([0, 1]) for name in ("cola", "sst2")},
+    }
+    plain: ClassVar[dict[str, dict[str, bytes]]] = {
+        "owner/fresh": {
+            "README.md": b"# fresh",
+            "data/train-00000-of-00001-abc.parquet": parquet([0, 1]),
+            "data/dev-00000-of-00001.parquet": parquet([0, 1], first=9),
+        },
+        "owner/images": {"train.zip": b"zip"},
+        "owner/testonly": {"test.parquet": parquet([0, 1])},
+    }
+
+    def do_GET(self) -> None:
+        self.answer(body=True)
+
+    def do_HEAD(self) -> None:
+        self.answer(body=False)
+
+    def answer(self, *, body: bool) -> None:
+        path = unquote(self.path.partition("?")[0])
+        if path.startswith("/api/datasets/"):
+            return self.answer_info(path.removeprefix("/api/datasets/"))
+        repository, _, rest = path.removeprefix("/datasets/").partition("/resolve/")
+        name = rest.partition("/")[2]
+        data = (self.converted.get(repository) or self.plain[repository])[name]
+        headers = {"ETag": f'"{name}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        return self.send(200, data if body else b"", headers | {"Content-Length": str(len(data))})
+
+    def answer_info(self, path: str) -> None:
+        repository, _, revision = path.partition("/revision/")
+        if repository == "owner/gated":
+            return self.send(403, b"{}", {"X-Error-Code": "GatedRepo", "Content-Length": "2"})
+        if repository not in self.converted | self.plain:
+            return self.send(404, b"{}", {"X-Error-Code": "RepoNotFound", "Content-Length": "2"})
+        files = (self.converted if revision else self.plain).get(repository)
+        if files is None:
+            return self.send(404, b"{}", {"X-Error-Code": "RevisionNotFound", "Content-Length": "2"})
+        siblings = [{"rfilename": name, "size": len(data)} for name, data in files.items()]
+        data = json.dumps({"id": repository, "sha": COMMIT, "siblings": siblings}).encode()
+        return self.send(200, data, {"Content-Type": "application/json", "Content-Length": str(len(data))})
+
+    def send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
+        pass
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_splits_and_shards_are_fetched_and_an_unlabelled_test_split_is_left_out(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = hub.fetch("hf://owner/reviews", endpoint, tmp_path)
+    assert {split: len(paths) for split, paths in fetched.splits.items()} == {"train": 2, "validation": 1, "test": 1}
+    monkeypatch.setattr(hub, "fetch", lambda source: fetched)
+    checked = read_dataset("hf://owner/reviews")
+    assert checked.report.rows == {"train": 16, "validation": 2, "test": 0}
+    assert checked.dataset.labels == ("neg", "pos")
+    assert checked.report.revision == COMMIT
+    assert [finding.code for finding in checked.report.warnings] == ["unlabelled_split"]
+
+
+def test_a_dataset_that_the_hub_did_not_convert_is_read_from_its_own_parquet(endpoint: str, tmp_path: Path) -> None:
+    assert set(hub.fetch("hf://owner/fresh", endpoint, tmp_path).splits) == {"train", "validation"}
+
+
+def test_two_parts_are_owner_and_name_or_name_and_configuration(endpoint: str, tmp_path: Path) -> None:
+    fetched = hub.fetch("hf://glue/sst2", endpoint, tmp_path)
+    assert (fetched.repository, fetched.config) == ("glue", "sst2")
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "words"),
+    [
+        ("hf://glue", InputError, "cola, sst2"),
+        ("hf://glue/qqp", InputError, "cola, sst2"),
+        ("hf://owner/reviews/french", InputError, "default"),
+        ("hf://owner/images", InputError, "onboard check FILE.parquet"),
+        ("hf://owner/testonly", InputError, "onboard check FILE.parquet"),
+        ("hf://owner/none", NotFoundError, "hf://OWNER/NAME"),
+        ("hf://owner/gated", NotAllowedError, "hf auth login"),
+        ("hf://", InputError, "hf://NAME"),
+        ("hf://a/b/c/d", InputError, "hf://NAME"),
+        ("hf://../../etc", InputError, "hf://NAME"),
+        ("hf://a..b/c", InputError, ""),
+    ],
+)
+def test_what_cannot_be_had_is_said_with_the_way_out(source, error, words, endpoint, tmp_path) -> None:
+    with pytest.raises(error) as caught:
+        hub.fetch(source, endpoint, tmp_path)
+    assert words in caught.value.remedy
+
+
+def test_a_dataset_larger_than_the_limit_is_not_downloaded(endpoint, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(hub, "MAX_FILE_BYTES", 100)
+    with pytest.raises(InputError, match="the limit is"):
+        hub.fetch("hf://owner/reviews", endpoint, tmp_path)
+
+
+def test_a_hub_that_refuses_connections_is_unavailable_at_once(tmp_path) -> None:
+    started = time.monotonic()
+    with pytest.raises(UnavailableError) as caught:
+        hub.fetch("hf://owner/reviews", "http://127.0.0.1:9", tmp_path)
+    assert time.monotonic() - started < 5
+    assert "onboard check FILE.parquet" in caught.value.remedy
+    assert caught.value.exit_code == 5
+
+
+def test_a_hub_that_never_answers_is_unavailable_within_seconds(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(hub, "_DEADLINE_SECONDS", 0.3)
+    monkeypatch.setattr(hub, "_find", lambda *arguments: time.sleep(2))
+    started = time.monotonic()
+    with pytest.raises(UnavailableError, match="no answer within"):
+        hub.fetch("hf://owner/reviews", cache_folder=tmp_path)
+    assert time.monotonic() - started < 1.5

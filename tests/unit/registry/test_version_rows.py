@@ -1,0 +1,273 @@
+"""Versions, aliases, tasks, bases and artifacts in the registry, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from registry_samples import ARTIFACT, BASE, register_sample_base, sample_base, sample_spec, sample_task, sample_version
+from sqlalchemy.exc import IntegrityError
+
+from onboard.artifacts import digest_of
+from onboard.domain.job import Job, JobState, Stage
+from onboard.domain.names import Reference
+from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
+from onboard.errors import ConflictError, FencedError, InputError, NotFoundError
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.artifacts import REFERENCES, ArtifactRepository
+from onboard.registry.bases import BaseRepository
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.database import Database
+from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
+from onboard.registry.tables import ArtifactRow, Table
+from onboard.registry.tasks import TaskRepository
+from onboard.registry.versions import VersionRepository
+
+
+@pytest.fixture(autouse=True)
+def _base(database: Database) -> None:
+    register_sample_base(database)
+
+
+def running_job(database: Database, task: str = "colours") -> Job:
+    with database.write() as session:
+        JobRepository(session).add(sample_spec(task))
+        job = ClaimRepository(session).claim("w1", ["default"])
+    assert job is not None
+    return job
+
+
+def publish(database: Database, task: str = "colours", **options: bool) -> EmbeddingVersion:
+    job = running_job(database, task)
+    with database.write() as session:
+        return VersionRepository(session).publish(
+            sample_version(task, job=job.id), sample_task(task), attempt=job.attempt, result={"task": task}, **options
+        )
+
+
+def test_publishing_numbers_the_version_and_ends_the_job_with_its_result(database: Database) -> None:
+    first, second = publish(database), publish(database)
+    assert (first.version, second.version) == (1, 2)
+    assert first.job is not None
+    with database.read() as session:
+        job = JobRepository(session).get(first.job)
+        assert VersionRepository(session).of_job(first.job) == first
+        assert VersionRepository(session).resolve("colours@v1") == first
+        assert VersionRepository(session).resolve("colours") == second
+    assert (job.state, job.result) == (JobState.SUCCEEDED, {"task": "colours", "version": 1})
+
+
+def test_a_fenced_attempt_publishes_nothing(database: Database) -> None:
+    job = running_job(database)
+    with database.write() as session:
+        ClaimRepository(session).heartbeat(job.id, 1, lease_seconds=-1)
+        assert ClaimRepository(session).claim("w2", ["default"]) is not None
+    with pytest.raises(FencedError), database.write() as session:
+        VersionRepository(session).publish(sample_version(job=job.id), sample_task(), attempt=1, result={})
+    with database.read() as session:
+        assert VersionRepository(session).list(task="colours") == []
+        assert TaskRepository(session).find("colours") is None
+
+
+def test_the_table_itself_refuses_a_second_version_of_a_job(database: Database) -> None:
+    version = publish(database)
+    with pytest.raises(IntegrityError), database.write() as session:
+        VersionRepository(session).add(sample_version(job=version.job), sample_task())
+
+
+def test_latest_can_be_left_where_it_is_but_always_names_a_first_version(database: Database) -> None:
+    publish(database, move_latest=False)
+    publish(database, move_latest=False)
+    with database.read() as session:
+        assert VersionRepository(session).resolve("colours@latest").version == 1
+        assert VersionRepository(session).resolve("colours@v2").version == 2
+
+
+@pytest.mark.parametrize("reference", ["colours@v9", "colours@production", "shapes", "shapes@v1"])
+def test_what_does_not_exist_is_not_found(database: Database, reference: str) -> None:
+    publish(database)
+    with database.read() as session, pytest.raises(NotFoundError):
+        VersionRepository(session).resolve(reference)
+
+
+@pytest.mark.parametrize("text", ["", "Colours", "a/b", "../x", "a@", "a@B", "a@v1@v2", "a" * 65])
+def test_what_is_no_reference_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        Reference.parse(text)
+
+
+@pytest.mark.parametrize("text", ["sst2@v3", "sst2@latest", "my-task_2@production"])
+def test_references_survive_printing(text: str) -> None:
+    assert str(Reference.parse(text)) == text
+
+
+def test_v0_is_a_name_and_v1_a_number() -> None:
+    assert Reference.parse("a@v0") == Reference("a", alias="v0")
+    assert Reference.parse("a@v1") == Reference("a", alias=None, version=1)
+
+
+def test_an_alias_moves_and_rolls_back_step_by_step(database: Database) -> None:
+    for _ in range(3):
+        publish(database)
+    with database.write() as session:
+        aliases = AliasRepository(session)
+        for version in (1, 2, 3):
+            aliases.move("colours", "production", version, actor="ops")
+        assert aliases.rollback("colours", "production").version == 2
+        assert aliases.rollback("colours", "production").version == 1
+        with pytest.raises(ConflictError):
+            aliases.rollback("colours", "production")
+        aliases.move("colours", "production", 3)
+        assert aliases.rollback("colours", "production").version == 1
+        history = aliases.history("colours", "production")
+        assert [(move.previous, move.version) for move in reversed(history)][:4] == [(None, 1), (1, 2), (2, 3), (3, 2)]
+        assert history[-1].actor == "ops"
+        assert aliases.list("colours") == {"latest": 3, "production": 1}
+        assert VersionRepository(session).resolve("colours@production").version == 1
+
+
+def test_an_alias_moves_only_from_the_version_that_was_expected(database: Database) -> None:
+    publish(database), publish(database)
+    with database.write() as session:
+        aliases = AliasRepository(session)
+        with pytest.raises(ConflictError, match="does not exist"):
+            aliases.move("colours", "production", 1, expected=2)
+        aliases.move("colours", "production", 1, expected=0)
+        with pytest.raises(ConflictError, match="v1 now"):
+            aliases.move("colours", "production", 2, expected=2)
+        assert aliases.move("colours", "production", 2, expected=1).previous == 1
+
+
+def test_an_alias_needs_an_existing_version_and_a_name_that_is_no_number(database: Database) -> None:
+    publish(database)
+    with database.write() as session:
+        with pytest.raises(NotFoundError):
+            AliasRepository(session).move("colours", "production", 7)
+        with pytest.raises(InputError):
+            AliasRepository(session).move("colours", "v1", 1)
+
+
+def test_another_label_set_is_refused_unless_it_is_wanted(database: Database) -> None:
+    publish(database)
+    other = sample_task(labels=("blue", "green"))
+    with database.write() as session:
+        tasks = TaskRepository(session)
+        tasks.require_labels("colours", "classification", ["red", "blue"])
+        tasks.require_labels("unknown", "classification", ["a"])
+        with pytest.raises(ConflictError, match="'blue', 'red' instead of 'red', 'green'") as caught:
+            tasks.require_labels("colours", "classification", ["red", "green"])
+        assert "--new-labels" in caught.value.remedy
+        with pytest.raises(ConflictError):
+            tasks.put(other)
+        assert tasks.put(other, new_labels=True).labels == ("blue", "green")
+
+
+def test_labels_of_another_type_are_other_labels(database: Database) -> None:
+    with database.write() as session:
+        tasks = TaskRepository(session)
+        tasks.put(replace(sample_task(), labels=(False, True)))
+        assert tasks.get("colours").labels == (False, True)
+        with pytest.raises(ConflictError):
+            tasks.require_labels("colours", "classification", [0, 1])
+
+
+def test_a_deleted_task_hides_its_versions_and_its_numbers_are_not_used_again(database: Database) -> None:
+    publish(database), publish(database)
+    with database.write() as session:
+        TaskRepository(session).delete("colours")
+    with database.read() as session:
+        assert TaskRepository(session).list() == []
+        assert VersionRepository(session).list() == []
+        with pytest.raises(NotFoundError):
+            VersionRepository(session).resolve("colours@v1")
+    assert publish(database).version == 3
+
+
+def test_registering_a_base_again_changes_nothing_but_its_place(database: Database) -> None:
+    record, hypernetwork = sample_base()
+    source = (sample_task("sst2"), sample_version("sst2"))
+    with database.write() as session:
+        assert BaseRepository(session).register(replace(record, location="/new"), hypernetwork, [source]) is False
+        assert BaseRepository(session).get(BASE).location == "/new"
+        assert TaskRepository(session).list() == []
+
+
+def test_the_shipped_tasks_of_a_second_base_are_further_versions_and_latest_stays(database: Database) -> None:
+    for name in (b"one", b"two"):
+        digest = digest_of(name)
+        with database.write() as session:
+            source = (sample_task("sst2"), sample_version("sst2", base=digest))
+            assert BaseRepository(session).register(*sample_base(digest), [source])
+    with database.read() as session:
+        versions = VersionRepository(session)
+        assert versions.resolve("sst2").base_digest == digest_of(b"one")
+        assert [each.version for each in versions.list(task="sst2")] == [1, 2]
+        assert [each.version for each in versions.list(base_digest=digest_of(b"two"))] == [2]
+        assert [each.version for each in versions.list(latest_only=True)] == [1]
+        assert BaseRepository(session).get("tiny").digest == digest_of(b"two")
+
+
+def test_the_line_of_hypernetworks_has_one_head_that_moves_by_compare_and_swap(database: Database) -> None:
+    draft = HypernetworkVersion(base_digest=BASE, version=0, artifact=ARTIFACT, digest=ARTIFACT)
+    with database.write() as session:
+        bases = BaseRepository(session)
+        assert bases.advance(draft, expected_head=1).version == 2
+        with pytest.raises(ConflictError, match="version 2 now"):
+            bases.advance(draft, expected_head=1)
+        bases.set_head(BASE, 1, expected_head=2)
+        assert bases.get(BASE).head == 1
+        third = bases.advance(draft, expected_head=1)
+        assert (third.version, third.parent) == (3, 1)
+        assert [each.version for each in bases.hypernetworks(BASE)] == [1, 2, 3]
+        with pytest.raises(NotFoundError):
+            bases.set_head(BASE, 9, expected_head=3)
+
+
+def test_snapshots_and_stage_outputs_are_found_by_their_digests(database: Database) -> None:
+    record = SnapshotRecord("sha256:rows", ARTIFACT, ARTIFACT, "classification", ("a", 1, True), {"train": 3})
+    job = running_job(database)
+    with database.write() as session:
+        for _ in range(2):
+            SnapshotRepository(session).add(record)
+        found = SnapshotRepository(session).get("sha256:rows")
+        assert replace(found, created_at=0.0) == record
+        assert [type(label) for label in found.labels] == [str, int, bool]
+        outputs = StageOutputRepository(session)
+        assert outputs.get("key") is None
+        outputs.put("key", job.id, Stage.PROBE, ARTIFACT)
+        assert outputs.get("key") == ARTIFACT
+        with pytest.raises(NotFoundError):
+            SnapshotRepository(session).get("sha256:other")
+
+
+def test_an_artifact_is_collected_only_when_it_is_old_and_nothing_needs_it(database: Database) -> None:
+    loose = digest_of(b"loose")
+    with database.write() as session:
+        artifacts = ArtifactRepository(session)
+        artifacts.add(loose, "test", 5)
+        assert artifacts.unreferenced(older_than_seconds=3600) == []
+        assert artifacts.unreferenced(older_than_seconds=-1) == [loose]
+        assert artifacts.delete(ARTIFACT, older_than_seconds=-1) is False
+        assert artifacts.delete(loose, older_than_seconds=3600) is False
+        assert artifacts.delete(loose, older_than_seconds=-1) is True
+        assert artifacts.unreferenced(older_than_seconds=-1) == []
+
+
+def test_garbage_collection_knows_every_foreign_key_to_an_artifact() -> None:
+    keys = {
+        f"{key.parent.table.name}.{key.parent.name}"
+        for table in Table.metadata.tables.values()
+        for key in table.foreign_keys
+        if key.references(ArtifactRow.__table__)  # type: ignore[arg-type]  # typed as FromClause by SQLAlchemy
+    }
+    assert {f"{column.class_.__tablename__}.{column.key}" for column in REFERENCES} == keys
+
+
+def test_no_version_without_its_artifact_and_its_hypernetwork(database: Database) -> None:
+    for draft in (
+        replace(sample_version(), artifact=digest_of(b"absent")),
+        replace(sample_version(), hypernetwork_version=9),
+    ):
+        with pytest.raises(IntegrityError), database.write() as session:
+            VersionRepository(session).add(draft, sample_task())
