@@ -1,8 +1,10 @@
 """What a base is good for on tasks that it has not seen: probe, train z on few rows, test; TF-IDF on the same rows.
 
-    python -m bench.few_shot [--base mini] [--shots 32] [--seeds 3] [--tasks imdb …] [--output FILE]
+    python -m bench.few_shot [--base mini] [--suite target] [--shots 32] [--seeds 3] [--tasks imdb …] [--output FILE]
 
-Needs the datasets beside the checkout (../shared/data/target); says so and stops where they are missing.
+With `--suite source` each source task is learned as if it were new, without its own embedding among the candidates (the
+head has seen it all the same): that is where settings are chosen, never on the targets.
+Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from onboard.probe.exhaustive import probe_exhaustively
 from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
 from onboard.workbench import Workbench, label_words
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "target"
+DATA = Path(__file__).parents[2] / "shared" / "data"
 TEST_ROWS = 500
 
 
@@ -41,6 +43,8 @@ def main() -> int:
     """Measure, print a table, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", default="mini")
+    parser.add_argument("--suite", choices=("target", "source"), default="target")
+    parser.add_argument("--batch", type=int, default=FewShotSettings.batch)
     parser.add_argument("--shots", type=int, default=32)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tasks", nargs="*", default=[])
@@ -55,11 +59,12 @@ def main() -> int:
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
     engine = load_engine(base, "cpu")
-    settings = FewShotSettings(steps=asked.steps, learning_rate=asked.learning_rate)
+    settings = FewShotSettings(steps=asked.steps, batch=asked.batch, learning_rate=asked.learning_rate)
+    suite = DATA / asked.suite
     rows = []
-    for name in asked.tasks or sorted(path.name for path in DATA.iterdir() if path.is_dir()):
+    for name in asked.tasks or sorted(path.name for path in suite.iterdir() if path.is_dir() and path.name != "stsb"):
         for seed in range(asked.seeds):
-            rows.append(measure(base, engine, name, asked.shots, seed, settings))
+            rows.append(measure(base, engine, suite / name, asked.shots, seed, settings))
             print(json.dumps(rows[-1]), flush=True)
     summary = summarise(rows)
     for name, values in summary.items():
@@ -73,9 +78,10 @@ def main() -> int:
     return 0
 
 
-def measure(base: Base, engine: Engine, name: str, shots: int, seed: int, settings: FewShotSettings) -> dict[str, Any]:
+def measure(
+    base: Base, engine: Engine, folder: Path, shots: int, seed: int, settings: FewShotSettings
+) -> dict[str, Any]:
     """Accuracies (per cent) of one task and one draw of its rows."""
-    folder = DATA / name
     options = ReadOptions(test=folder / "test.jsonl.gz", shots=shots, seed=seed, suspects=False)
     dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
     bench = Workbench(base, engine, dataset, label_words(dataset, engine))
@@ -89,10 +95,10 @@ def measure(base: Base, engine: Engine, name: str, shots: int, seed: int, settin
         bench.hashes(dataset.train),
         mapped=True,
     )
-    probed = probe_exhaustively(evaluator, candidates(base, seed))
+    probed = probe_exhaustively(evaluator, candidates(base, seed, folder.name))
     probe_seconds = time.monotonic() - started
     found: dict[str, Any] = {
-        "task": name,
+        "task": folder.name,
         "shots": shots,
         "seed": seed,
         "chosen": probed.chosen.embedding,
@@ -112,11 +118,12 @@ def measure(base: Base, engine: Engine, name: str, shots: int, seed: int, settin
     return found
 
 
-def candidates(base: Base, seed: int) -> list[Candidate]:
-    """Everything that the base ships, random and mean."""
+def candidates(base: Base, seed: int, task: str) -> list[Candidate]:
+    """Everything that the base ships but the task itself, random and mean."""
     found = [
         Candidate(source.name, base.embeddings[source.name], source.words, source.kind == "regression")
         for source in base.sources
+        if source.name != task
     ]
     found += [Candidate(anchor.name, base.embeddings[anchor.name]) for anchor in base.anchors]
     return [*found, random_candidate(len(found[0].z), seed), mean_candidate(found)]

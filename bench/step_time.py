@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import random
 import resource
 import statistics
@@ -25,6 +23,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from bench.machine import describe
 
 Step = Callable[[], None]
 
@@ -177,21 +177,6 @@ def times(rounds: int, warm_up: int) -> dict[str, list[float]]:
     return seconds
 
 
-def machine() -> dict[str, Any]:
-    """What the numbers were taken on."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {
-        "processor": names[0] if names else platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": THREADS,
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        **{package: version(package) for package in ("torch", "transformers", "peft")},
-    }
-
-
 def report(seconds: dict[str, list[float]], memory: dict[str, int], command: str) -> dict[str, Any]:
     """The document that is kept."""
     summary = {
@@ -210,7 +195,7 @@ def report(seconds: dict[str, list[float]], memory: dict[str, int], command: str
     shape = {**SHAPE, "batch": BATCH, "source": SOURCE, "target": TARGET, "bottleneck": BOTTLENECK, "dtype": "float32"}
     return {
         "command": command,
-        "machine": machine(),
+        "machine": {**describe(), "threads": THREADS, "peft": version("peft")},
         "shape": shape,
         "seconds": summary,
         "peak_memory_bytes": memory,

@@ -24,7 +24,11 @@ _DOCUMENT = (
 
 def wait_for(services: Services, job_id: str, as_json: bool) -> None:
     """Show the stages until the job has ended, then its result; exits 1 when it did not succeed."""
-    job = follow(services, job_id)
+    try:
+        job = follow(services, job_id)
+    except KeyboardInterrupt:
+        say(f"job {job_id} goes on without you: onboard jobs watch {job_id}, or: onboard jobs cancel {job_id}")
+        raise typer.Exit(130) from None
     if job.result is None:
         error = job.error or {}
         message = f"Job {job.id} {job.state.value}: {error.get('message', 'no reason was given')}"

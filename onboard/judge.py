@@ -177,8 +177,8 @@ class _Judged:
         z = unpack_embedding(services.artifacts.get(present.artifact))
         before, after = self._predict(rows, z, self._ordered_words(present)), self._predict(rows, self._z, self._words)
         if bench.buckets is not None:
-            return compare_regression(_values(rows), self._expectation(after), self._expectation(before))
-        return compare_classification(self._truth(rows), after, before)
+            return compare_regression(_values(rows), self._expectation(before), self._expectation(after))
+        return compare_classification(self._truth(rows), before, after)
 
     def _ordered_words(self, present: EmbeddingVersion) -> list[str]:
         if not present.labels:

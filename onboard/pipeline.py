@@ -146,7 +146,7 @@ def _probe(attempt: Run) -> Output:
             "chosen": chosen.embedding,
             "candidates": [score.to_json() for score in result.scores],
             "rows": chosen.rows,
-            "overlap": max(score.overlap for score in result.scores),
+            "overlap": result.overlap,
             "reason": None if spec.init == "auto" else "asked for",
         },
         "numbers": {"chosen": chosen.embedding, "loss": chosen.loss, "candidates": len(result.scores)},

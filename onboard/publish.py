@@ -141,7 +141,6 @@ def result_document(
         "dataset": _dataset(attempt, draft),
         "training": trained["training"],
         "pins": {
-            "embedding": draft.embedding_digest,
             "backbone": draft.backbone_digest,
             "base": draft.base_digest,
             "hypernetwork_version": draft.hypernetwork_version,
@@ -166,6 +165,7 @@ def _dataset(attempt: Run, draft: EmbeddingVersion) -> dict[str, Any]:
     return {
         "name": draft.task,
         "kind": dataset.kind,
+        "pairs": dataset.pairs,
         "rows": rows,
         "labels": labels,
         "digest": draft.dataset_digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from real_services import PostgresServer, RedisServer, missing
@@ -13,6 +14,10 @@ from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+
+if TYPE_CHECKING:
+    from onboard.bases import Base
+    from onboard.model.engine import Engine
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +93,44 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
 def services(tmp_path: Path) -> Iterator[Services]:
     """The embedded default in a fresh home."""
     services = open_services(Settings(home=tmp_path / "home"))
+    yield services
+    services.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """A base with random weights; torch is imported by the first test that asks for it."""
+    from tiny_base import make_tiny_base
+
+    return make_tiny_base(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def other_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """A second base of the same shape with other weights."""
+    from tiny_base import make_tiny_base
+
+    return make_tiny_base(tmp_path_factory.mktemp("other"), seed=1)
+
+
+@pytest.fixture(scope="session")
+def tiny_engine(tiny_base: Base) -> Engine:
+    """The tiny base as a model, shared by the whole run: nobody may change its weights."""
+    from onboard.bases.load import load_engine
+
+    return load_engine(tiny_base, "cpu")
+
+
+@pytest.fixture
+def tiny_services(tmp_path: Path, tiny_base: Base, _sqlite_template: Path) -> Iterator[Services]:
+    """A fresh home on the tiny base, its source tasks registered."""
+    from onboard.register import register_base
+
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "onboard.db").write_bytes(_sqlite_template.read_bytes())
+    services = open_services(Settings(home=home, base=str(tiny_base.folder), device="cpu"))
+    register_base(services, tiny_base)
     yield services
     services.close()
 

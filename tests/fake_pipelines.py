@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
+
+from registry_samples import sample_task, sample_version
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import UnavailableError
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
-from registry_samples import sample_task, sample_version
 
 
 def preload(services: Services) -> None:
@@ -24,6 +26,8 @@ def run(job: Job, services: Services, progress: Progress) -> None:
     progress.stage_started(Stage.TRAIN)
     if "mark" in options:
         (Path(options["mark"]) / f"{job.id}-{job.attempt}-{os.getpid()}").touch()
+    if options.get("crash"):
+        os.kill(os.getpid(), signal.SIGKILL)
     if options.get("unavailable_until_attempt", 0) > job.attempt:
         raise UnavailableError("The hub cannot be reached.")
     deadline = time.monotonic() + float(options.get("seconds", 0.0))

@@ -1,4 +1,4 @@
-"""Real PostgreSQL and Redis for tests: Debian's binaries on free ports, gone with the test run. Works as root, without containers."""
+"""Real PostgreSQL and Redis for tests: Debian's binaries on free ports, also as root and without containers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Self
 import psycopg
 import redis
 
-_SECONDS = 20.0  # for a server to come up
+_SECONDS = 60.0  # for a server to come up
 
 
 def missing(program: str) -> str | None:
@@ -62,7 +62,11 @@ class PostgresServer:
         options = [part for setting in settings for part in ("-c", setting)]
         self._log = (self._folder / "log").open("wb")
         self._process = subprocess.Popen(
-            [_find("postgres"), "-D", data, *options], stdout=self._log, stderr=self._log, cwd=self._folder, **self._user
+            [_find("postgres"), "-D", data, *options],
+            stdout=self._log,
+            stderr=self._log,
+            cwd=self._folder,
+            **self._user,
         )
         wait_until(self._answers, what="PostgreSQL")
         return self

@@ -35,6 +35,6 @@ class CeleryDoorbell:
         except (OperationalError, KombuError, OSError) as error:
             place = self._settings.resolved_broker_url.rpartition("@")[2]
             raise UnavailableError(
-                f"The broker {place} cannot be reached: {error}.",
+                f"The broker {place} cannot be reached: {str(error).rstrip('.')}.",
                 "Start Redis, or correct ONBOARD_BROKER_URL; `onboard doctor` tells what is reachable.",
             ) from error

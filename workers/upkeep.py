@@ -162,9 +162,7 @@ class Upkeep(threading.Thread):
             self._released_at = now
         elif now - self._released_at > _STUCK_SECONDS:
             _logger.warning("The worker did not end by itself; ending it")
-            with self._services.database.write() as session:
-                WorkerRepository(session).stop(self._plan.name)
-            os._exit(0)
+            self._end_by_force()
 
     def _hand_back(self, jobs: list[Job]) -> None:
         for job in jobs:
@@ -175,8 +173,16 @@ class Upkeep(threading.Thread):
                 continue  # it ended at the last moment
             _logger.warning("Job %s: handed back to the queue", job.id)
             ring_or_warn(self._doorbell, job.queue)
+        # Celery would go on waiting for the result of a task that is no longer anybody's
         for pid in self._pool_pids():
             os.kill(pid, signal.SIGKILL)
+        self._end_by_force()
+
+    def _end_by_force(self) -> None:
+        with self._services.database.write() as session:
+            WorkerRepository(session).stop(self._plan.name)
+        logging.shutdown()
+        os._exit(0)
 
     def _running(self) -> list[Job]:
         with self._services.database.read() as session:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from onboard.data.formats import UnreadableError
+from onboard.data.problems import preview
 
 _TEXT_FIELDS: Final[tuple[tuple[str, ...], ...]] = (
     ("text_a", "text_b"),
@@ -99,5 +100,5 @@ def _by_name(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
+    shown = ", ".join(map(preview, columns[:12])) + (", …" if len(columns) > 12 else "")
     return f"Its fields: {shown}." if columns else "It has no fields."

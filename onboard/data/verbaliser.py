@@ -55,7 +55,7 @@ def verbalise(
 
 
 def _uncamelled(text: str) -> str:
-    """A blank before every capital that starts a word: `CardLost`, `HTTPError`, `top10List`; not within `3D` or `GPT`."""
+    """A blank before every capital that starts a word: `CardLost`, `HTTPError`, `top10List`; none within `3D`."""
     parts = []
     for before, letter, after in zip(" " + text, text, text[1:] + " ", strict=False):
         starts = letter.isupper() and (before.islower() or (before.isalnum() and after.islower()))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 Label = str | int | bool | float
 """A label as it was submitted. Its type counts: True, 1, 1.0 and "1" are four labels: compare by `label_key`."""
 
 Kind = Literal["classification", "regression"]
+
+_to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,12 @@ class Dataset:
 
 def label_key(label: Label) -> str:
     """The label as JSON, which keeps its type: equal exactly when two labels are the same label."""
-    return json.dumps(label, ensure_ascii=False)
+    return _to_json(label)
 
 
 def label_text(label: Label) -> str:
     """The label as people write it on a command line: true, 3, 0.5, or the string itself."""
-    return label if isinstance(label, str) else json.dumps(label)
+    return label if isinstance(label, str) else _to_json(label)
 
 
 def in_canonical_order(labels: Iterable[Label]) -> tuple[Label, ...]:
@@ -77,9 +79,7 @@ def in_canonical_order(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 def example_key(example: Example) -> str:
     """The row as one line of canonical JSON: what snapshots store, digests cover and splits are ordered by."""
-    return json.dumps(
-        [example.text_a, example.text_b, example.label], ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
+    return _to_json([example.text_a, example.text_b, example.label])
 
 
 def in_canonical_rows(examples: Sequence[Example]) -> tuple[Example, ...]:

@@ -66,7 +66,9 @@ class CandidateJson(TypedDict, total=False):
 
     embedding: its reference ("sst2@v1", "mean", "random").
     loss: mean loss on the probe's rows, in nats; low and high are its 95% interval.
+    rows: rows it was scored on; overlap: rows that it had been trained on.
     words: which word of the candidate stood for each label, in the order of the task's labels.
+    accuracy: share of the rows answered right before any training.
     stage: how far it came ("recall", "screened", "tuned"), where the probe works in rounds.
     """
 
@@ -74,14 +76,17 @@ class CandidateJson(TypedDict, total=False):
     loss: float
     low: float | None
     high: float | None
+    rows: int | None
+    overlap: int | None
     words: list[str] | None
+    accuracy: float | None
     stage: str | None
 
 
 class InitJson(TypedDict, total=False):
     """Where training started, and what it was chosen from.
 
-    rows: rows that the probe scored on; overlap: rows it left out as a candidate had been trained on them.
+    rows: rows that the chosen one was scored on; overlap: rows that some candidate had been trained on.
     reason: why, where nothing was probed ("asked for").
     """
 

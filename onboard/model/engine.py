@@ -78,7 +78,8 @@ class Engine:
         Returns:
             (B, K) float32, K the largest number of labels; −inf beyond a row's own labels.
         """
-        generated = (self.hypernetwork if hypernetwork is None else hypernetwork)(z)
+        chosen = self.hypernetwork if hypernetwork is None else hypernetwork
+        generated = chosen(z.to(next(chosen.parameters()).device))
         return self.score(ids, generated, tries, rows)
 
     def score(

@@ -70,11 +70,17 @@ class CandidateScore:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The choice and every candidate's score, best first."""
+    """The choice and every measured candidate's score, best first.
+
+    Args:
+        chosen: the best score; `z` is that candidate's embedding (t,).
+        overlap: rows that some candidate has been trained on, one that was not measured for it included.
+    """
 
     chosen: CandidateScore
     z: np.ndarray
     scores: tuple[CandidateScore, ...]
+    overlap: int = 0
 
 
 def random_candidate(size: int, seed: int) -> Candidate:

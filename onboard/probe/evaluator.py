@@ -54,13 +54,12 @@ class Evaluator:
             rows: indices.
             known_too: measure on rows that it has been trained on as well.
         """
-        known = np.isin(self._hashes[rows], candidate.trained_rows)
+        known = self.known(candidate, rows)
         fresh = rows if known_too else rows[~known]
         if len(fresh) < min(MINIMUM_ROWS, len(rows)):
             return None
         targets = self._targets[fresh]
-        words = self._mapping(candidate, fresh, targets)
-        scores = self._log_probabilities(candidate, fresh, words)  # (n, K)
+        words, scores = self._mapped_scores(candidate, fresh, targets)  # (n, K)
         losses = at_best_temperature(scores, targets)
         spread = 1.96 * float(losses.std(ddof=1)) / len(losses) ** 0.5 if len(losses) > 1 else float("inf")
         loss = float(losses.mean())
@@ -70,14 +69,25 @@ class Evaluator:
             candidate.embedding, loss, loss - spread, loss + spread, len(fresh), overlap, words, accuracy
         )
 
-    def _mapping(self, candidate: Candidate, rows: np.ndarray, targets: np.ndarray) -> tuple[str, ...]:
-        """Label word for each label; a scale takes another scale's words in their order."""
-        if not self._mapped:
-            return candidate.words if candidate.ordered and len(candidate.words) == len(self._words) else self._words
-        if candidate.ordered or not candidate.words:
-            return self._words
+    def known(self, candidate: Candidate, rows: np.ndarray) -> np.ndarray:
+        """Which of `rows` (n indices) the candidate has been trained on: (n,) of bool."""
+        return np.isin(self._hashes[rows], candidate.trained_rows)
+
+    def _mapped_scores(
+        self, candidate: Candidate, rows: np.ndarray, targets: np.ndarray
+    ) -> tuple[tuple[str, ...], np.ndarray]:
+        """Label word for each label, and its log-probability on each row (n, K)."""
+        if not self._mapped or candidate.ordered or not candidate.words:
+            words = self._words
+            if not self._mapped and candidate.ordered and len(candidate.words) == len(words):
+                words = candidate.words  # a scale takes another scale's words in their order
+            return words, self._log_probabilities(candidate, rows, words)
         pool = word_pool(self._words, candidate.words, self._engine.encoder.label_ids)
-        return best_words(self._log_probabilities(candidate, rows, pool), targets, pool, candidate.words)
+        scores = self._log_probabilities(candidate, rows, pool)  # (n, W)
+        words = best_words(scores, targets, pool, candidate.words)
+        if len(words) == len(pool):
+            return words, scores[:, [pool.index(word) for word in words]]
+        return words, self._log_probabilities(candidate, rows, words)
 
     def _log_probabilities(self, candidate: Candidate, rows: np.ndarray, words: Sequence[str]) -> np.ndarray:
         ids = [self._ids[row] for row in rows]

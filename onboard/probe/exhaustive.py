@@ -34,4 +34,5 @@ def probe_exhaustively(evaluator: Evaluator, candidates: Sequence[Candidate], as
     scored.sort(key=lambda pair: (pair[0].loss, pair[0].embedding))
     best, winner = scored[0]
     scores: tuple[CandidateScore, ...] = tuple(score for score, _ in scored)
-    return ProbeResult(best, winner.z, scores)
+    overlap = max(int(evaluator.known(candidate, rows).sum()) for candidate in candidates)
+    return ProbeResult(best, winner.z, scores, overlap)

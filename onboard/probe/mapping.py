@@ -24,7 +24,7 @@ def best_words(
 ) -> tuple[str, ...]:
     """The word for each label that maximises the likelihood of the rows, no word used twice (Hungarian method).
 
-    A label takes its own word or one of the candidate's, never the own word of another label.
+    A label takes its own word or one of the candidate's, never the own word of another label that the candidate lacks.
 
     Args:
         log_probabilities: (n, W) of every word of the pool on every row.

@@ -86,6 +86,10 @@ class ClaimRepository:
         """Extend the lease. Returns whether someone asked to cancel. Raises FencedError when it is no longer ours."""
         return self._owned(job_id, attempt, lease_expires_at=database_now() + lease_seconds).cancel_requested
 
+    def hold(self, job_id: str, attempt: int) -> Job:
+        """The job, kept from other attempts until the transaction ends. Raises FencedError when not ours any more."""
+        return self._owned(job_id, attempt, attempt=attempt)
+
     def cancel_requested(self, job_id: str, attempt: int) -> bool:
         """Whether someone asked to cancel; reads only. Raises FencedError when the job is no longer ours."""
         statement = select(JobRow.cancel_requested).where(
@@ -112,9 +116,9 @@ class ClaimRepository:
         Raises:
             FencedError: another attempt owns the job, or it has ended.
         """
-        # touching the row locks it, so that no other attempt begins between the check and the event
-        values = {"stage": stage.value} if kind == "stage_started" and stage else {"attempt": attempt}
-        job = self._owned(job_id, attempt, **values)
+        job = self.hold(job_id, attempt)
+        if kind == "stage_started" and stage is not None:
+            self._owned(job_id, attempt, stage=stage.value)
         self._events.append(job_id, attempt, kind, message, stage=stage, seconds=seconds, numbers=numbers)
         return job.cancel_requested
 
@@ -153,7 +157,7 @@ class ClaimRepository:
         Raises:
             FencedError: the job is no longer ours.
         """
-        if self._owned(job_id, attempt, attempt=attempt).attempts_used_up:
+        if self.hold(job_id, attempt).attempts_used_up:
             return self.finish(job_id, attempt, JobState.DEAD, error=error)
         job = self._requeue(job_id, attempt, error=error, not_before_at=database_now() + delay_seconds)
         self._events.append(

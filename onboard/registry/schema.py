@@ -43,7 +43,7 @@ def make_home(home: Path) -> Path:
     """Make the home folder, readable by its owner only. Raises NotAllowedError or StorageError when that fails."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        writable = os.access(home, os.W_OK | os.X_OK)
+        writable = os.access(home, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageError(f"The disk of {home} is full.", "Free some space, then try again.") from error

@@ -52,10 +52,10 @@ class VersionRepository:
             ConflictError: the task has another label set, and `new_labels` is false.
         """
         assert draft.job is not None
+        claims = ClaimRepository(self._session)
+        claims.hold(draft.job, attempt)  # first, so that a late attempt hears that it is late, and of nothing else
         version = self.add(draft, task, move_latest=move_latest, new_labels=new_labels)
-        ClaimRepository(self._session).finish(
-            draft.job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version}
-        )
+        claims.finish(draft.job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version})
         return version
 
     def add(

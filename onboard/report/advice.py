@@ -70,11 +70,7 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     rows = number(mapping(dataset.get("rows")).get("train"))
     if rows is not None and rows < FEW_ROWS:
         steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
-    if not document.get("guard"):
-        steps.append(
-            f"Let the hypernetwork learn a new kind of task, under the guard: `{again} --tune-hypernetwork auto`"
-        )
-    steps.append(f"Try a base made of a larger T5: `{again} --base NAME`")
+    steps.append(f"Start from a task that you know to be alike: `{again} --init TASK`")
     stronger = _stronger_baseline(document)
     if stronger:
         steps.append(f"{stronger} on the same rows: for this task words alone may be enough.")

@@ -113,12 +113,18 @@ def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
                 low=_place(scale, each.get("low")),
                 high=_place(scale, each.get("high")),
                 emphasised=text(each.get("embedding")) == chosen,
-                detail=text(each.get("stage")),
+                detail=_candidate_detail(each),
             )
             for each in shown
         ],
         ticks=[(scale.at(tick), f"{tick:.3g}") for tick in scale.ticks()],
     )
+
+
+def _candidate_detail(each: Mapping[str, Any]) -> str:
+    accuracy = number(each.get("accuracy"))
+    right = "" if accuracy is None else f"{100 * accuracy:.0f}% right"
+    return ", ".join(filter(None, [right, text(each.get("stage"))]))
 
 
 def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
@@ -127,7 +133,7 @@ def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
     if rows is not None:
         sentences.append(f"Scored on {rows:,.0f} rows.")
     if overlap:
-        sentences.append(f"{overlap:,.0f} rows were left out because a candidate had been trained on them.")
+        sentences.append(f"Some candidate had been trained on {overlap:,.0f} of the task's rows.")
     if hidden > 0:
         sentences.append(f"{hidden:,} worse candidates are not shown.")
     sentences.append("These numbers chose the start, so they do not say how good the version is.")
@@ -193,8 +199,9 @@ def _word(each: Mapping[str, Any]) -> str:
 
 
 def any_label(label: Any) -> str:
-    """A label as people write it, whatever its type; a number that JSON made of a bucket too."""
-    return label_text(label) if isinstance(label, (str, bool, int, float)) else text(label)
+    """A label as people write it; whatever is no label of a dataset, as its plain text."""
+    is_label = isinstance(label, (str, bool)) or number(label) is not None
+    return label_text(label) if is_label else text(label)
 
 
 def label_words(document: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -40,7 +40,8 @@ def _code(sentence: str) -> Markup:
     """What stands between backticks as code; everything is escaped. An odd backtick stays a backtick."""
     from markupsafe import Markup, escape
 
-    sentence = sentence.replace("–", "\u2060–\u2060")  # no line break inside of 73–87%
+    # no line break inside of "73–87%" and "n = 30"
+    sentence = sentence.replace("–", "\u2060–\u2060").replace(" = ", "\u00a0=\u00a0")
     parts = sentence.split("`")
     if len(parts) % 2 == 0:
         return escape(sentence)

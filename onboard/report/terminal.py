@@ -65,7 +65,7 @@ class _TerminalReport:
             reason = f" ({page.chosen_reason})" if page.chosen_reason else ""
             yield _text(f"\nTraining started from {page.chosen}{reason}", "bold")
         if page.candidates:
-            yield _table(["candidate", "loss", ""], _candidate_rows(page.candidates), plain)
+            yield _table(["candidate", "loss", "before training", ""], _candidate_rows(page.candidates), plain)
             yield _text(page.candidates.caption, "dim")
 
     def _training(self, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -94,7 +94,7 @@ class _TerminalReport:
 
 def _candidate_rows(chart: RowChart) -> list[list[str]]:
     kept = chart.tracks[:MOST_CANDIDATES] + [track for track in chart.tracks[MOST_CANDIDATES:] if track.emphasised]
-    return [[track.label, track.shown, "chosen" if track.emphasised else track.detail] for track in kept]
+    return [[track.label, track.shown, track.detail, "chosen" if track.emphasised else ""] for track in kept]
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -146,7 +146,7 @@ class Predictor:
     def _source(self, reference: Reference) -> _Served:
         assert self._base is not None
         source = next((each for each in self._base.sources if each.name == reference.task), None)
-        if source is None or reference.version not in (None, 1):
+        if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
         z = self._base.embeddings[source.name]
         return self._serve(source.name, 1, source.kind, source.labels, source.words, source.low, source.high, z, False)
@@ -195,10 +195,10 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
 
 
 def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
+    probabilities = probabilities[: served.trie.labels]  # a task of the same batch may have more
     best = int(probabilities.argmax())
     label: Label = served.labels[best] if served.buckets is None else served.buckets.expectation(probabilities.tolist())
-    count = len(served.labels) or len(probabilities)
-    shown = tuple(float(value) for value in probabilities[:count])
+    shown = tuple(float(value) for value in probabilities)
     return Prediction(label, float(probabilities[best]), served.task, served.version, shown, served.weak)
 
 
@@ -211,7 +211,7 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
         return None
     folder = Path(base_or_home).expanduser()
     if (folder / "onboard.db").is_file():
-        return open_services(Settings(home=folder))
+        return open_services(Settings(home=folder, database_url=""))  # this home, whatever the environment names
     if folder.is_dir() and not (folder / "base.json").is_file() and not (folder / "config.json").is_file():
         raise InputError(f"{folder} is neither a base nor the home of a service.", "onboard base list")
     return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onboard.domain.names import LATEST, Reference
+from onboard.domain.names import LATEST, Reference, require_name
 from onboard.errors import InputError
 
 _FIELDS = {"task", "ref", "text", "text_a", "text_b"}
@@ -37,17 +37,36 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
 
 
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
+    if not isinstance(document, Mapping):
+        raise InputError(f"Input {number} is no JSON object.", 'give {"task": …, "text": …}', row=number)
     unknown = set(document) - _FIELDS
     if unknown:
-        raise _wrong(
-            number, sorted(unknown)[0], "is not a field of an input", "use task, ref, text or text_a and text_b"
-        )
-    reference = Reference.parse(f"{document.get('task', '')}@{document.get('ref') or LATEST}")
+        raise _wrong(number, min(unknown), "is not a field of an input", "use task, ref, text or text_a and text_b")
+    reference = _reference(number, document)
     if "text" in document:
+        for field in ("text_a", "text_b"):
+            if field in document:
+                raise _wrong(number, field, "stands beside text", "give text alone, or text_a and text_b")
         return PredictionRequest(reference, _text(number, document, "text"), None)
     if "text_a" not in document:
         raise _wrong(number, "text", "is missing", "give text, or text_a and text_b")
     return PredictionRequest(reference, _text(number, document, "text_a"), _text(number, document, "text_b"))
+
+
+def _reference(number: int, document: Mapping[str, Any]) -> Reference:
+    task, ref = document.get("task"), document.get("ref") or LATEST
+    if not isinstance(task, str):
+        raise _wrong(number, "task", "is missing or no string", "give the name of a task")
+    if not isinstance(ref, str):
+        raise _wrong(number, "ref", "is no string", "give latest, v3 or an alias")
+    field = "task"
+    try:
+        require_name(task)
+        field = "ref"
+        return Reference.parse(f"{task}@{ref}")
+    except InputError as error:
+        message = f"Input {number}: {field}: {error.message}"
+        raise InputError(message, error.remedy, row=number, field=field) from error
 
 
 def _text(number: int, document: Mapping[str, Any], field: str) -> str:

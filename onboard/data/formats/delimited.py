@@ -136,4 +136,6 @@ def _explain(error: csv.Error) -> str:
         return "a quote is opened and never closed"
     if "expected after" in text:
         return "text follows a closing quote"
+    if "new-line character" in text:
+        return "a line ends in a carriage return without a line feed"
     return f"is not CSV: {text}"

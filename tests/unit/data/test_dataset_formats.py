@@ -184,6 +184,7 @@ def test_only_the_wanted_columns_of_parquet_are_read(write_bytes, read) -> None:
         (gzip.compress(as_jsonl(PAIRS)) + b"trailing junk", "d.jsonl", "bad_gzip", None),
         (b'text,label\n"never closed,a\nb,c\n', "d.csv", "bad_csv", 1),
         (b'text,label\n"closed" early,a\nb,c\nd,e\n', "d.csv", "bad_csv", 1),
+        (b"text,label\na,b\rc,d\r\ne,f\ng,h\n", "d.csv", "bad_csv", 1),
         (b"text,label\nfine,a\none, two,b\n", "d.csv", "field_count", 2),
         (b"text\tlabel\nfine\ta\nno label\n", "d.tsv", "field_count", 2),
         (b"text,label,label\nfine,a,b\n", "d.csv", "doubled_column", None),

@@ -44,6 +44,7 @@ def test_the_digest_ignores_the_order_of_rows_and_survives_saving(dataset: Datas
     other = replace(dataset, train=tuple(shuffled))
     assert digest(other) == digest(dataset)
     assert save(other) == save(dataset)
+    assert save(dataset)[4:8] == bytes(4)  # gzip's time of writing
     loaded = load(save(dataset))
     assert digest(loaded) == digest(dataset)
     assert canonical(loaded) == canonical(dataset)

@@ -166,6 +166,9 @@ def test_nothing_is_suspected_where_words_say_nothing_or_rows_are_few_or_many() 
     clear = [Example(str(row["text"]), None, str(row["label"])) for row in wordy_rows(200, {1})]
     assert suspected_errors(clear)
     assert suspected_errors(noise) == []
+    draw = random.Random(3)
+    drowned = [Example(f"row {draw.randrange(10**6)}", None, draw.choice(("good", "bad"))) for _ in range(500)]
+    assert suspected_errors([*drowned, *clear]) == []
     assert suspected_errors(clear[:40]) == []
     assert suspected_errors(clear * (MOST_ROWS // 200 + 1)) == []
     assert suspected_errors([Example(row.text_a, "b", row.label) for row in clear]) == []

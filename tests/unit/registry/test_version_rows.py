@@ -10,7 +10,6 @@ from sqlalchemy.exc import IntegrityError
 
 from onboard.artifacts import digest_of
 from onboard.domain.job import Job, JobState, Stage
-from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
 from onboard.errors import ConflictError, FencedError, InputError, NotFoundError
 from onboard.registry.aliases import AliasRepository
@@ -89,22 +88,6 @@ def test_what_does_not_exist_is_not_found(database: Database, reference: str) ->
     publish(database)
     with database.read() as session, pytest.raises(NotFoundError):
         VersionRepository(session).resolve(reference)
-
-
-@pytest.mark.parametrize("text", ["", "Colours", "a/b", "../x", "a@", "a@B", "a@v1@v2", "a" * 65])
-def test_what_is_no_reference_is_refused(text: str) -> None:
-    with pytest.raises(InputError):
-        Reference.parse(text)
-
-
-@pytest.mark.parametrize("text", ["sst2@v3", "sst2@latest", "my-task_2@production"])
-def test_references_survive_printing(text: str) -> None:
-    assert str(Reference.parse(text)) == text
-
-
-def test_v0_is_a_name_and_v1_a_number() -> None:
-    assert Reference.parse("a@v0") == Reference("a", alias="v0")
-    assert Reference.parse("a@v1") == Reference("a", alias=None, version=1)
 
 
 def test_an_alias_moves_and_rolls_back_step_by_step(database: Database) -> None:

@@ -32,6 +32,7 @@ def document() -> dict[str, Any]:
                     "high": 1.38,
                     "words": ["money", "human", "place"],
                     "stage": "tuned",
+                    "accuracy": 0.31,
                 },
             ],
         },

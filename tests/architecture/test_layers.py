@@ -1,0 +1,163 @@
+"""Imports go one way, downwards; the command line stays light; modules stay small."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+HEAVY = ("torch", "transformers", "sklearn", "scipy", "pyarrow", "celery", "fastapi")
+
+# From the top down. A module may import what stands in a lower row, and its own room.
+LAYERS = (
+    ("cli", "workers", "onboard.api"),
+    ("onboard.submit", "onboard.pipeline", "onboard.publish", "onboard.fetch", "onboard.serving"),
+    ("onboard.services",),
+    ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard"),
+    ("onboard.model",),
+    ("onboard.registry", "onboard.artifacts", "onboard.queue"),
+    ("onboard.domain", "onboard.errors", "onboard.settings"),
+)
+STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for package in ("onboard", "workers", "cli", "migrations"):
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imports(path: Path, *, at_import_time: bool = False) -> Iterator[str]:
+    tree = ast.parse(path.read_text())
+    for node in _at_import_time(tree) if at_import_time else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _at_import_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that run when the module is imported: not inside functions, not under TYPE_CHECKING."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        yield node
+        yield from _at_import_time(node)
+
+
+def within(name: str, room: str) -> bool:
+    return name == room or name.startswith(room + ".")
+
+
+def room_of(name: str) -> tuple[int, str] | None:
+    for level, rooms in enumerate(LAYERS):
+        for room in rooms:
+            if within(name, room):
+                return level, room
+    return None
+
+
+def test_imports_go_downwards_only() -> None:
+    wrong = []
+    for name, path in modules():
+        here = room_of(name)
+        for imported in imports(path):
+            there = room_of(imported)
+            if here is None or there is None or here[1] == there[1]:
+                continue
+            upwards = there[0] < here[0]
+            beside = there[0] == here[0] and here[1] in STAGES
+            if upwards or beside:
+                wrong.append(f"{name} imports {imported}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("room", [*STAGES, "onboard.model", "onboard.data", "onboard.domain"])
+def test_whoever_computes_knows_neither_registry_nor_store_nor_queue(room: str) -> None:
+    outside = ("onboard.registry", "onboard.artifacts", "onboard.queue", "onboard.services", "sqlalchemy", "celery")
+    wrong = [
+        f"{name} imports {imported}"
+        for name, path in modules()
+        if within(name, room)
+        for imported in imports(path)
+        if any(within(imported, each) for each in outside)
+    ]
+    assert wrong == []
+
+
+def test_the_domain_knows_nothing_but_itself_and_the_errors() -> None:
+    allowed = ("onboard.domain", "onboard.errors", *sys.stdlib_module_names)
+    wrong = [
+        f"{name} imports {imported}"
+        for name, path in modules()
+        if within(name, "onboard.domain")
+        for imported in imports(path)
+        if not any(within(imported, each) for each in allowed)
+    ]
+    assert wrong == []
+
+
+def test_sql_is_spoken_in_the_registry_only() -> None:
+    speakers = {name for name, path in modules() for each in imports(path) if within(each, "sqlalchemy.select")}
+    assert {name for name in speakers if not within(name, "onboard.registry")} == set()
+
+
+def test_only_the_settings_read_the_environment() -> None:
+    readers = {
+        name
+        for name, path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv")
+    }
+    assert readers - {"onboard.settings"} == set()
+
+
+LIGHT = (
+    "cli.main",
+    "onboard",
+    "onboard.submit",
+    "onboard.errors",
+    "onboard.settings",
+    "onboard.queue",
+    "onboard.services",
+)
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_what_the_command_line_needs_imports_nothing_heavy(module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not written yet")
+    program = f"import sys, {module}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("package", ["onboard.domain", "onboard.registry", "onboard.data"])
+def test_light_packages_import_nothing_heavy_at_import_time(package: str) -> None:
+    wrong = [
+        f"{name} imports {imported}"
+        for name, path in modules()
+        if within(name, package)
+        for imported in imports(path, at_import_time=True)
+        if any(within(imported, heavy) for heavy in HEAVY)
+    ]
+    assert wrong == []
+
+
+def test_no_room_for_odds_and_ends() -> None:
+    refused = {"utils", "util", "helpers", "helper", "common", "misc"}
+    assert [name for name, _ in modules() if refused & set(name.split("."))] == []
+
+
+def test_a_module_is_one_idea() -> None:
+    long = {name: lines for name, path in modules() if (lines := len(path.read_text().splitlines())) > 350}
+    assert {name: lines for name, lines in long.items() if not name.startswith("migrations.versions")} == {}

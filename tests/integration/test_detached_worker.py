@@ -1,0 +1,98 @@
+"""The detached start: one worker, whoever submits, gone when there is nothing to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+from real_services import wait_until
+from real_workers import TESTS, Deployment
+
+from onboard.domain.job import JobState
+from onboard.domain.worker import WorkerState
+from onboard.settings import Settings
+from workers.detached import ensure_worker, spawned_processes
+
+
+@pytest.fixture
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployment]:
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    with Deployment(Settings(home=tmp_path / "home"), tmp_path) as deployment:
+        yield deployment
+    for process in spawned_processes():
+        process.kill()
+        process.wait()
+
+
+def ensure(deployment: Deployment, idle_exit_seconds: float = 30.0) -> str | None:
+    return ensure_worker(deployment.services, idle_exit_seconds=idle_exit_seconds, pipeline="fake_pipelines")
+
+
+def test_many_submitters_at_once_start_one_worker_in_a_session_of_its_own(deployment: Deployment) -> None:
+    jobs = [deployment.submit() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        started = [future.result() for future in [pool.submit(ensure, deployment) for _ in range(4)]]
+    assert len([name for name in started if name]) == 1
+    for job in jobs:
+        assert deployment.finished(job).state is JobState.SUCCEEDED
+    assert ensure(deployment) is None
+    (row,) = deployment.rows()
+    assert row.pid is not None
+    assert os.getsid(row.pid) == row.pid != os.getsid(0)
+    assert "succeeded" in (deployment.settings.resolved_home / "logs" / "worker.log").read_text()
+
+
+def test_an_idle_worker_leaves_and_the_next_submit_starts_another(deployment: Deployment) -> None:
+    job = deployment.submit()
+    assert ensure(deployment, idle_exit_seconds=1.0)
+    assert deployment.finished(job).state is JobState.SUCCEEDED
+    wait_until(lambda: deployment.rows()[0].state is WorkerState.STOPPED, what="the worker to leave")
+    assert spawned_processes()[-1].wait(60) == 0
+    job = deployment.submit()
+    assert ensure(deployment, idle_exit_seconds=1.0)
+    assert deployment.finished(job).state is JobState.SUCCEEDED
+
+
+def test_a_killed_worker_is_replaced_at_once_and_its_job_goes_on(deployment: Deployment) -> None:
+    job = deployment.submit(seconds=1.0)
+    ensure(deployment)
+    deployment.running(job)
+    children = psutil.Process(spawned_processes()[-1].pid).children()
+    spawned_processes()[-1].kill()
+    psutil.wait_procs(children, timeout=30)  # they die with their parent
+    assert ensure(deployment) is not None
+    done = deployment.finished(job)
+    assert (done.state, done.attempt) == (JobState.SUCCEEDED, 2)
+
+
+def test_a_worker_whose_home_was_deleted_leaves(deployment: Deployment, tmp_path: Path) -> None:
+    ensure(deployment)
+    deployment.finished(deployment.submit())
+    deployment.settings.resolved_home.rename(tmp_path / "gone")
+    assert spawned_processes()[-1].wait(60) == 0
+
+
+def test_a_grown_up_deployment_starts_nothing_by_itself(tmp_path: Path, sqlite_url: str) -> None:
+    with Deployment(Settings(home=tmp_path, database_url=sqlite_url), tmp_path) as deployment:
+        assert ensure_worker(deployment.services) is None
+        assert deployment.rows() == []
+
+
+def test_the_submitter_may_end_while_its_worker_goes_on(deployment: Deployment) -> None:
+    job = deployment.submit(seconds=0.5)
+    program = (
+        "import sys; from pathlib import Path; from onboard.settings import Settings\n"
+        "from onboard.services import open_services; from workers.detached import ensure_worker\n"
+        "print(ensure_worker(open_services(Settings(home=Path(sys.argv[1]))), idle_exit_seconds=1.0,"
+        " pipeline='fake_pipelines'))"
+    )
+    home = str(deployment.settings.resolved_home)
+    done = subprocess.run([sys.executable, "-c", program, home], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == deployment.rows()[0].name
+    assert deployment.finished(job).state is JobState.SUCCEEDED

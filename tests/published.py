@@ -1,0 +1,62 @@
+"""Versions put straight into a registry, without a job: what serving and fetching need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from onboard.bases import Base
+from onboard.data.regression import Buckets
+from onboard.domain.dataset import Label
+from onboard.domain.task import EmbeddingVersion, Task
+from onboard.embedding import embedding_digest, pack_embedding
+from onboard.publish import embedding_facts
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+
+
+def embedding_of(seed: int, size: int = 16) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(size).astype(np.float32)
+
+
+def add_version(
+    services: Services,
+    base: Base,
+    task: str,
+    labels: Sequence[Label] = (),
+    words: Sequence[str] = (),
+    *,
+    z: np.ndarray | None = None,
+    bounds: tuple[float, float] | None = None,
+    **changes: object,
+) -> EmbeddingVersion:
+    """The task's next version; a regression where `bounds` are given. `changes` overwrite fields of the version."""
+    z = embedding_of(0) if z is None else z
+    low, high = bounds or (None, None)
+    draft = EmbeddingVersion(
+        task=task,
+        kind="onboarded",
+        artifact="",
+        embedding_digest=embedding_digest(z),
+        backbone_digest=base.backbone_digest,
+        base_digest=base.digest,
+        hypernetwork_version=1,
+        dataset_digest="",
+        parent="random",
+        task_kind="regression" if bounds else "classification",
+        labels=tuple(labels),
+        words=Buckets(*bounds).words if bounds else tuple(words),
+        low=low,
+        high=high,
+        method="hyperformer++",
+        seeds=(0,),
+        code_version="0.1.0",
+        metrics={"validation": None, "test": None},
+    )
+    draft = replace(draft, **changes)  # type: ignore[arg-type]  # fields by their names
+    stored = replace(draft, artifact=services.store(pack_embedding(z, embedding_facts(draft)), "embedding"))
+    with services.database.write() as session:
+        owner = Task(task, draft.task_kind, draft.labels, draft.words, low, high)
+        return VersionRepository(session).add(stored, owner)

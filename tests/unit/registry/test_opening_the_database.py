@@ -1,0 +1,159 @@
+"""Opening the registry: the embedded default migrates itself, a server never does, and failures name their remedy."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from real_services import free_port
+from sqlalchemy import text
+
+import migrations
+from onboard.errors import ConflictError, InputError, NotAllowedError, UnavailableError
+from onboard.registry.database import Database
+from onboard.registry.schema import check, open_database, upgrade
+from onboard.registry.tables import QueueRow
+from onboard.registry.workers import QueueRepository
+from onboard.settings import Settings
+
+
+def test_an_empty_home_becomes_a_migrated_database_in_wal_mode(tmp_path: Path) -> None:
+    home = tmp_path / "a" / "home"
+    database = open_database(Settings(home=home))
+    check(database.url)
+    with database.read() as session:
+        assert session.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert session.execute(text("PRAGMA foreign_keys")).scalar() == 1
+    assert home.stat().st_mode & 0o077 == 0
+    database.dispose()
+
+
+def test_many_first_openings_at_once_migrate_once(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+    together = threading.Barrier(6)
+
+    def open_it() -> int:
+        together.wait()
+        database = open_database(settings)
+        with database.read() as session:
+            queues = len(QueueRepository(session).list())
+        database.dispose()
+        return queues
+
+    with ThreadPoolExecutor(6) as pool:
+        assert [future.result() for future in [pool.submit(open_it) for _ in range(6)]] == [1] * 6
+
+
+@pytest.mark.parametrize("home", ["/sys/onboard", "/dev/null/onboard"])
+def test_a_home_that_cannot_be_written_names_the_remedy(home: str) -> None:
+    with pytest.raises(NotAllowedError) as caught:
+        open_database(Settings(home=Path(home)))
+    assert "ONBOARD_HOME" in caught.value.remedy
+
+
+def test_a_read_only_home_names_the_remedy() -> None:
+    me = os.geteuid()
+    try:
+        if me == 0:
+            os.seteuid(65534)  # root may write everywhere
+        with pytest.raises(NotAllowedError, match="read-only"):
+            open_database(Settings(home=Path("/usr")))
+    finally:
+        os.seteuid(me)
+
+
+def test_a_database_that_is_not_up_to_date_names_the_command(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/grown.db"
+    with pytest.raises(ConflictError, match="no tables") as caught:
+        open_database(Settings(home=tmp_path, database_url=url))
+    assert "onboard db upgrade" in caught.value.remedy
+    upgrade(url)
+    upgrade(url)
+    open_database(Settings(home=tmp_path, database_url=url)).dispose()
+
+
+def test_a_schema_of_a_newer_program_is_refused(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    database = open_database(settings)
+    with database.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '29990101a'"))
+    with pytest.raises(ConflictError, match="newer"):
+        check(database.url)
+    with pytest.raises(ConflictError, match="newer"):
+        open_database(settings)
+    database.dispose()
+
+
+def test_an_older_schema_of_the_embedded_default_is_upgraded_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=tmp_path)
+    open_database(settings).dispose()
+    upgraded: list[str] = []
+    monkeypatch.setattr(migrations, "HEAD", "later")
+    monkeypatch.setattr("onboard.registry.schema.upgrade", upgraded.append)
+    database = open_database(settings)
+    assert upgraded == [database.url]
+    with pytest.raises(ConflictError, match="older") as caught:
+        check(database.url)
+    assert "onboard db upgrade" in caught.value.remedy
+
+
+def test_an_unreachable_server_is_said_without_the_password() -> None:
+    url = f"postgresql://me:secret@127.0.0.1:{free_port()}/x"
+    with pytest.raises(UnavailableError) as caught:
+        open_database(Settings(database_url=url))
+    assert "secret" not in caught.value.message
+    assert "ONBOARD_DATABASE_URL" in caught.value.remedy
+
+
+@pytest.mark.parametrize("url", ["mysql://me:secret@host/x", "nonsense"])
+def test_another_kind_of_database_is_refused_without_the_password(url: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Database(url)
+    assert "secret" not in caught.value.message
+
+
+def test_an_exception_rolls_everything_back(database: Database) -> None:
+    def fail_late() -> None:
+        with database.write() as session:
+            QueueRepository(session).set_paused("gpu", True)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_late()
+    with database.read() as session:
+        assert not QueueRepository(session).paused("gpu")
+
+
+def test_a_reader_sees_the_state_of_its_beginning_while_another_writes(sqlite_url: str) -> None:
+    database = Database(sqlite_url)
+    with database.read() as reader:
+        assert not QueueRepository(reader).paused("gpu")
+        with database.write() as writer:
+            QueueRepository(writer).set_paused("gpu", True)
+        assert not QueueRepository(reader).paused("gpu")
+    with database.read() as reader:
+        assert QueueRepository(reader).paused("gpu")
+    database.dispose()
+
+
+def test_concurrent_writers_lose_no_update(database: Database) -> None:
+    """Read, add one, write: the pattern of which SQLite's default transactions lose most."""
+    with database.write() as session:
+        session.add(QueueRow(name="counter", paused=False, updated_at=0.0))
+
+    def add_ones() -> None:
+        for _ in range(25):
+            with database.write() as session:
+                row = session.get_one(QueueRow, "counter", with_for_update=True)
+                row.updated_at += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(add_ones) for _ in range(4)]:
+            future.result()
+    with database.read() as session:
+        assert session.get_one(QueueRow, "counter").updated_at == 100

@@ -1,0 +1,86 @@
+"""The broker of the embedded default: messages appear whole and are taken once."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import pytest
+from kombu import Connection
+
+from onboard.settings import Settings
+from workers.app import make_app
+from workers.doorbell import CeleryDoorbell
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home")
+
+
+@pytest.fixture
+def connection(settings: Settings) -> Iterator[Connection]:
+    with make_app(settings).connection_for_read() as connection:
+        yield connection
+
+
+def test_a_bell_is_one_whole_file_for_its_queue(settings: Settings, connection: Connection) -> None:
+    CeleryDoorbell(settings).ring("gpu")
+    (file,) = (settings.resolved_home / "broker").iterdir()
+    assert file.name.endswith(".onboard.gpu.msg")
+    channel = connection.channel()
+    with pytest.raises(Empty):
+        channel._get("onboard.default")
+    assert channel._size("onboard.gpu") == 1
+    message = channel._get("onboard.gpu")
+    assert message["headers"]["task"] == "onboard.bell"
+    assert message["content-type"] == "application/json"
+    assert list((settings.resolved_home / "broker").iterdir()) == []
+
+
+def test_a_message_that_is_still_being_written_is_not_seen(settings: Settings, connection: Connection) -> None:
+    (settings.resolved_home / "broker" / ".000_half.onboard.default.msg").touch()
+    with pytest.raises(Empty):
+        connection.channel()._get("onboard.default")
+
+
+def test_many_producers_and_consumers_lose_and_double_nothing(settings: Settings) -> None:
+    over = threading.Event()
+
+    def produce(number: int) -> None:
+        channel = make_app(settings).connection_for_write().channel()
+        for each in range(50):
+            channel._put("q", {"n": number * 50 + each})
+
+    def consume() -> list[int]:
+        channel = make_app(settings).connection_for_read().channel()
+        got: list[int] = []
+        while True:
+            last = over.is_set()
+            try:
+                message: Any = channel._get("q")
+                got.append(message["n"])
+            except Empty:
+                if last:
+                    return got
+
+    with ThreadPoolExecutor(7) as pool:
+        consumers = [pool.submit(consume) for _ in range(3)]
+        for producer in [pool.submit(produce, number) for number in range(4)]:
+            producer.result()
+        over.set()
+        counted = Counter(number for consumer in consumers for number in consumer.result())
+    assert counted == Counter(range(200))
+
+
+def test_purging_empties_one_queue_only(settings: Settings, connection: Connection) -> None:
+    channel = connection.channel()
+    for queue in ("a", "a", "b"):
+        channel._put(queue, {})
+    assert channel._purge("a") == 2
+    assert (channel._size("a"), channel._size("b")) == (0, 1)

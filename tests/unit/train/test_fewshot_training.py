@@ -1,0 +1,188 @@
+"""Few-shot training: only z moves, and twice the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onboard.errors import CancelledError, JobFailedError
+from onboard.model.engine import Engine
+from onboard.model.scoring import LabelTrie
+from onboard.train.fewshot import FewShotSettings, LabelledRows, Padding, batches, train_embedding
+
+SIZE = 16
+SHORT = FewShotSettings(steps=6, batch=4)
+TEXTS = [
+    "good film",
+    "bad plot",
+    "a fine and great film",
+    "awful plot",
+    "happy film",
+    "sad",
+    "great film and plot",
+    "poor",
+]
+
+
+@pytest.fixture
+def rows(tiny_engine: Engine) -> LabelledRows:
+    ids = tiny_engine.encoder.encode([(text, None) for text in TEXTS])
+    return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
+
+
+@pytest.fixture
+def trie(tiny_engine: Engine) -> LabelTrie:
+    return tiny_engine.trie(["yes", "no"])
+
+
+@pytest.fixture
+def start() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(SIZE).astype(np.float32)
+
+
+def state(engine: Engine) -> dict[str, bytes]:
+    tensors = {**engine.backbone.state_dict(prefix="backbone."), **engine.hypernetwork.state_dict(prefix="hyper.")}
+    return {name: value.detach().numpy().tobytes() for name, value in tensors.items()}
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_ones(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
+) -> None:
+    first, again, other = (train_embedding(tiny_engine, start, rows, trie, SHORT, seed) for seed in (3, 3, 4))
+    assert first.z.tobytes() == again.z.tobytes()
+    assert first.to_json() == again.to_json()
+    assert first.z.tobytes() != other.z.tobytes()
+    assert first.z.dtype == np.float32
+    assert first.z.shape == (SIZE,)
+
+
+def test_nothing_but_z_moves_bit_for_bit(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
+) -> None:
+    before, began = state(tiny_engine), start.copy()
+    trained = train_embedding(tiny_engine, start, rows, trie, SHORT, 0)
+    assert state(tiny_engine) == before
+    parameters = [*tiny_engine.backbone.parameters(), *tiny_engine.hypernetwork.parameters()]
+    assert all(parameter.grad is None for parameter in parameters)
+    np.testing.assert_array_equal(start, began)
+    assert (trained.z != start).all()
+
+
+def test_the_training_lowers_the_loss(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
+) -> None:
+    trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=25, batch=8), 0)
+    assert trained.losses[-1] < trained.losses[0] - 0.01
+    assert len(trained.losses) == len(trained.norms) == 25
+
+
+def test_z_stays_within_its_bound(tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray) -> None:
+    bound = 0.5
+    settings_ = FewShotSettings(steps=6, batch=4, learning_rate=1.0, norm_per_root=bound)
+    trained = train_embedding(tiny_engine, 10 * start, rows, trie, settings_, 0)
+    limit = bound * SIZE**0.5
+    assert max(trained.norms) <= limit * (1 + 1e-5)
+    assert trained.norms[0] == pytest.approx(limit, rel=1e-5)
+    assert float(np.linalg.norm(trained.z)) <= limit * (1 + 1e-5)
+
+
+def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
+) -> None:
+    def after(steps: int) -> np.ndarray:
+        last_alone = FewShotSettings(steps=steps, batch=4, averaged_share=0.0)
+        return train_embedding(tiny_engine, start, rows, trie, last_alone, 0).z
+
+    trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=8, batch=4), 0)
+    np.testing.assert_allclose(trained.z, (after(7) + after(8)) / 2, atol=1e-6)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=90), st.integers(1, 40), st.integers(0, 9))
+def test_every_epoch_covers_every_row_once(lengths: list[int], batch: int, seed: int) -> None:
+    size = min(batch, len(lengths))
+    per_epoch = max(1, len(lengths) // size)
+    found = batches(lengths, FewShotSettings(steps=3 * per_epoch, batch=batch), seed)
+    assert len(found) == 3 * per_epoch
+    for epoch in range(3):
+        rows = np.concatenate(found[epoch * per_epoch : (epoch + 1) * per_epoch])
+        assert sorted(rows.tolist()) == list(range(len(lengths)))
+    assert all(size <= len(each) < 2 * size for each in found)
+
+
+def test_there_are_as_many_batches_as_steps_and_they_depend_on_the_seed_alone() -> None:
+    lengths = list(range(1, 31))
+    settings_ = FewShotSettings(steps=11, batch=8)
+    first, again, other = (batches(lengths, settings_, seed) for seed in (1, 1, 2))
+    assert len(first) == 11
+    assert all(np.array_equal(one, same) for one, same in zip(first, again, strict=True))
+    assert not all(np.array_equal(one, another) for one, another in zip(first, other, strict=True))
+    assert any(not np.array_equal(one, next_) for one, next_ in pairwise(first))
+
+
+def test_batches_of_like_length_waste_less_padding_than_batches_at_random() -> None:
+    lengths = np.random.default_rng(0).integers(3, 100, 256)
+    assert _share(lengths, batches(lengths.tolist(), FewShotSettings(steps=8, batch=32), 0)) < 0.25
+    shuffled = np.array_split(np.random.default_rng(1).permutation(256), 8)
+    assert _share(lengths, shuffled) > 0.4
+
+
+def _share(lengths: np.ndarray, drawn: Sequence[np.ndarray]) -> float:
+    padding = Padding()
+    for chosen in drawn:
+        padding.counted([[0] * length for length in lengths[chosen]])
+    return padding.share
+
+
+def test_the_padding_share_counts_the_positions_that_were_computed_in_vain(
+    tiny_engine: Engine, trie: LabelTrie, start: np.ndarray
+) -> None:
+    padding = Padding()
+    assert padding.share == 0.0
+    padding.counted([[1, 2, 3, 4], [1, 2]])
+    padding.counted([[1, 2]])
+    assert padding.share == pytest.approx(2 / 10)
+    rows = LabelledRows([[5, 6, 1], [7, 1]], np.eye(2, dtype=np.float32))
+    trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=2, batch=2), 0)
+    assert trained.padding_share == pytest.approx(1 / 6)
+    assert trained.to_json()["padding_share"] == trained.padding_share
+
+
+def test_a_loss_that_is_no_number_fails_the_job_at_once(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
+) -> None:
+    steps: list[int] = []
+    broken = np.full_like(start, np.nan)
+    with pytest.raises(JobFailedError, match="step 1") as caught:
+        train_embedding(tiny_engine, broken, rows, trie, SHORT, 0, lambda step, loss: steps.append(step))
+    assert steps == []
+    assert caught.value.remedy
+
+
+def test_the_training_tells_every_step_and_can_be_stopped_at_any(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
+) -> None:
+    told: list[tuple[int, float]] = []
+
+    def stop_at_the_third(step: int, loss: float) -> None:
+        told.append((step, loss))
+        if step == 3:
+            raise CancelledError("The job was cancelled.")
+
+    with pytest.raises(CancelledError):
+        train_embedding(tiny_engine, start, rows, trie, SHORT, 0, stop_at_the_third)
+    whole = train_embedding(tiny_engine, start, rows, trie, SHORT, 0)
+    assert told == [(step, whole.losses[step - 1]) for step in (1, 2, 3)]
+
+
+def test_soft_targets_of_a_scale_train_too(tiny_engine: Engine, rows: LabelledRows, start: np.ndarray) -> None:
+    targets = np.tile(np.array([0.25, 0.75, 0.0], dtype=np.float32), (8, 1))
+    trie = tiny_engine.trie(["0", "1", "2"])
+    trained = train_embedding(tiny_engine, start, LabelledRows(rows.ids, targets), trie, SHORT, 0)
+    assert np.isfinite(trained.losses).all()
+    assert trained.losses[-1] >= 0.25 * np.log(4) + 0.75 * np.log(4 / 3) - 1e-6  # the entropy of the target
