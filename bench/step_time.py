@@ -205,10 +205,10 @@ def report(seconds: dict[str, list[float]], memory: dict[str, int], command: str
 
 def print_table(document: dict[str, Any]) -> None:
     """The same for eyes."""
-    print(f"{'step':<48}{'minimum':>10}{'median':>10}{'peak memory':>14}")
+    print(f"{'step':<48}{'minimum':>11}{'median':>11}{'peak memory':>14}")
     for name, row in document["seconds"].items():
         memory = document["peak_memory_bytes"][name] / 2**20
-        print(f"{name:<48}{row['minimum'] * 1e3:>7.1f} ms{row['median'] * 1e3:>7.1f} ms{memory:>10.0f} MiB")
+        print(f"{name:<48}{row['minimum'] * 1e3:>8.0f} ms{row['median'] * 1e3:>8.0f} ms{memory:>10.0f} MiB")
     print(f"\n{'ratio':<48}{'minimum':>10}{'median':>10}{'peak memory':>14}")
     for name, row in document["ratios"].items():
         print(f"{name:<48}{row['minimum']:>10.3f}{row['median']:>10.3f}{row['peak_memory']:>14.3f}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from onboard.bases import Base
 
-app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_is_help=True)
+app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")

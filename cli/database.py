@@ -6,7 +6,7 @@ import typer
 
 from cli.output import AsJson, emit
 
-app = typer.Typer(help="The database's schema.", no_args_is_help=True)
+app = typer.Typer(help="The database's schema.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onboard.domain.job import Job, JobEvent
     from onboard.services import Services
 
-app = typer.Typer(help="What was asked, how far it is, what came of it.", no_args_is_help=True)
+app = typer.Typer(help="What was asked, how far it is, what came of it.", no_args_is_help=True, rich_markup_mode=None)
 JobId = Annotated[str, typer.Argument(help="A job's id, or a task's name for its newest job.")]
 
 
@@ -172,9 +172,9 @@ def _rendered(document: dict[str, Any]) -> Any:
 
 
 def _table(jobs: Any) -> Table:
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("job", "task", "state", "stage", "version", "attempt", "submitted")
+    table = Table(Column("job", no_wrap=True), "task", "state", "stage", "version", "attempt", "submitted")
     for job in jobs:
         version = (job.result or {}).get("version")
         submitted = job.to_json()["created_at"]

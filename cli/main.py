@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from cli import base, check, database, doctor, fetch, jobs, predict, queue, submit, tasks, versions, worker, workers
+from cli import (
+    aliases,
+    base,
+    check,
+    database,
+    doctor,
+    fetch,
+    jobs,
+    predict,
+    queue,
+    submit,
+    tasks,
+    versions,
+    worker,
+    workers,
+)
 from cli.output import report_error, say
 from onboard import __version__
 from onboard.errors import OnboardError
@@ -16,6 +31,7 @@ app = typer.Typer(
     name="onboard",
     help="Learn one small text task after another on one frozen T5, cheaply and without forgetting.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # brackets in help texts are meant as such
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,6 +61,8 @@ for command in (
     predict.predict,
     worker.worker,
     doctor.doctor,
+    aliases.promote,
+    aliases.rollback,
 ):
     app.command()(command)
 for group, name in (

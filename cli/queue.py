@@ -12,7 +12,7 @@ from cli.services import opened
 if TYPE_CHECKING:
     from rich.table import Table
 
-app = typer.Typer(help="How many jobs wait and run; pausing.", no_args_is_help=True)
+app = typer.Typer(help="How many jobs wait and run; pausing.", no_args_is_help=True, rich_markup_mode=None)
 Queue = Annotated[str, typer.Argument(help="Name of a queue.")]
 
 

@@ -57,6 +57,7 @@ def submit(
     tuning = _require_tuning(tune_hypernetwork)
     with opened(register=False) as services:
         found = find_base(base or services.settings.base)
+        chosen_base = str(found.folder) if base and "/" in base else base or services.settings.base
         options = ReadOptions(
             validation=validation, test=test, kind=require_kind(kind), labels=split_labels(labels),
             text_fields=tuple(text_field or ()), label_field=label_field, shots=shots, seed=seed,
@@ -67,7 +68,7 @@ def submit(
             say(f"warning: {finding.message} {finding.remedy}")
         spec = JobSpec(
             task=name, dataset="", init=init, tune_hypernetwork=tuning, method=method, kind=require_kind(kind),
-            metric=metric, shots=shots, seed=seed, base=base or services.settings.base, new_labels=new_labels,
+            metric=metric, shots=shots, seed=seed, base=chosen_base, new_labels=new_labels,
         )  # fmt: skip
         job, warning = enqueue(services, _doorbell(services), Request(checked, spec, queue, priority, key))
         if warning:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from onboard.domain.task import EmbeddingVersion, Task
 
-app = typer.Typer(help="What has been learned.", no_args_is_help=True)
+app = typer.Typer(help="What has been learned.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import Annotated
 
 import typer
 
-from cli.output import say
+from cli.output import AsJson, emit, say
 
 
 def worker(
@@ -16,6 +15,7 @@ def worker(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default ONBOARD_DEVICE.")] = None,
     name: Annotated[str | None, typer.Option(help="Name among all workers; default host and a random part.")] = None,
     idle_exit: Annotated[float | None, typer.Option(help="Leave after so many seconds without work.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run a worker: one process, one device. SIGTERM lets it finish its job or hand it back."""
     from onboard.queue import DEFAULT_QUEUE
@@ -34,4 +34,8 @@ def worker(
         reconcile_seconds=RECONCILE_SECONDS_EMBEDDED if settings.embedded else RECONCILE_SECONDS,
     )
     say(f"worker {plan.name} takes jobs from {', '.join(plan.queues)} on {plan.device}")
-    sys.exit(run_worker(plan))
+    code = run_worker(plan)
+    emit(
+        {"worker": plan.name, "queues": list(plan.queues), "state": "stopped"}, as_json, lambda: f"{plan.name} has left"
+    )
+    raise typer.Exit(code)

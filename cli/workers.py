@@ -12,7 +12,7 @@ from cli.services import opened
 if TYPE_CHECKING:
     from rich.table import Table
 
-app = typer.Typer(help="Who works, on what.", no_args_is_help=True)
+app = typer.Typer(help="Who works, on what.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")

@@ -89,7 +89,7 @@ class ArtifactStore:
         if digest_of(data) != digest:
             raise DamagedError(
                 f"The artifact {digest} in {self.url} is damaged: its bytes do not match its digest.",
-                "Restore it from a backup (onboard restore), or retry the job that made it.",
+                "Restore the artifact folder from a backup, or retry the job that made it: onboard jobs retry JOB",
                 digest=digest,
             )
         return data

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError
 from onboard.sorted_header import with_sorted_header
+
+_STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "dataset", "init", "onboard"}
 
 
 def embedding_digest(z: np.ndarray) -> str:
@@ -28,6 +32,29 @@ def pack_embedding(z: np.ndarray, facts: Mapping[str, Any]) -> bytes:
     return with_sorted_header(save({"z": np.ascontiguousarray(z, dtype=np.float32)}, metadata=metadata))
 
 
+def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict[str, Any]:
+    """What `pack_embedding` writes beside the numbers of a version."""
+    return {
+        "task": version.task,
+        "version": version.version,
+        "kind": version.task_kind,
+        "low": version.low,
+        "high": version.high,
+        "backbone": version.backbone_digest,
+        "base": version.base_digest,
+        "hypernetwork_version": version.hypernetwork_version,
+        "hypernetwork": hypernetwork_digest,
+        "labels": list(version.labels),
+        "words": list(version.words),
+        "dataset": version.dataset_digest,
+        "metrics": version.metrics,
+        "weak": version.weak,
+        "init": version.parent,
+        "seeds": list(version.seeds),
+        "onboard": version.code_version,
+    }
+
+
 def unpack_embedding(content: bytes) -> np.ndarray:
     """z (t,) float32.
 
@@ -42,3 +69,26 @@ def unpack_embedding(content: bytes) -> np.ndarray:
     except (SafetensorError, KeyError) as error:
         raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
     return z
+
+
+def read_facts(content: bytes) -> dict[str, Any]:
+    """The metadata of `embedding.safetensors`: strings as they are, everything else from its JSON.
+
+    Raises:
+        DamagedError: the bytes are no safetensors file.
+    """
+    try:
+        (length,) = struct.unpack("<Q", content[:8])
+        metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
+    except (struct.error, ValueError) as error:
+        raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
+    return {key: _fact(key, value) for key, value in metadata.items()}
+
+
+def _fact(key: str, value: str) -> Any:
+    if key in _STRINGS:
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

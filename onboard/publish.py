@@ -11,7 +11,7 @@ import numpy as np
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
 from onboard.domain.task import EmbeddingVersion, Task
-from onboard.embedding import embedding_digest, pack_embedding
+from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.errors import PinMismatchError
 from onboard.registry.bases import BaseRepository
 from onboard.registry.versions import VersionRepository
@@ -32,10 +32,12 @@ def publish(attempt: Run, probed: Output, trained: Output, found: Output) -> Emb
     draft = _draft(attempt, probed, trained, found)
     z = np.array(trained["z"], dtype=np.float32)
     moved = found["latest"]["moved"]
+    with attempt.services.database.read() as session:
+        hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
     while True:
         with attempt.services.database.read() as session:
             number = VersionRepository(session).next_number(draft.task)
-        packed = pack_embedding(z, embedding_facts(replace(draft, version=number)))
+        packed = pack_embedding(z, embedding_facts(replace(draft, version=number), hypernetwork.digest))
         numbered = replace(draft, artifact=attempt.services.store(packed, "embedding"))
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         try:
@@ -93,25 +95,6 @@ def _draft(attempt: Run, probed: Output, trained: Output, found: Output) -> Embe
         weak=found["weak"],
         job=attempt.job.id,
     )
-
-
-def embedding_facts(version: EmbeddingVersion) -> dict[str, Any]:
-    """The string metadata of `embedding.safetensors`."""
-    return {
-        "task": version.task,
-        "version": str(version.version),
-        "kind": version.task_kind,
-        "backbone": version.backbone_digest,
-        "base": version.base_digest,
-        "hypernetwork_version": str(version.hypernetwork_version),
-        "labels": list(version.labels),
-        "words": list(version.words),
-        "dataset": version.dataset_digest,
-        "metrics": version.metrics,
-        "init": version.parent,
-        "seeds": list(version.seeds),
-        "onboard": version.code_version,
-    }
 
 
 def result_document(

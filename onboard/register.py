@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onboard.bases import Base, SourceTask
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
-from onboard.embedding import embedding_digest, pack_embedding
+from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.errors import NotFoundError
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services
@@ -21,7 +23,7 @@ def register_base(services: Services, base: Base) -> BaseRecord:
     if known is not None and known.location == str(base.folder):
         return known
     hypernetwork = _hypernetwork(services, base)
-    sources = [_source(services, base, source) for source in base.sources]
+    sources = [_source(services, base, hypernetwork, source) for source in base.sources]
     record = BaseRecord(base.digest, base.name, str(base.folder), base.backbone_digest, base.document)
     with services.database.write() as session:
         BaseRepository(session).register(record, hypernetwork, sources)
@@ -33,24 +35,15 @@ def _hypernetwork(services: Services, base: Base) -> HypernetworkVersion:
     return HypernetworkVersion(base.digest, 1, artifact, artifact)
 
 
-def _source(services: Services, base: Base, source: SourceTask) -> tuple[Task, EmbeddingVersion]:
+def _source(
+    services: Services, base: Base, hypernetwork: HypernetworkVersion, source: SourceTask
+) -> tuple[Task, EmbeddingVersion]:
     task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
     z = base.embeddings[source.name]
-    facts = {
-        "task": source.name,
-        "version": "1",
-        "backbone": base.backbone_digest,
-        "hypernetwork_version": "1",
-        "labels": list(source.labels),
-        "words": list(source.words),
-        "metrics": {"test": source.metrics.get("test")},
-        "init": "multi-task training of the base",
-        "onboard": code_version(),
-    }
-    return task, EmbeddingVersion(
+    draft = EmbeddingVersion(
         task=source.name,
         kind="source",
-        artifact=services.store(pack_embedding(z, facts), "embedding"),
+        artifact="",
         embedding_digest=embedding_digest(z),
         backbone_digest=base.backbone_digest,
         base_digest=base.digest,
@@ -65,4 +58,7 @@ def _source(services: Services, base: Base, source: SourceTask) -> tuple[Task, E
         method="hyperformer++",
         code_version=code_version(),
         metrics={"validation": None, "test": source.metrics.get("test")},
+        version=1,
     )
+    packed = pack_embedding(z, embedding_facts(draft, hypernetwork.digest))
+    return task, replace(draft, artifact=services.store(packed, "embedding"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onboard.artifacts import ArtifactStore, digest_of
+from onboard.errors import InputError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.schema import open_database
@@ -43,7 +44,14 @@ class Services:
 
 
 def open_services(settings: Settings, device: str | None = None) -> Services:
-    """Open what the settings name. See `open_database` for what it raises."""
+    """Open what the settings name. See `open_database` for what it raises.
+
+    Raises:
+        InputError: a database without a broker, or the reverse: half of a deployment would be on this machine alone.
+    """
+    if bool(settings.database_url) != bool(settings.broker_url):
+        missing = "ONBOARD_BROKER_URL" if settings.database_url else "ONBOARD_DATABASE_URL"
+        raise InputError(f"{missing} is not set though the other of the two is.", f"Set {missing}, or unset both.")
     return Services(
         settings=settings,
         database=open_database(settings),

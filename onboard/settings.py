@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class Settings(BaseSettings):
@@ -16,7 +15,7 @@ class Settings(BaseSettings):
         env_prefix="ONBOARD_", env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
     )
 
-    home: Annotated[Path, NoDecode] = Field(
+    home: Path = Field(
         default_factory=lambda: Path.home() / ".onboard",
         description="Folder of the embedded default: database, broker, artifacts, logs.",
     )
@@ -29,6 +28,12 @@ class Settings(BaseSettings):
     device: str = Field(default="auto", description="auto, cpu, cuda or cuda:N.")
     api_url: str = Field(default="", description="URL of a remote service; when set the commands talk to it.")
     token: SecretStr = Field(default=SecretStr(""), description="Bearer token for the remote service.")
+
+    @field_validator("base")
+    @classmethod
+    def _resolve_folder(cls, base: str) -> str:
+        """A folder is made absolute, so that a worker elsewhere means the same; empty is the default."""
+        return str(Path(base).expanduser().resolve()) if "/" in base else base or "mini"
 
     @property
     def resolved_home(self) -> Path:

@@ -11,8 +11,7 @@ from onboard.bases import Base
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Label
 from onboard.domain.task import EmbeddingVersion, Task
-from onboard.embedding import embedding_digest, pack_embedding
-from onboard.publish import embedding_facts
+from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 
@@ -56,7 +55,7 @@ def add_version(
         metrics={"validation": None, "test": None},
     )
     draft = replace(draft, **changes)  # type: ignore[arg-type]  # fields by their names
-    stored = replace(draft, artifact=services.store(pack_embedding(z, embedding_facts(draft)), "embedding"))
+    stored = replace(draft, artifact=services.store(pack_embedding(z, embedding_facts(draft, "sha256:0")), "embedding"))
     with services.database.write() as session:
         owner = Task(task, draft.task_kind, draft.labels, draft.words, low, high)
         return VersionRepository(session).add(stored, owner)

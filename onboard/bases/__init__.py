@@ -122,7 +122,7 @@ def find_base(name: str) -> Base:
         if (folder / "config.json").is_file():
             raise InputError(
                 f"{name} is a bare backbone, not a base: it has no hypernetwork and no task embeddings yet.",
-                f"onboard base train --backbone {name} --sources DIR",
+                "Make a base first: onboard base train --help",
             )
         raise NotFoundError(f"There is no base {name!r}.", "onboard base list", base=name)
     try:

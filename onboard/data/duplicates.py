@@ -8,14 +8,14 @@ from typing import Any
 from onboard.data.hashes import text_hash
 from onboard.data.limits import MAX_CONFLICT_SHARE, MAX_EXAMPLES
 from onboard.data.problems import Finding, Problem, Problems, preview
-from onboard.data.rows import LabelledRow
+from onboard.data.rows import LabelledRow, Origin
 from onboard.domain.dataset import label_key
 
 Rows = list[LabelledRow]
 
 
 def without_repeats(
-    rows: Rows, split: str, file: str, tolerance: float, problems: Problems
+    rows: Rows, split: str, origin: Origin, tolerance: float, problems: Problems
 ) -> tuple[Rows, list[Finding]]:
     """The rows without exact duplicates (the first is kept) and without conflicts (all of them are dropped).
 
@@ -31,7 +31,9 @@ def without_repeats(
     repeated = [group for group in groups.values() if len(group) > 1]
     conflicts = [group for group in repeated if _conflicting(group, tolerance)]
     duplicates = [copies for group in repeated if not _conflicting(group, tolerance) for copies in _copies(group)]
-    findings = _conflict_findings(conflicts, len(rows), split, file, problems) + _duplicate_findings(duplicates, split)
+    findings = _conflict_findings(conflicts, len(rows), split, origin, problems) + _duplicate_findings(
+        duplicates, split
+    )
     dropped = {row.number for group in conflicts for row in group}
     dropped |= {row.number for copies in duplicates for row in copies[1:]}
     return [row for row in rows if row.number not in dropped], findings
@@ -74,7 +76,7 @@ def _copies(group: Rows) -> list[Rows]:
 
 
 def _conflict_findings(
-    conflicts: Sequence[Rows], total: int, split: str, file: str, problems: Problems
+    conflicts: Sequence[Rows], total: int, split: str, origin: Origin, problems: Problems
 ) -> list[Finding]:
     if not conflicts:
         return []
@@ -86,7 +88,7 @@ def _conflict_findings(
             f"{count:,} of {total:,} rows ({count / total:.0%}) have a text that has another label elsewhere, "
             f"as rows {first.number} ({label_key(first.label)}) and {other.number} ({label_key(other.label)})"
         )
-        problems.add(Problem("conflicting_labels", message, file, field="label", remedy=remedy))
+        problems.add(Problem("conflicting_labels", message, origin.file, field=origin.field, remedy=remedy))
         return []
     examples = tuple(
         {**_shown(group[0], split), "rows": [row.number for row in group], "labels": [row.label for row in group]}

@@ -15,7 +15,7 @@ from typing import Final
 
 from onboard.data.limits import MAX_LABELS, MAX_NUMBER
 from onboard.data.problems import Problem, Problems, preview
-from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelledRow
+from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelledRow, Origin
 from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
 from onboard.domain.job import KindChoice
 
@@ -41,7 +41,7 @@ class Settled:
 def settle_labels(
     splits: Mapping[str, Rows],
     seen: Sequence[Label],
-    files: Mapping[str, str],
+    origins: Mapping[str, Origin],
     wanted: KindChoice,
     declared: Sequence[Label],
     problems: Problems,
@@ -51,14 +51,14 @@ def settle_labels(
     Args:
         splits: usable rows by split, "train" first.
         seen: every label of the training file, those of rows with a wrong text too.
-        files: name of each split's file, for the problems.
+        origins: file and label column of each split, for the problems.
         wanted: auto, or the kind that was asked for.
         declared: the label set as declared, in its order; empty means whatever training has.
     """
     kind, reason = _kind(splits["train"], wanted, declared)
     if kind == "regression":
-        return _regression(splits, files, reason, problems)
-    return _classification(splits, seen, files, reason, declared, problems)
+        return _regression(splits, origins, reason, problems)
+    return _classification(splits, seen, origins, reason, declared, problems)
 
 
 def number_of(label: Label) -> float | None:
@@ -95,10 +95,11 @@ def _fractions(labels: Sequence[Label]) -> set[float]:
     return {value for value in numbers if not value.is_integer()} if None not in values else set()
 
 
-def _regression(splits: Mapping[str, Rows], files: Mapping[str, str], reason: str, problems: Problems) -> Settled:
+def _regression(splits: Mapping[str, Rows], origins: Mapping[str, Origin], reason: str, problems: Problems) -> Settled:
     settled: dict[str, Rows] = {}
     for split, rows in splits.items():
         settled[split] = []
+        file, field = origins[split]
         for row in rows:
             value = number_of(row.label)
             if value is None or abs(value) > MAX_NUMBER:
@@ -106,13 +107,13 @@ def _regression(splits: Mapping[str, Rows], files: Mapping[str, str], reason: st
                 if value is not None:
                     message = f"the label {value} is beyond ±{MAX_NUMBER:g}"
                 remedy = "Give every row a number, or use --kind classification."
-                problems.add(Problem("not_a_number", message, files[split], row.number, row.line, "label", remedy))
+                problems.add(Problem("not_a_number", message, file, row.number, row.line, field, remedy))
             else:
                 settled[split].append(row._replace(label=value + 0.0))
     values = [float(row.label) for row in settled["train"]]
     if len(set(values)) < 2 and splits["train"] and not problems.count:
-        message = f"every label is {values[0]}: there is nothing to learn"
-        problems.add(Problem("one_label", message, files["train"], remedy="Give rows of at least two values."))
+        message = f"has only the value {values[0]}: there is nothing to learn"
+        problems.add(Problem("one_label", message, origins["train"].file, remedy="Give rows of at least two values."))
     low, high = (min(values), max(values)) if values else (None, None)
     return Settled("regression", reason, (), low, high, settled)
 
@@ -120,7 +121,7 @@ def _regression(splits: Mapping[str, Rows], files: Mapping[str, str], reason: st
 def _classification(
     splits: Mapping[str, Rows],
     seen: Sequence[Label],
-    files: Mapping[str, str],
+    origins: Mapping[str, Origin],
     reason: str,
     declared: Sequence[Label],
     problems: Problems,
@@ -136,20 +137,20 @@ def _classification(
     for split, rows in splits.items():
         kept[split] = [row for row in rows if label_key(row.label) in known]
         strays = [row for row in rows if label_key(row.label) not in known] if known else []
-        _report_strays(strays, split, files[split], labels, remedies[split], problems)
+        _report_strays(strays, split, origins[split], labels, remedies[split], problems)
     present = sum(label_key(label) in known for label in train_labels)
     if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
-        message = f"every row has the label {_named(train_labels)}: there is nothing to learn"
-        problems.add(Problem("one_label", message, files["train"], remedy="Give rows of at least two labels."))
+        message = f"has only the label {_named(train_labels)}: there is nothing to learn"
+        problems.add(Problem("one_label", message, origins["train"].file, remedy="Give rows of at least two labels."))
     if len(labels) > MAX_LABELS:
         message = f"has {len(labels):,} distinct labels; the limit is {MAX_LABELS:,}"
         remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
-        problems.add(Problem("too_many_labels", message, files["train"], remedy=remedy))
+        problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
     return Settled("classification", reason, labels, None, None, kept)
 
 
 def _report_strays(
-    strays: Rows, split: str, file: str, labels: Sequence[Label], remedy: str, problems: Problems
+    strays: Rows, split: str, origin: Origin, labels: Sequence[Label], remedy: str, problems: Problems
 ) -> None:
     """One problem for every label that is not one of `labels`, at its first row."""
     firsts = {label_key(row.label): row for row in reversed(strays)}
@@ -159,7 +160,7 @@ def _report_strays(
         others = "declared with --labels" if split == "train" else "known from training"
         rows = "1 row" if count == 1 else f"{count:,} rows"
         message = f"the label {_named([first.label])} ({rows}) is not {others}: {_named(labels)}"
-        problems.add(Problem("unknown_label", message, file, first.number, first.line, "label", remedy))
+        problems.add(Problem("unknown_label", message, origin.file, first.number, first.line, origin.field, remedy))
 
 
 def _floats_unified(splits: Mapping[str, Rows], seen: Sequence[Label]) -> tuple[Mapping[str, Rows], Sequence[Label]]:

@@ -17,7 +17,7 @@ from onboard.data.limits import MAX_EXAMPLES
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
-from onboard.data.rows import LabelledRow, Table, read_table
+from onboard.data.rows import LabelledRow, Origin, Table, read_table
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import suspected_errors
@@ -114,8 +114,11 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     tables, findings = _read_splits(located, options, problems)
     _require_like_texts(tables, names, problems)
     rows = {split: table.rows for split, table in tables.items()}
-    settled = settle_labels(rows, tables["train"].labels, names, options.kind, options.labels, problems)
-    splits, repeats = _without_repeats(settled, names, problems)
+    origins = {
+        split: Origin(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
+    }
+    settled = settle_labels(rows, tables["train"].labels, origins, options.kind, options.labels, problems)
+    splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)
@@ -173,7 +176,7 @@ def _require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], p
 
 
 def _without_repeats(
-    settled: Settled, names: Mapping[str, str], problems: Problems
+    settled: Settled, origins: Mapping[str, Origin], problems: Problems
 ) -> tuple[dict[str, list[LabelledRow]], list[Finding]]:
     tolerance = 0.0
     if settled.low is not None and settled.high is not None:
@@ -181,11 +184,11 @@ def _without_repeats(
     splits: dict[str, list[LabelledRow]] = {}
     findings: list[Finding] = []
     for split, rows in settled.splits.items():
-        splits[split], found = without_repeats(rows, split, names[split], tolerance, problems)
+        splits[split], found = without_repeats(rows, split, origins[split], tolerance, problems)
         findings += found
     if not problems.count and len({label_key(row.label) for row in splits["train"]}) < 2:
         message = "is left with fewer than two labels once conflicting rows are dropped"
-        problems.add(Problem("one_label", message, names["train"], remedy="Decide on one label for each text."))
+        problems.add(Problem("one_label", message, origins["train"].file, remedy="Decide on one label for each text."))
     return splits, findings
 
 

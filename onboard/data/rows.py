@@ -38,6 +38,13 @@ class LabelledRow(NamedTuple):
         return Example(self.text_a, self.text_b, self.label)
 
 
+class Origin(NamedTuple):
+    """Where labels came from, for messages: the file and its column."""
+
+    file: str
+    field: str
+
+
 class Table(NamedTuple):
     """The usable rows of one file, every label that any of its rows has (usable or not), and the columns of both."""
 

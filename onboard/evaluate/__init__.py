@@ -5,7 +5,6 @@ from onboard.evaluate.crossvalidation import (
     cross_validated_classification,
     cross_validated_regression,
     merge_folds,
-    stratified_folds,
 )
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
 from onboard.evaluate.intervals import Metric
@@ -30,6 +29,5 @@ __all__ = [
     "may_replace",
     "merge_folds",
     "score_baselines",
-    "stratified_folds",
     "weakness",
 ]

@@ -16,21 +16,6 @@ from onboard.evaluate.metrics import FloatArray, IntArray
 CROSS_VALIDATED: Final[Estimate] = "cross-validated"
 
 
-def stratified_folds(true_index: IntArray, folds: int, *, seed: int = 0) -> IntArray:
-    """A fold 0…folds−1 for every row, (n,): each class is dealt out evenly, and so are the rows as a whole.
-
-    Raises:
-        ValueError: fewer than two folds, or more folds than rows.
-    """
-    if not 2 <= folds <= len(true_index):
-        raise ValueError(f"{folds} folds of {len(true_index)} rows")
-    shuffled = np.random.default_rng(seed).permutation(len(true_index))
-    by_class = shuffled[np.argsort(true_index[shuffled], kind="stable")]  # one class after the other
-    dealt = np.empty(len(true_index), dtype=np.int64)
-    dealt[by_class] = np.arange(len(true_index)) % folds  # dealing goes on where the last class stopped
-    return dealt
-
-
 def merge_folds(n: int, parts: Iterable[tuple[IntArray, FloatArray]]) -> FloatArray:
     """Out-of-fold predictions of all n rows in their order, (n,) or (n, K).
 

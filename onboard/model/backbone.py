@@ -1,8 +1,7 @@
-"""Loading a stock T5, frozen; its identity as a digest."""
+"""Loading a stock T5, frozen."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -68,21 +67,3 @@ def output_scale(backbone: Any) -> float:
     """What the stock model multiplies the decoder's output with before the head: d_model^-0.5 or 1."""
     config = backbone.config
     return float(config.d_model**-0.5) if getattr(config, "scale_decoder_outputs", False) else 1.0
-
-
-def backbone_digest(folder: str | Path) -> str:
-    """sha256 over the names and bytes of a folder's files, sorted by name: the identity of a backbone.
-
-    Raises:
-        NotFoundError: no such folder, or it is empty.
-    """
-    root = Path(folder)
-    files = sorted((p.relative_to(root).as_posix(), p) for p in root.rglob("*") if p.is_file()) if root.is_dir() else []
-    if not files:
-        raise NotFoundError(f"There are no files in {folder}.")
-    total = hashlib.sha256()
-    for name, path in files:
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        total.update(f"{name}\0{content}\n".encode())
-    return total.hexdigest()

@@ -1,10 +1,9 @@
-"""Hypernetworks and task embeddings as safetensors files, byte for byte reproducible, and digests of weights."""
+"""Hypernetworks as safetensors files, byte for byte reproducible, and digests of weights."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from torch import Tensor
 
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.sorted_header import with_sorted_header
 
 HYPERNETWORK_FORMAT = "onboard-hypernetwork-1"
-EMBEDDING_FORMAT = "onboard-embedding-1"
 
 
 def save_hypernetwork(
@@ -58,36 +57,10 @@ def load_hypernetwork(path: str | Path) -> Hypernetwork:
     return hypernetwork
 
 
-def save_embedding(z: Tensor, path: str | Path, metadata: Mapping[str, str] | None = None) -> None:
-    """Write one task embedding: tensor `z` (t,) in float32 and string metadata."""
-    write_tensors({"z": z.float()}, path, {**(metadata or {}), "format": EMBEDDING_FORMAT})
-
-
-def load_embedding(path: str | Path) -> tuple[Tensor, dict[str, str]]:
-    """z (t,) float32 and the metadata of a file that `save_embedding` wrote.
-
-    Raises:
-        NotFoundError: no such file.
-        DamagedError: not readable.
-        InputError: a safetensors file of something else.
-    """
-    tensors, metadata = read_tensors(path)
-    if metadata.get("format") != EMBEDDING_FORMAT or "z" not in tensors or tensors["z"].dim() != 1:
-        raise InputError(f"{path} is not a task embedding.", "Name an embedding.safetensors.")
-    return tensors["z"], metadata
-
-
 def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Mapping[str, str]) -> None:
-    """A safetensors file whose bytes depend on the content alone.
-
-    The library writes the metadata in a random order; here the header's keys are sorted, so that equal content gives
-    an equal digest.
-    """
+    """A safetensors file whose bytes depend on the content alone, so that equal content gives an equal digest."""
     content = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, dict(metadata))
-    (length,) = struct.unpack("<Q", content[:8])
-    header = json.dumps(json.loads(content[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # tensors start at a multiple of eight bytes
-    Path(path).write_bytes(struct.pack("<Q", len(header)) + header + content[8 + length :])
+    Path(path).write_bytes(with_sorted_header(content))
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -114,11 +87,6 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
         total.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         total.update(value.view(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
-
-
-def embedding_digest(z: Tensor) -> str:
-    """Identity of a task embedding."""
-    return digest({"z": z.float()})
 
 
 def hypernetwork_digest(hypernetwork: Hypernetwork) -> str:

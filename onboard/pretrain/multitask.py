@@ -72,7 +72,7 @@ def train_hypernetwork(
     work: Path,
     say: Say,
 ) -> None:
-    """The frozen backbone as it will be stored; then hypernetwork and embeddings are rounded as well."""
+    """The frozen backbone as it will be stored; then the hypernetwork is rounded as well."""
     round_to_half(engine.backbone)
     modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings}
     parameters = [*engine.hypernetwork.parameters(), *embeddings.parameters()]

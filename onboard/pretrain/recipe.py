@@ -94,6 +94,8 @@ def load_recipe(path: Path) -> Recipe:
         return Recipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InputError(f"recipe {path} cannot be read: {error.strerror}", "name a recipe of recipes/") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"recipe {path} is not UTF-8 (byte {error.start})", f"save {path} as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"recipe {path} is no TOML: {error}", f"mend {path}") from error
     except ValidationError as error:

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 from torch import nn
 
+from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -62,14 +63,25 @@ def load_texts(made_from: Ingredients) -> list[str]:
 
 
 def load_tokenizer(made_from: Ingredients, texts: Sequence[str]) -> Any:
-    """The base's tokenizer, from the work folder or trained."""
+    """The base's tokenizer, from the work folder or trained.
+
+    Raises:
+        InputError: the texts are too few for so many pieces.
+    """
     from transformers import AutoTokenizer
 
     folder = made_from.work / "tokenizer"
     if not (folder / "tokenizer.json").is_file():
         train_tokenizer(texts, made_from.recipe.backbone.vocabulary_size, folder)
         made_from.say(f"tokenizer: {made_from.recipe.backbone.vocabulary_size} pieces")
-    return AutoTokenizer.from_pretrained(folder)
+    tokenizer: object = AutoTokenizer.from_pretrained(folder)
+    pieces, wanted = len(tokenizer), made_from.recipe.backbone.vocabulary_size  # type: ignore[arg-type]  # no stubs
+    if pieces != wanted:
+        raise InputError(
+            f"the tokenizer in {folder} has {pieces} pieces, the recipe asks for {wanted}",
+            f"backbone.vocabulary_size = {pieces}, or more text, and another --work",
+        )
+    return tokenizer
 
 
 def load_teaching(

@@ -84,7 +84,7 @@ class BaseRepository:
         if row is None:
             raise NotFoundError(
                 f"There is no hypernetwork version {version} of this base.",
-                "List them with: onboard hypernetwork list",
+                "Look at the base with: onboard base show",
                 base=base_digest,
                 version=version,
             )
@@ -119,7 +119,7 @@ class BaseRepository:
             present = self.get(base_digest).head
             raise ConflictError(
                 f"The base's hypernetwork is at version {present} now, not {expected}.",
-                "Look at it with: onboard hypernetwork list",
+                "Look at the base with: onboard base show",
                 base=base_digest,
                 head=present,
             )

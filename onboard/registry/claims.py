@@ -240,5 +240,5 @@ def _fenced(job_id: str, attempt: int) -> FencedError:
 _LOST = {
     "code": "dead",
     "message": "The worker was lost while it ran this job, as often as it may be tried.",
-    "remedy": "Look for the cause in the worker's log (out of memory?), then: onboard jobs retry",
+    "remedy": "Look for the cause in the worker's log (out of memory?), then: onboard jobs retry JOB",
 }

@@ -16,7 +16,7 @@ from onboard.data.regression import Buckets
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
-from onboard.embedding import unpack_embedding
+from onboard.embedding import read_facts, unpack_embedding
 from onboard.errors import InputError, NotFoundError, PinMismatchError
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.scoring import LabelTrie
@@ -69,8 +69,8 @@ class Predictor:
     """Answers for every task of a home, or for the source tasks of a base.
 
     Args:
-        base_or_home: a `Base`, a base's name or folder, the home folder of a service, its opened services, or None for
-            the service that the environment names.
+        base_or_home: a `Base`, a base's name or folder, a bundle of `onboard fetch --bundle`, the home folder of a
+            service, its opened services, or None for the service that the environment names.
 
     Raises:
         NotFoundError: neither a base nor a home.
@@ -83,9 +83,12 @@ class Predictor:
             self._base = find_base(self._services.settings.base)
             register_base(self._services, self._base)
             device = self._services.device
-        self._base = self._base or find_base(str(base_or_home))
+        bundle = None if self._base or self._services else _bundle(Path(str(base_or_home)))
+        self._base = self._base or find_base(str(bundle / "base" if bundle else base_or_home))
         self._engine = load_engine(self._base, device)
         self._served: dict[str, _Served] = {}
+        if bundle:
+            self._unbundle(bundle)
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Answers in input order; tasks may be mixed freely.
@@ -143,8 +146,25 @@ class Predictor:
             version.weak,
         )
 
+    def _unbundle(self, folder: Path) -> None:
+        assert self._base is not None
+        content = (folder / "embedding.safetensors").read_bytes()
+        facts = read_facts(content)
+        if facts["base"] != self._base.digest:
+            raise PinMismatchError(
+                f"The bundle {folder} holds another base than its embedding is pinned to.", "fetch again"
+            )
+        served = self._serve(
+            facts["task"], facts["version"], facts["kind"], tuple(facts["labels"]), tuple(facts["words"]),
+            facts["low"], facts["high"], unpack_embedding(content), facts["weak"],
+        )  # fmt: skip
+        for reference in (Reference(served.task), Reference(served.task, alias=None, version=served.version)):
+            self._served[str(reference)] = served
+
     def _source(self, reference: Reference) -> _Served:
         assert self._base is not None
+        if str(reference) in self._served:
+            return self._served[str(reference)]
         source = next((each for each in self._base.sources if each.name == reference.task), None)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
@@ -202,6 +222,12 @@ def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
     return Prediction(label, float(probabilities[best]), served.task, served.version, shown, served.weak)
 
 
+def _bundle(folder: Path) -> Path | None:
+    """The folder when `onboard fetch --bundle` made it."""
+    made = (folder / "embedding.safetensors").is_file() and (folder / "base" / "base.json").is_file()
+    return folder if made else None
+
+
 def _services_of(base_or_home: Base | Services | str | Path | None) -> Services | None:
     if isinstance(base_or_home, Services):
         return base_or_home
@@ -211,7 +237,9 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
         return None
     folder = Path(base_or_home).expanduser()
     if (folder / "onboard.db").is_file():
-        return open_services(Settings(home=folder, database_url=""))  # this home, whatever the environment names
-    if folder.is_dir() and not (folder / "base.json").is_file() and not (folder / "config.json").is_file():
+        # this home, whatever the environment names
+        return open_services(Settings(home=folder, database_url="", broker_url="", artifact_url=""))
+    known = any((folder / name).is_file() for name in ("base.json", "config.json", "base/base.json"))
+    if folder.is_dir() and not known:
         raise InputError(f"{folder} is neither a base nor the home of a service.", "onboard base list")
     return None

@@ -111,7 +111,7 @@ def train_embedding(
         losses.append(float(loss.detach()))
         if not np.isfinite(losses[-1]):
             raise JobFailedError(
-                f"The training loss became {losses[-1]} at step {step + 1}.", "onboard jobs retry, or another --seed"
+                f"The training loss became {losses[-1]} at step {step + 1}.", "submit again with another --seed"
             )
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped

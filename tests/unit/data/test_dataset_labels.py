@@ -100,8 +100,9 @@ def test_labels_of_other_splits_that_training_lacks_are_named(write_jsonl, probl
 
 
 def test_labels_outside_a_declared_set_are_told(write_jsonl, problems_of) -> None:
-    (problem,) = problems_of(write_jsonl([*balanced(), {"text": "x", "label": "ugly"}]), labels=("good", "bad"))
-    assert (problem["code"], problem["row"]) == ("unknown_label", 21)
+    rows = [{"text": row["text"], "category": row["label"]} for row in balanced()]
+    (problem,) = problems_of(write_jsonl([*rows, {"text": "x", "category": "ugly"}]), labels=("good", "bad"))
+    assert (problem["code"], problem["row"], problem["field"]) == ("unknown_label", 21, "category")
 
 
 @pytest.mark.parametrize(

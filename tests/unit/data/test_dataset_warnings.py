@@ -179,6 +179,25 @@ def test_suspects_can_be_left_out(write_jsonl, read) -> None:
     assert read(path, suspects=False).report.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("rows", "validation", "expected"),
+    [(64, False, ("cross_validated", 0)), (80, False, ("held_out", 20)), (80, True, ("submitted", 0))],
+)
+def test_the_report_says_where_validation_comes_from(rows, validation, expected, write_jsonl, read) -> None:
+    path = write_jsonl([{"text": "unseen", "label": "good"}], "validation.jsonl") if validation else None
+    report = read(write_jsonl(balanced(rows)), validation=path).report
+    assert (report.validation, report.held_out) == expected
+
+
+def test_shots_are_drawn_after_the_checks_and_the_report_is_about_them(write_jsonl, read, warning_of) -> None:
+    path = write_jsonl(balanced(200))
+    report = read(path, shots=10, seed=1).report
+    assert (report.rows_read["train"], report.rows["train"]) == (200, 10)
+    assert report.digest != read(path, shots=10, seed=2).report.digest != read(path).report.digest
+    assert warning_of("few_rows", path, shots=201).count == 200
+    assert warning_of("label_without_rows", path, shots=1).count == 1
+
+
 def test_the_report_is_a_json_document_with_everything(write_jsonl, read) -> None:
     report = read(write_jsonl(labelled({"CardLost": 3, True: 2}))).report.to_json()
     assert report["labels"] == [

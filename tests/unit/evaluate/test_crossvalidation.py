@@ -1,36 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from onboard.evaluate import (
     cross_validated_classification,
     cross_validated_regression,
     evaluate_classification,
     merge_folds,
-    stratified_folds,
 )
-
-
-@given(st.lists(st.integers(0, 3), min_size=5, max_size=64), st.integers(2, 5), st.integers(0, 3))
-def test_folds_are_even_in_size_and_in_every_class(labels, folds, seed):
-    index = np.asarray(labels)
-    dealt = stratified_folds(index, folds, seed=seed)
-    for rows in (dealt, *(dealt[index == k] for k in set(labels))):
-        counts = np.bincount(rows, minlength=folds)
-        assert counts.max() - counts.min() <= 1
-    assert np.array_equal(dealt, stratified_folds(index, folds, seed=seed))
-
-
-def test_another_seed_deals_other_folds():
-    index = np.zeros(40, dtype=np.int64)
-    assert not np.array_equal(stratified_folds(index, 4, seed=0), stratified_folds(index, 4, seed=1))
-
-
-@pytest.mark.parametrize("folds", [1, 4])
-def test_one_fold_or_more_folds_than_rows_are_refused(folds):
-    with pytest.raises(ValueError, match="folds of 3 rows"):
-        stratified_folds(np.zeros(3, dtype=np.int64), folds)
 
 
 def test_merging_puts_every_prediction_back_to_its_row():

@@ -11,7 +11,7 @@ import torch
 from transformers import BertConfig
 
 from onboard.errors import InputError, NotFoundError
-from onboard.model.backbone import backbone_digest, load_backbone, norm_parameters
+from onboard.model.backbone import load_backbone, norm_parameters
 
 Backbones = Callable[..., Any]
 
@@ -51,21 +51,6 @@ def test_folders_without_a_t5_are_refused(backbone_of: Backbones, tmp_path: Path
     (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
     with pytest.raises(InputError, match="cannot be loaded"):
         load_backbone(tmp_path)
-
-
-def test_the_digest_follows_names_and_bytes(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "a").write_bytes(b"12")
-    (tmp_path / "deep" / "b").write_bytes(b"3")
-    first = backbone_digest(tmp_path)
-    assert len(first) == 64
-    assert backbone_digest(tmp_path) == first
-    (tmp_path / "a").rename(tmp_path / "c")
-    renamed = backbone_digest(tmp_path)
-    (tmp_path / "c").write_bytes(b"13")
-    assert len({first, renamed, backbone_digest(tmp_path)}) == 3
-    with pytest.raises(NotFoundError):
-        backbone_digest(tmp_path / "nowhere")
 
 
 def test_norms_are_all_of_t5s_and_only_those(backbone_of: Backbones) -> None:

@@ -1,4 +1,4 @@
-"""Files of hypernetworks and embeddings, and digests."""
+"""Files of hypernetworks, and digests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.weights import (
     digest,
-    embedding_digest,
     generated_digest,
     hypernetwork_digest,
-    load_embedding,
     load_hypernetwork,
     read_tensors,
-    save_embedding,
     save_hypernetwork,
     write_tensors,
 )
@@ -62,16 +59,6 @@ def test_weights_rounded_to_float16_survive_a_file_of_half_the_size(hypernetwork
     assert half.stat().st_size < 0.7 * full.stat().st_size
 
 
-def test_an_embedding_comes_back_in_float32_with_its_facts(tmp_path: Path) -> None:
-    z = torch.randn(64, dtype=torch.float64)
-    save_embedding(z, tmp_path / "embedding.safetensors", {"task": "sst2"})
-    loaded, metadata = load_embedding(tmp_path / "embedding.safetensors")
-    assert torch.equal(loaded, z.float())
-    assert loaded.dtype == torch.float32
-    assert metadata["task"] == "sst2"
-    assert embedding_digest(loaded) == embedding_digest(z)
-
-
 def test_equal_content_gives_equal_bytes_that_the_library_reads(tmp_path: Path) -> None:
     tensors = {"b": torch.randn(3, 5)[:, 1:], "a": torch.arange(7), "c": torch.randn(2).bfloat16()}
     files = [tmp_path / str(index) for index in range(5)]
@@ -90,17 +77,13 @@ def test_digests_follow_values_names_types_and_shapes() -> None:
     assert digest({"z": z}) == digest({"z": z.clone()})
 
 
-def test_files_of_something_else_are_refused(hypernetwork: Hypernetwork, tmp_path: Path) -> None:
+def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "file.safetensors"
-    for load in (load_hypernetwork, load_embedding):
-        with pytest.raises(NotFoundError):
-            load(path)
-    save_embedding(torch.randn(4), path)
+    with pytest.raises(NotFoundError):
+        load_hypernetwork(path)
+    write_tensors({"z": torch.randn(4)}, path, {})
     with pytest.raises(InputError, match="not a hypernetwork"):
         load_hypernetwork(path)
-    save_hypernetwork(hypernetwork, path)
-    with pytest.raises(InputError, match="not a task embedding"):
-        load_embedding(path)
 
 
 def test_damaged_files_are_told_from_wrong_ones(hypernetwork: Hypernetwork, tmp_path: Path) -> None:

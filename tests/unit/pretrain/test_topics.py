@@ -19,7 +19,7 @@ def around(centres: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
 def test_a_cluster_is_named_by_the_word_that_sets_it_apart() -> None:
     centres = np.eye(4, 8)
     word_vectors = around(centres, 1, seed=1)
-    topics = find_topics(around(centres, 30), WORDS, word_vectors, [4], {word: 9 for word in WORDS}, 0)
+    topics = find_topics(around(centres, 30), WORDS, word_vectors, [4], dict.fromkeys(WORDS, 9), 0)
     (level,) = topics.levels
     assert sorted(level.names) == sorted(WORDS)
     for number, word in enumerate(WORDS):

@@ -1,0 +1,126 @@
+"""Jobs with a real model, the tiny one: submitted, claimed and run in the test's own process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onboard import pipeline
+from onboard.data.read import ReadOptions, read_dataset
+from onboard.domain.job import Job, JobSpec
+from onboard.domain.progress import Progress
+from onboard.domain.task import EmbeddingVersion
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+from onboard.submit import Request, submit
+from onboard.testing import MemoryDoorbell, RecordedProgress
+
+WORKER = "test"
+OPINIONS = ("good", "great", "fine", "happy"), ("bad", "awful", "poor", "sad")
+THINGS = ("film", "plot", "the film", "the plot", "a film and a plot", "film and plot", "this film", "a plot")
+
+Rows = Sequence[dict[str, Any]]
+
+
+def opinions(count: int, labels: Sequence[Any] = ("yes", "no"), *, start: int = 0) -> list[dict[str, Any]]:
+    """Rows without doubles, alternately for and against."""
+    rows = []
+    for number in range(start, start + count):
+        side, index = number % 2, number // 2
+        word, thing = OPINIONS[side][index % 4], THINGS[index // 4 % 8]
+        text = f"{thing} was {word}" + " not same" * (index // 32)
+        rows.append({"text": text, "label": labels[side]})
+    return rows
+
+
+def write_rows(path: Path, rows: Rows) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@dataclass
+class Desk:
+    """Submits to a home and works there."""
+
+    services: Services
+    folder: Path
+
+    def submit(
+        self,
+        rows: Rows,
+        task: str = "mood",
+        *,
+        test: Rows | None = None,
+        options: dict[str, Any] | None = None,
+        **spec: Any,
+    ) -> Job:
+        files = {"test": write_rows(self.folder / f"{task}-test.jsonl", test)} if test is not None else {}
+        checked = read_dataset(
+            write_rows(self.folder / f"{task}.jsonl", rows), ReadOptions(suspects=False, **files, **(options or {}))
+        )
+        asked = JobSpec(task=task, dataset="", base=self.services.settings.base, **spec)
+        return submit(self.services, MemoryDoorbell(), Request(checked, asked))[0]
+
+    def claim(self, pid: int = 1) -> Job:
+        with self.services.database.write() as session:
+            job = ClaimRepository(session).claim(WORKER, ["default"], pid=pid)
+        assert job is not None
+        return job
+
+    def lose(self, pid: int = 1) -> None:
+        """The process that ran the job is gone: its lease ends, and another attempt may claim it."""
+        with self.services.database.write() as session:
+            ClaimRepository(session).expire(WORKER, pid)
+
+    def run(self, job: Job, progress: Progress | None = None) -> Job:
+        """Run a claimed job; the job afterwards."""
+        pipeline.run(job, self.services, progress or RecordedProgress())
+        return self.job(job.id)
+
+    def learn(self, rows: Rows, task: str = "mood", **more: Any) -> dict[str, Any]:
+        """Submit, claim, run: the result document."""
+        self.submit(rows, task, **more)
+        result = self.run(self.claim()).result
+        assert result is not None
+        return result
+
+    def job(self, job_id: str) -> Job:
+        with self.services.database.read() as session:
+            return JobRepository(session).get(job_id)
+
+    def jobs(self) -> Sequence[Job]:
+        with self.services.database.read() as session:
+            return JobRepository(session).list()
+
+    def version(self, reference: str) -> EmbeddingVersion:
+        with self.services.database.read() as session:
+            return VersionRepository(session).resolve(reference)
+
+    def versions(self, task: str) -> Sequence[EmbeddingVersion]:
+        with self.services.database.read() as session:
+            return VersionRepository(session).list(task=task)
+
+
+class HookedProgress(RecordedProgress):
+    """Keeps what it is told, and calls `hook(what, name)` after it: "started", "finished" or "note"."""
+
+    def __init__(self, hook: Callable[[str, str], None]) -> None:
+        super().__init__()
+        self._hook = hook
+
+    def stage_started(self, stage: Any) -> None:
+        super().stage_started(stage)
+        self._hook("started", stage.value)
+
+    def stage_finished(self, stage: Any, seconds: float, numbers: dict[str, Any]) -> None:
+        super().stage_finished(stage, seconds, numbers)
+        self._hook("finished", stage.value)
+
+    def note(self, message: str, **numbers: Any) -> None:
+        super().note(message, **numbers)
+        self._hook("note", message)
