@@ -61,7 +61,8 @@ def _looked_at(what: str, check: Callable[[Settings], str], settings: Settings) 
 def _home(settings: Settings) -> str:
     from onboard.registry.schema import make_home
 
-    return str(make_home(settings.resolved_home)) if settings.embedded else "not used"
+    elsewhere = settings.database_url and settings.broker_url and settings.artifact_url
+    return "not used" if elsewhere else str(make_home(settings.resolved_home))
 
 
 def _database(settings: Settings) -> str:

@@ -63,12 +63,12 @@ def _rows(text: str | None, text_a: str | None, text_b: str | None, path: Path |
 def _read(path: Path) -> list[dict[str, Any]]:
     rows = []
     try:
-        content = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        content = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 (byte {error.start}).", f"iconv -t UTF-8 {path}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.", "--input another file", file=str(path)) from error
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate(content.split("\n"), 1):  # JSON strings may hold what splitlines splits at
         if not line.strip():
             continue
         try:

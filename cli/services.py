@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from onboard.errors import InputError
+
 if TYPE_CHECKING:
     from onboard.services import Services
 
@@ -18,7 +20,12 @@ def opened(register: bool = True) -> Iterator[Services]:
     from onboard.services import open_services
     from onboard.settings import Settings
 
-    services = open_services(Settings())
+    settings = Settings()
+    if settings.api_url:
+        raise InputError(
+            "ONBOARD_API_URL is set, but this version cannot talk to a remote service yet.", "unset ONBOARD_API_URL"
+        )
+    services = open_services(settings)
     try:
         if register:
             register_base(services, find_base(services.settings.base))

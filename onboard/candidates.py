@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from onboard.bases import Base
-from onboard.data.hashes import unpack_hashes
+from onboard.data.hashes import row_hashes, unpack_hashes
+from onboard.data.snapshot import load as load_snapshot
+from onboard.data.splits import holdout
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import unpack_embedding
@@ -16,12 +18,16 @@ from onboard.probe.candidates import Candidate, mean_candidate, random_candidate
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.workbench import read_snapshot
 
 
 def collect_candidates(services: Services, base: Base, head: int, seed: int) -> list[Candidate]:
     """Everything that a new task could start from, `random` and `mean` included."""
     with services.database.read() as session:
-        versions = VersionRepository(session).list(base_digest=base.digest, latest_only=True)
+        repository = VersionRepository(session)
+        of_task = {version.task: version for version in repository.list(base_digest=base.digest)}  # the newest
+        of_task |= {version.task: version for version in repository.list(base_digest=base.digest, latest_only=True)}
+    versions = [of_task[task] for task in sorted(of_task)]
     trained = TrainedRows(services, base)
     found = [_candidate(services, version, trained) for version in versions if version.hypernetwork_version <= head]
     found += [
@@ -32,7 +38,7 @@ def collect_candidates(services: Services, base: Base, head: int, seed: int) -> 
     return [*found, *(Candidate(each.embedding, each.z, trained_rows=trained.of_head) for each in extra)]
 
 
-def named_candidate(candidates: Sequence[Candidate], services: Services, init: str) -> Candidate:
+def named_candidate(candidates: Sequence[Candidate], services: Services, base: Base, init: str) -> Candidate:
     """The candidate that `--init` names: `random`, `mean`, an anchor, or TASK[@REF].
 
     Raises:
@@ -48,7 +54,10 @@ def named_candidate(candidates: Sequence[Candidate], services: Services, init: s
         raise InputError(
             f"There is no embedding {init!r} to start from.", "--init auto, or: onboard tasks list"
         ) from error
-    return _candidate(services, version, None)
+    for candidate in candidates:
+        if candidate.embedding == version.reference:
+            return candidate
+    return _candidate(services, version, TrainedRows(services, base))
 
 
 class TrainedRows:
@@ -59,16 +68,31 @@ class TrainedRows:
         sources = list(base.trained_rows.values())
         self.of_head = np.unique(np.concatenate(sources)) if sources else np.empty(0, dtype=np.int64)
 
-    def of(self, version: EmbeddingVersion) -> np.ndarray:
-        """Sorted hashes of the rows that trained this version, its line of parents, or the head."""
+    def of(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
+        """Sorted hashes of the rows that trained this version, its line of parents, or the head.
+
+        Args:
+            version: a published version.
+            exactly: without the rows that were held out of the training (the datasets are read for it); else all rows
+                that were submitted to train on.
+        """
         known = [self.of_head]
         present: EmbeddingVersion | None = version
         while present is not None and present.dataset_digest:
-            with self._services.database.read() as session:
-                record = SnapshotRepository(session).get(present.dataset_digest)
-            known.append(unpack_hashes(self._services.artifacts.get(record.row_hashes)))
+            known.append(self._held_in(present) if exactly else self._submitted(present))
             present = self._parent(present)
         return np.unique(np.concatenate(known))
+
+    def _submitted(self, version: EmbeddingVersion) -> np.ndarray:
+        with self._services.database.read() as session:
+            record = SnapshotRepository(session).get(version.dataset_digest)
+        return unpack_hashes(self._services.artifacts.get(record.row_hashes))
+
+    def _held_in(self, version: EmbeddingVersion) -> np.ndarray:
+        if not version.seeds:
+            return self._submitted(version)
+        dataset = load_snapshot(read_snapshot(self._services, version.dataset_digest))
+        return np.array(row_hashes(holdout(dataset, version.seeds[0]).train), dtype=np.int64)
 
     def _parent(self, version: EmbeddingVersion) -> EmbeddingVersion | None:
         if "@" not in version.parent:
@@ -80,9 +104,7 @@ class TrainedRows:
             return None  # a deleted parent has no rows left to compare with
 
 
-def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows | None) -> Candidate:
+def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:
     z = unpack_embedding(services.artifacts.get(version.artifact))
     ordered = version.task_kind == "regression"
-    if trained is None:
-        return Candidate(version.reference, z, version.words, ordered)
     return Candidate(version.reference, z, version.words, ordered, trained.of(version))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onboard.domain.dataset import label_text
+from onboard.domain.dataset import Label, label_text
 from onboard.domain.moment import to_iso
 from onboard.domain.task import EmbeddingVersion
 
@@ -16,7 +16,7 @@ def render_card(version: EmbeddingVersion) -> str:
         lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
     if version.labels:
         pairs = ", ".join(
-            f"{label_text(label)} (“{word}”)" for label, word in zip(version.labels, version.words, strict=True)
+            f"{_one_line(label)} (“{word}”)" for label, word in zip(version.labels, version.words, strict=True)
         )
         lines += [f"Labels and their words: {pairs}.", ""]
     else:
@@ -39,6 +39,10 @@ def render_card(version: EmbeddingVersion) -> str:
     return "\n".join(
         [*lines, "| pin | value |", "|---|---|", *(f"| {key} | `{value}` |" for key, value in facts.items()), ""]
     )
+
+
+def _one_line(label: Label) -> str:
+    return " ".join(label_text(label).split())
 
 
 def _metrics(split: str, metrics: dict[str, Any] | None) -> list[str]:

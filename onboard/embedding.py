@@ -80,7 +80,7 @@ def read_facts(content: bytes) -> dict[str, Any]:
     try:
         (length,) = struct.unpack("<Q", content[:8])
         metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
-    except (struct.error, ValueError) as error:
+    except (struct.error, ValueError, AttributeError) as error:
         raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
     return {key: _fact(key, value) for key, value in metadata.items()}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onboard.data.hashes import row_hashes
+from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, Label, label_key
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
@@ -170,14 +171,15 @@ class _Judged:
         rows = [*bench.dataset.test, *bench.dataset.validation]
         if not same or present.hypernetwork_version != 1 or not rows:
             return None
-        known = TrainedRows(services, bench.base).of(present)
+        known = set(TrainedRows(services, bench.base).of(present, exactly=True).tolist())
         rows = [row for row, hashed in zip(rows, row_hashes(rows), strict=True) if hashed not in known]
         if not rows:
             return None
         z = unpack_embedding(services.artifacts.get(present.artifact))
         before, after = self._predict(rows, z, self._ordered_words(present)), self._predict(rows, self._z, self._words)
-        if bench.buckets is not None:
-            return compare_regression(_values(rows), self._expectation(before), self._expectation(after))
+        if present.low is not None and present.high is not None:
+            answered = before @ np.array(Buckets(present.low, present.high).values)  # its own scale, not the new one
+            return compare_regression(_values(rows), answered, self._expectation(after))
         return compare_classification(self._truth(rows), before, after)
 
     def _ordered_words(self, present: EmbeddingVersion) -> list[str]:

@@ -19,6 +19,7 @@ from onboard.candidates import collect_candidates, named_candidate
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.domain.task import BaseRecord
+from onboard.errors import DamagedError, NotFoundError
 from onboard.judge import judge
 from onboard.probe.candidates import CandidateScore
 from onboard.probe.evaluator import Evaluator
@@ -115,7 +116,10 @@ def _stored(attempt: Run, key: str) -> Output | None:
         artifact = StageOutputRepository(session).get(key)
     if artifact is None:
         return None
-    output: Output = json.loads(attempt.services.artifacts.get(artifact))
+    try:
+        output: Output = json.loads(attempt.services.artifacts.get(artifact))
+    except (NotFoundError, DamagedError):
+        return None  # collected, or damaged: the stage is run again
     return output
 
 
@@ -130,7 +134,9 @@ def _probe(attempt: Run) -> Output:
     """Choose the initialisation; a named one is only measured, so that its label words can be mapped."""
     spec, bench = attempt.job.spec, attempt.bench
     everything = collect_candidates(attempt.services, bench.base, attempt.base.head, spec.seed)
-    candidates = everything if spec.init == "auto" else [named_candidate(everything, attempt.services, spec.init)]
+    candidates = (
+        everything if spec.init == "auto" else [named_candidate(everything, attempt.services, bench.base, spec.init)]
+    )
     rows = _probe_rows(bench, spec.seed)
     examples = [bench.dataset.train[row] for row in rows]
     evaluator = Evaluator(

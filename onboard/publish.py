@@ -14,6 +14,7 @@ from onboard.domain.task import EmbeddingVersion, Task
 from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.errors import PinMismatchError
 from onboard.registry.bases import BaseRepository
+from onboard.registry.claims import ClaimRepository
 from onboard.registry.versions import VersionRepository
 from onboard.version import code_version
 
@@ -62,6 +63,15 @@ def _commit(
                 f"The hypernetwork moved from version {attempt.base.head} to {head} while the job ran.",
                 f"onboard jobs retry {attempt.job.id}",
             )
+        ClaimRepository(session).append(
+            attempt.job.id,
+            attempt.job.attempt,
+            "stage_finished",
+            "publish finished",
+            stage=Stage.PUBLISH,
+            seconds=attempt.seconds[Stage.PUBLISH.value],
+            numbers={"version": number, "latest": moved},
+        )
         published = VersionRepository(session).publish(
             draft, task, attempt=attempt.job.attempt, result=result, move_latest=moved, new_labels=spec.new_labels
         )

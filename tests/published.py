@@ -54,7 +54,9 @@ def add_version(
         code_version="0.1.0",
         metrics={"validation": None, "test": None},
     )
-    draft = replace(draft, **changes)  # type: ignore[arg-type]  # fields by their names
+    with services.database.read() as session:
+        number = VersionRepository(session).next_number(task)
+    draft = replace(draft, **{"version": number, **changes})  # type: ignore[arg-type]  # fields by their names
     stored = replace(draft, artifact=services.store(pack_embedding(z, embedding_facts(draft, "sha256:0")), "embedding"))
     with services.database.write() as session:
         owner = Task(task, draft.task_kind, draft.labels, draft.words, low, high)

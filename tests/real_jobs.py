@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from onboard import pipeline
+from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec
 from onboard.domain.progress import Progress
@@ -88,6 +89,11 @@ class Desk:
         result = self.run(self.claim()).result
         assert result is not None
         return result
+
+    def learn_on(self, base: Base, rows: Rows, task: str) -> dict[str, Any]:
+        """The same on another base of this home."""
+        settings = self.services.settings.model_copy(update={"base": str(base.folder)})
+        return Desk(replace(self.services, settings=settings), self.folder).learn(rows, task)
 
     def job(self, job_id: str) -> Job:
         with self.services.database.read() as session:

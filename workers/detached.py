@@ -47,7 +47,6 @@ def ensure_worker(
     home = services.settings.resolved_home
     with FileLock(home / "worker.lock"):
         with services.database.write() as session:
-            recover(session)
             workers = WorkerRepository(session)
             if any(_lives(worker) for worker in workers.serving(queue)):
                 return None

@@ -15,18 +15,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onboard.domain.dataset import Kind, Label
-from onboard.errors import DamagedError, InputError, NotFoundError
+from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError
 
 if TYPE_CHECKING:
     import numpy as np
 
 FORMAT = 1
+_FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
+_RESTORE = "make the base again or restore it"
 _SHIPPED = Path(__file__).parent
 
 
@@ -113,11 +116,17 @@ def find_base(name: str) -> Base:
     Raises:
         NotFoundError: no such base.
         InputError: a bare backbone, or a base of another format.
-        DamagedError: base.json cannot be read.
+        DamagedError: base.json cannot be read, or a file is missing.
+        NotAllowedError: it may not be read.
     """
     folder = (
         _SHIPPED / name if "/" not in name and (_SHIPPED / name / "base.json").is_file() else Path(name).expanduser()
     )
+    with _errors_in_our_words(folder):
+        return _open(name, folder)
+
+
+def _open(name: str, folder: Path) -> Base:
     if not (folder / "base.json").is_file():
         if (folder / "config.json").is_file():
             raise InputError(
@@ -127,16 +136,31 @@ def find_base(name: str) -> Base:
         raise NotFoundError(f"There is no base {name!r}.", "onboard base list", base=name)
     try:
         document = json.loads((folder / "base.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DamagedError(
-            f"{folder / 'base.json'} cannot be read: {error}", "make the base again or restore it"
-        ) from error
+    except ValueError as error:
+        raise DamagedError(f"{folder / 'base.json'} cannot be read: {error}", _RESTORE) from error
+    if not isinstance(document, dict):
+        raise DamagedError(f"{folder / 'base.json'} holds no JSON object.", _RESTORE)
     if document.get("format") != FORMAT:
         raise InputError(
             f"Base {name} has format {document.get('format')}; this version reads format {FORMAT}.",
             "pip install -U onboard",
         )
+    missing = [file for file in _FILES if not (folder / file).is_file()]
+    if missing:
+        raise DamagedError(f"Base {name} has no {missing[0]}.", _RESTORE, files=missing)
     return Base(folder.resolve(), document)
+
+
+@contextmanager
+def _errors_in_our_words(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise NotAllowedError(
+            f"The base {folder} may not be read: {error.filename}.", f"chmod -R a+rX {folder}", folder=str(folder)
+        ) from error
+    except OSError as error:
+        raise DamagedError(f"The base {folder} cannot be read: {error.strerror}.", _RESTORE) from error
 
 
 def shipped_bases() -> list[Base]:
@@ -145,12 +169,16 @@ def shipped_bases() -> list[Base]:
 
 
 def folder_digest(folder: Path) -> str:
-    """`sha256:…` over the sorted relative names and the bytes of every file of a folder."""
+    """`sha256:…` over the sorted relative names and the bytes of every file of a folder.
+
+    Raises:
+        NotAllowedError, DamagedError: a file may not, or cannot be read.
+    """
     total = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if not path.is_file():
             continue
-        with path.open("rb") as stream:
+        with _errors_in_our_words(folder), path.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
         total.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
     return "sha256:" + total.hexdigest()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import torch
 
 from onboard.bases import Base, find_base
-from onboard.errors import UnavailableError
+from onboard.errors import InputError, UnavailableError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.weights import load_hypernetwork
 
+_DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
 _KEPT = 2  # bases that stay in memory
 
 
@@ -20,10 +22,13 @@ def resolve_device(device: str) -> torch.device:
     """`auto` is CUDA when there is one, else the CPU.
 
     Raises:
+        InputError: not the name of a device.
         UnavailableError: the device is not there.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not _DEVICE.fullmatch(device):
+        raise InputError(f"{device!r} is not a device.", "ONBOARD_DEVICE (or --device): auto, cpu, cuda or cuda:N")
     chosen = torch.device(device)
     if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
         raise UnavailableError(f"There is no device {device}.", "ONBOARD_DEVICE=cpu, or see: onboard doctor")

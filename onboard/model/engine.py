@@ -107,6 +107,17 @@ class Engine:
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
             return label_log_probabilities(self.backbone, states, mask, self._packed(tuple(tries)), rows)
 
+    def bare_log_probabilities(self, ids: Sequence[Sequence[int]], tries: Sequence[LabelTrie]) -> Tensor:
+        """The same of one task under the bare backbone, without adapters; differentiable in the backbone.
+
+        Returns:
+            (B, K) float32.
+        """
+        input_ids, mask = self._batch(ids)
+        with self.attachment.bare():
+            states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
+            return label_log_probabilities(self.backbone, states, mask, self._packed(tuple(tries)), None)
+
     def encode_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
         """Mean of the bare backbone's encoder states over each text's tokens, without adapters: (B, h) float32."""
         input_ids, mask = self._batch(ids)

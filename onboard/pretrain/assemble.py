@@ -58,6 +58,9 @@ def save_base(
     save_arrays(hashes, output / "trained_rows.safetensors")
     (output / "base.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (output / "card.md").write_text(render_card(document), encoding="utf-8")
+    for path in output.rglob("*"):
+        if path.is_file():
+            path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
 
 
 def describe(
@@ -139,6 +142,6 @@ def render_card(document: Mapping[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def embedding_table(embeddings: nn.Embedding, names: Sequence[str]) -> dict[str, np.ndarray]:
+def embedding_table(embeddings: nn.ParameterList, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The first rows of the trained table, by name."""
-    return {name: embeddings.weight[index].detach().numpy() for index, name in enumerate(names)}
+    return {name: embeddings[index].detach()[0].numpy() for index, name in enumerate(names)}

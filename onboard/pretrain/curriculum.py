@@ -178,6 +178,11 @@ class Curriculum:
     groups: tuple[tuple[tuple[TrainingTask, ...], float], ...]
 
     @property
+    def plain(self) -> Curriculum:
+        """Sources and topic levels only: what a backbone can tell apart by the label words."""
+        return Curriculum(self.groups[:2])
+
+    @property
     def tasks(self) -> list[TrainingTask]:
         """The tasks of all groups, in order."""
         return [task for group, _ in self.groups for task in group]

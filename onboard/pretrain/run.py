@@ -157,10 +157,12 @@ def make_base(made_from: Ingredients, output: Path) -> None:
     made = curriculum.build_curriculum(sources, started.texts, started.topics, recipe.curriculum, encoder, recipe.seed)
     made_from.say(f"curriculum: {len(made.tasks)} tasks")
     engine, embeddings = _new_hypernetwork(recipe, started.backbone, encoder, len(made.tasks))
-    loss_of = multitask.multitask_loss(engine, embeddings, made, recipe.multitask.batch, recipe.seed + 1)
-    multitask.train_together(engine, embeddings, loss_of, recipe.multitask, made_from.work, made_from.say)
-    loss_of = multitask.multitask_loss(engine, embeddings, made, recipe.hypernetwork.batch, recipe.seed + 2)
-    multitask.train_hypernetwork(engine, embeddings, loss_of, recipe.hypernetwork, made_from.work, made_from.say)
+    first = recipe.multitask
+    loss_of = multitask.backbone_loss(engine, made.plain, first.batch, recipe.seed + 1)
+    multitask.train_backbone(engine, loss_of, first, made_from.work, made_from.say)
+    second = recipe.hypernetwork
+    loss_of = multitask.hypernetwork_loss(engine, embeddings, made, second.batch, recipe.seed + 2)
+    multitask.train_hypernetwork(engine, embeddings, loss_of, second, made_from.work, made_from.say)
     names = [task.name for task in made.tasks[: len(sources) + len(started.topics.levels)]]
     table = assemble.embedding_table(embeddings, names)
     metrics = {}
@@ -173,7 +175,9 @@ def make_base(made_from: Ingredients, output: Path) -> None:
     made_from.say(f"base: {output}")
 
 
-def _new_hypernetwork(recipe: Recipe, backbone: Any, encoder: TextEncoder, tasks: int) -> tuple[Engine, nn.Embedding]:
+def _new_hypernetwork(
+    recipe: Recipe, backbone: Any, encoder: TextEncoder, tasks: int
+) -> tuple[Engine, nn.ParameterList]:
     shape = recipe.backbone
     torch.manual_seed(recipe.seed + 1)
     hypernetwork = Hypernetwork(
@@ -184,7 +188,12 @@ def _new_hypernetwork(recipe: Recipe, backbone: Any, encoder: TextEncoder, tasks
         task_embedding_size=recipe.hypernetwork.task_embedding_size,
         projector_width=recipe.hypernetwork.projector_width,
     )
-    return Engine(backbone, hypernetwork, encoder), nn.Embedding(tasks, recipe.hypernetwork.task_embedding_size)
+    return Engine(backbone, hypernetwork, encoder), _new_embeddings(tasks, recipe.hypernetwork.task_embedding_size)
+
+
+def _new_embeddings(tasks: int, size: int) -> nn.ParameterList:
+    """One z (1, t) ~ N(0, 1) per task."""
+    return nn.ParameterList(nn.Parameter(torch.randn(1, size)) for _ in range(tasks))
 
 
 def pretrain(made_from: Ingredients) -> Pretrained:

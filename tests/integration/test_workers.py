@@ -62,7 +62,8 @@ def test_a_job_is_published_and_its_story_can_be_read(deployment: Deployment) ->
 
 
 def test_a_killed_child_is_replaced_and_its_job_ends_once(deployment: Deployment, tmp_path: Path) -> None:
-    deployment.start_worker(lease_seconds=60)  # so that only the parent's noticing can explain the recovery
+    # only the parent's look at its pool, and neither the lease nor its heartbeat, can explain the recovery
+    deployment.start_worker(lease_seconds=120, heartbeat_seconds=120)
     job = deployment.submit(seconds=1.0, mark=str(tmp_path))
     pid = deployment.running(job).worker_pid
     assert pid is not None

@@ -48,7 +48,7 @@ def test_a_downgrade_takes_everything_away_again(database: Database) -> None:
 
 @pytest.mark.services
 def test_upgrades_of_a_server_at_once_wait_for_one_another(postgres: PostgresServer) -> None:
-    url = postgres.create("upgraded_at_once")
+    url = postgres.create("upgraded_at_once") + "?options=-c%20lock_timeout%3D20s"  # fail rather than hang
     with ThreadPoolExecutor(4) as pool:
         for future in [pool.submit(schema.upgrade, url) for _ in range(4)]:
             future.result()

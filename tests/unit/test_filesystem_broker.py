@@ -78,6 +78,17 @@ def test_many_producers_and_consumers_lose_and_double_nothing(settings: Settings
     assert counted == Counter(range(200))
 
 
+def test_a_consumer_whose_look_at_the_folder_is_stale_gets_nothing(settings: Settings) -> None:
+    CeleryDoorbell(settings).ring("default")
+    with make_app(settings).connection_for_read() as one, make_app(settings).connection_for_read() as two:
+        quick, slow = one.channel(), two.channel()
+        stale = slow._waiting("onboard.default")
+        slow._waiting = lambda _queue: stale
+        assert quick._get("onboard.default")
+        with pytest.raises(Empty):
+            slow._get("onboard.default")
+
+
 def test_purging_empties_one_queue_only(settings: Settings, connection: Connection) -> None:
     channel = connection.channel()
     for queue in ("a", "a", "b"):

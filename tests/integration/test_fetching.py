@@ -1,0 +1,138 @@
+"""Fetching a version: whole files, verified, and bundles that predict on their own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from published import add_version, embedding_of
+from tiny_base import make_tiny_base
+
+from onboard.bases import Base, find_base
+from onboard.domain.task import EmbeddingVersion
+from onboard.embedding import embedding_digest, unpack_embedding
+from onboard.errors import ConflictError, DamagedError, NotAllowedError, NotFoundError, PinMismatchError, StorageError
+from onboard.fetch import fetch
+from onboard.register import register_base
+from onboard.services import Services
+from onboard.serving import Predictor
+
+INPUTS = [{"task": "mood", "text": text} for text in ("good film", "bad plot", "the film was great")]
+
+
+@pytest.fixture
+def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
+    return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
+
+
+def test_a_version_and_a_shipped_source_are_fetched_as_two_files(
+    tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
+) -> None:
+    fetched = fetch(tiny_services, "mood", tmp_path / "new" / "folder")
+    assert fetched.version == version
+    assert [path.name for path in fetched.files] == ["embedding.safetensors", "card.md"]
+    assert embedding_digest(unpack_embedding(fetched.files[0].read_bytes())) == version.embedding_digest
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["card.md", "embedding.safetensors"]
+    again = fetch(tiny_services, "mood@v1", tmp_path / "new" / "folder")
+    assert again == fetched
+    assert fetch(tiny_services, "sst2", tmp_path / "source").version.kind == "source"
+    with pytest.raises(NotFoundError):
+        fetch(tiny_services, "mood@v2", tmp_path)
+
+
+def test_a_bundle_predicts_without_the_service(
+    tiny_services: Services, tiny_base: Base, version: EmbeddingVersion, tmp_path: Path
+) -> None:
+    expected = Predictor(tiny_services).predict(INPUTS)
+    fetched = fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    assert find_base(str(fetched.files[2])).digest == tiny_base.digest
+    shutil.rmtree(tiny_services.settings.resolved_home)
+    predictor = Predictor(tmp_path / "bundle")
+    answers = predictor.predict(INPUTS)
+    for answer, same in zip(answers, expected, strict=True):
+        assert (answer.label, answer.task, answer.version) == (same.label, "mood", 1)
+        np.testing.assert_allclose(answer.probabilities, same.probabilities, atol=1e-6)
+    assert predictor.predict([{"task": "mood", "ref": "v1", "text": "good"}])[0].version == 1
+    assert predictor.predict([{"task": "sst2", "text": "good"}])[0].task == "sst2"
+    for ref in ("v2", "production"):
+        with pytest.raises(NotFoundError):
+            predictor.predict([{"task": "mood", "ref": ref, "text": "good"}])
+
+
+def test_a_bundle_that_was_fetched_before_stays_and_another_base_is_not_mixed_in(
+    tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
+) -> None:
+    fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    (tmp_path / "bundle" / "base" / "mine.txt").write_text("hours of work", encoding="utf-8")
+    with pytest.raises(ConflictError):
+        fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    assert (tmp_path / "bundle" / "base" / "mine.txt").read_text(encoding="utf-8") == "hours of work"
+    with pytest.raises(PinMismatchError):
+        Predictor(tmp_path / "bundle")
+
+
+def test_a_bundle_needs_the_base_that_the_version_is_pinned_to(
+    tiny_services: Services, other_base: Base, tmp_path: Path
+) -> None:
+    register_base(tiny_services, other_base)
+    add_version(tiny_services, other_base, "foreign", (1, 2), ("good", "bad"))
+    with pytest.raises(PinMismatchError, match="ONBOARD_BASE"):
+        fetch(tiny_services, "foreign", tmp_path / "bundle", bundle=True)
+    assert not (tmp_path / "bundle").exists()
+
+
+def test_damaged_bytes_are_never_handed_out(tiny_services: Services, version: EmbeddingVersion, tmp_path: Path) -> None:
+    name = version.artifact.removeprefix("sha256:")
+    path = tiny_services.settings.resolved_home / "artifacts" / "sha256" / name[:2] / name
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(DamagedError):
+        fetch(tiny_services, "mood", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_numbers_that_are_not_the_versions_are_told(tiny_services: Services, tiny_base: Base, tmp_path: Path) -> None:
+    add_version(tiny_services, tiny_base, "odd", (1, 2), ("good", "bad"), embedding_digest="sha256:" + "0" * 64)
+    with pytest.raises(DamagedError, match="odd@v1"):
+        fetch(tiny_services, "odd", tmp_path / "out")
+
+
+def test_a_folder_that_cannot_be_made_is_not_allowed(
+    tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    for output in (tmp_path / "file", tmp_path / "file" / "folder"):
+        with pytest.raises(NotAllowedError) as caught:
+            fetch(tiny_services, "mood", output)
+        assert "--output" in caught.value.remedy
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_full_disk_leaves_no_half_file_and_what_was_there_stays(
+    tiny_services: Services, version: EmbeddingVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "embedding.safetensors").write_bytes(b"the last version")
+    write = Path.write_bytes
+
+    def half(self: Path, data: bytes) -> int:
+        write(self, data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(StorageError, match="No space left"):
+        fetch(tiny_services, "mood", tmp_path)
+    monkeypatch.undo()
+    assert (tmp_path / "embedding.safetensors").read_bytes() == b"the last version"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["embedding.safetensors"]
+
+
+def test_a_base_that_moved_on_is_told_when_its_versions_are_asked_for(
+    tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
+) -> None:
+    made = make_tiny_base(tmp_path / "anew", seed=7)
+    settings = tiny_services.settings.model_copy(update={"base": str(made.folder)})
+    other = Services(settings, tiny_services.database, tiny_services.artifacts, "cpu")
+    with pytest.raises(PinMismatchError):
+        Predictor(other).predict(INPUTS)

@@ -1,0 +1,148 @@
+"""A base is a folder with an identity; what is no base, or no whole one, is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from onboard.bases import Base, find_base, folder_digest, shipped_bases
+from onboard.bases.load import load_engine, resolve_device
+from onboard.bases.tokens import token_counter
+from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
+
+
+@pytest.fixture
+def copy(tiny_base: Base, tmp_path: Path) -> Path:
+    """A copy of the tiny base that may be harmed."""
+    return Path(shutil.copytree(tiny_base.folder, tmp_path / "copy"))
+
+
+def test_a_base_is_found_by_its_folder_and_says_what_it_holds(tiny_base: Base, copy: Path) -> None:
+    found = find_base(str(copy))
+    assert (found.name, found.folder) == ("tiny", copy.resolve())
+    assert [source.name for source in found.sources] == ["sst2", "stsb"]
+    assert found.sources[0].labels == ("negative", "positive")
+    assert (found.sources[1].kind, found.sources[1].low, found.sources[1].high) == ("regression", 0.0, 5.0)
+    assert [anchor.name for anchor in found.anchors] == ["topics-2"]
+    assert set(found.embeddings) == {"sst2", "stsb", "topics-2"}
+    assert {name: len(rows) for name, rows in found.trained_rows.items()} == {"sst2": 2, "stsb": 2}
+
+
+def test_a_copy_has_the_same_digest_and_one_changed_byte_anywhere_another(tiny_base: Base, copy: Path) -> None:
+    assert find_base(str(copy)).digest == tiny_base.digest
+    assert find_base(str(copy)).backbone_digest == tiny_base.backbone_digest
+    for path in sorted(path for path in copy.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        harmed = content[:-1] + bytes([content[-1] ^ 1])
+        path.write_bytes(harmed)
+        assert folder_digest(copy) != tiny_base.digest, path
+        assert (folder_digest(copy / "backbone") != tiny_base.backbone_digest) == ("backbone" in path.parts)
+        path.write_bytes(content)
+    assert folder_digest(copy) == tiny_base.digest
+
+
+def test_a_renamed_file_changes_the_digest(copy: Path, tiny_base: Base) -> None:
+    (copy / "card.md").rename(copy / "CARD.md")
+    assert folder_digest(copy) != tiny_base.digest
+
+
+def test_a_bare_backbone_is_refused_and_the_command_that_makes_a_base_is_named(tiny_base: Base) -> None:
+    with pytest.raises(InputError, match="bare backbone") as caught:
+        find_base(str(tiny_base.folder / "backbone"))
+    assert "onboard base train" in caught.value.remedy
+
+
+def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+    for name in ("no-such-base", str(tmp_path), str(tmp_path / "missing"), "../mini"):
+        with pytest.raises(NotFoundError) as caught:
+            find_base(name)
+        assert caught.value.remedy == "onboard base list"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"base"', b"caf\xe9", b"\x00\x01"])
+def test_a_damaged_description_is_told(copy: Path, content: bytes) -> None:
+    (copy / "base.json").write_bytes(content)
+    with pytest.raises(DamagedError, match=r"base\.json"):
+        find_base(str(copy))
+
+
+@pytest.mark.parametrize(
+    "file", ["hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors", "backbone/config.json"]
+)
+def test_a_missing_file_is_named(copy: Path, file: str) -> None:
+    (copy / file).unlink()
+    with pytest.raises(DamagedError) as caught:
+        find_base(str(copy))
+    assert file in caught.value.message
+    assert caught.value.remedy
+
+
+def test_a_base_of_a_later_format_asks_for_a_later_onboard(copy: Path) -> None:
+    document = json.loads((copy / "base.json").read_text(encoding="utf-8"))
+    (copy / "base.json").write_text(json.dumps({**document, "format": 2}), encoding="utf-8")
+    with pytest.raises(InputError, match="format 2") as caught:
+        find_base(str(copy))
+    assert "pip install -U onboard" in caught.value.remedy
+
+
+def test_a_folder_that_may_not_be_read_is_not_allowed(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(self: Path, *arguments: object, **named: object) -> str:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_text", forbidden)
+    with pytest.raises(NotAllowedError, match="may not be read"):
+        find_base(str(copy))
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(NotAllowedError):
+        folder_digest(copy)
+
+
+def test_whoever_else_works_here_can_read_a_base_that_was_made(tiny_base: Base) -> None:
+    for path in tiny_base.folder.rglob("*"):
+        assert path.stat().st_mode & 0o044 == 0o044, path
+
+
+def test_the_shipped_bases_are_whole() -> None:
+    for base in shipped_bases():
+        assert find_base(base.name).digest == base.digest
+        names = [each.name for each in (*base.sources, *base.anchors)]
+        assert set(base.embeddings) == set(names)
+        assert set(base.trained_rows) == {source.name for source in base.sources}
+        assert base.document["licence"]
+        for source in base.sources:
+            assert len(source.words) == len(source.labels) or source.kind == "regression"
+
+
+def test_an_engine_is_loaded_once_a_device_and_frozen(tiny_base: Base) -> None:
+    engine = load_engine(tiny_base, "cpu")
+    assert load_engine(find_base(str(tiny_base.folder)), "cpu") is engine
+    assert not any(parameter.requires_grad for parameter in engine.backbone.parameters())
+    assert not any(parameter.requires_grad for parameter in engine.hypernetwork.parameters())
+    assert engine.encoder.max_tokens == 32
+
+
+def test_a_device_that_is_not_there_is_told() -> None:
+    assert resolve_device("cpu").type == "cpu"
+    assert resolve_device("auto").type in ("cpu", "cuda")
+    with pytest.raises(UnavailableError, match="cuda:9"):
+        resolve_device("cuda:9")
+    for wrong in ("gpu", "cuda:x", "", "cpu;rm"):
+        with pytest.raises(InputError) as caught:
+            resolve_device(wrong)
+        assert "ONBOARD_DEVICE" in caught.value.remedy
+
+
+def test_tokens_are_counted_as_the_encoder_counts_them(tiny_base: Base) -> None:
+    count = token_counter(tiny_base)
+    assert count is not None
+    encoder = load_engine(tiny_base, "cpu").encoder
+    for pair in (("good film", None), ("a good film", "the plot"), ("film 🙂", None)):
+        assert count(*pair) == len(encoder.encode([pair])[0])
+
+
+def test_tokens_cannot_be_counted_without_a_tokenizer_file(copy: Path) -> None:
+    (copy / "backbone" / "tokenizer.json").unlink()
+    assert token_counter(find_base(str(copy))) is None

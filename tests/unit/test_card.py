@@ -1,0 +1,58 @@
+"""card.md: a version for people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onboard.card import render_card
+from onboard.domain.task import EmbeddingVersion
+
+VERSION = EmbeddingVersion(
+    task="mood", kind="onboarded", artifact="sha256:a", embedding_digest="sha256:e", backbone_digest="sha256:b",
+    base_digest="sha256:c", hypernetwork_version=1, dataset_digest="sha256:d", parent="sst2@v1",
+    task_kind="classification", labels=(False, True), words=("no", "yes"), code_version="0.1.0+abc",
+    method="hyperformer++", seeds=(7, 8), version=2, job="0123456789ab", created_at=0.0,
+    metrics={
+        "test": {"accuracy": {"value": 0.91234, "low": 0.8, "high": 0.95, "n": 60}},
+        "validation": {"accuracy": {"value": 0.5, "low": None, "high": None, "n": 1}},
+    },
+)  # fmt: skip
+
+
+def test_the_card_names_labels_with_their_words_metrics_with_their_intervals_and_every_pin() -> None:
+    card = render_card(VERSION)
+    assert card.startswith("# mood@v2\n")
+    assert "false (“no”), true (“yes”)" in card
+    assert "| accuracy | 0.912 | 0.800 to 0.950 | 60 |" in card
+    assert "| accuracy | 0.500 | – | 1 |" in card
+    for pin in ("sha256:e", "sha256:b", "sha256:c", "sha256:d", "sst2@v1", "7, 8", "0.1.0+abc", "0123456789ab"):
+        assert f"`{pin}`" in card
+    assert "1970-01-01T00:00:00.000Z" in card
+    assert "Weak" not in card
+    assert card.index("| test |") < card.index("| validation |")
+
+
+def test_a_weak_version_says_so_first() -> None:
+    lines = render_card(replace(VERSION, weak=True)).splitlines()
+    assert lines[2].startswith("**Weak:**")
+
+
+def test_a_scale_shows_its_range() -> None:
+    scale = replace(VERSION, task_kind="regression", labels=(), words=("0", "5"), low=0.0, high=5.0)
+    assert "A number from 0 to 5." in render_card(scale)
+
+
+def test_a_shipped_source_says_what_it_has_not() -> None:
+    shipped = replace(VERSION, kind="source", parent="", dataset_digest="", job=None, seeds=(), metrics={"test": None})
+    card = render_card(shipped)
+    assert "multi-task training of the base" in card
+    assert "shipped with the base" in card
+    assert "| test |" not in card
+
+
+def test_labels_cannot_break_the_cards_tables() -> None:
+    odd = replace(VERSION, labels=("a|b", "c\nd # e"), words=("a b", "c d"))
+    lines = render_card(odd).splitlines()
+    assert not any(line.startswith("d # e") for line in lines)
+    table = [line for line in lines if line.startswith("|")]
+    assert all(line.endswith("|") for line in table)
