@@ -94,7 +94,7 @@ def cancel(job: JobId, as_json: AsJson = False) -> None:
 @app.command()
 def retry(job: JobId, as_json: AsJson = False) -> None:
     """Queue a failed, cancelled or dead job again."""
-    from cli.submit import wake
+    from cli.waking import wake
     from onboard.registry.jobs import JobRepository
 
     with opened(register=False) as services:

@@ -14,6 +14,7 @@ from onboard.errors import OnboardError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_PROBLEMS_SHOWN = 20
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
 
 
@@ -37,9 +38,16 @@ def report_error(error: OnboardError, as_json: bool) -> int:
     """Say what is wrong and what mends it; returns the exit code."""
     if as_json:
         sys.stdout.write(json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2, default=str) + "\n")
+    problems = error.data.get("problems", [])
+    if len(problems) > 1:
+        count = error.data.get("problem_count", len(problems))
+        say(f"error: the dataset has {count} problems; nothing was queued.")
+        for problem in problems[:_PROBLEMS_SHOWN]:
+            say(f"  {_problem_line(problem)}")
+        if count > _PROBLEMS_SHOWN:
+            say(f"  and {count - _PROBLEMS_SHOWN} more")
+        return error.exit_code
     say(f"error: {error.message}")
-    for problem in error.data.get("problems", [])[:20]:
-        say(f"  {_problem_line(problem)}")
     if error.remedy:
         say(f"  → {error.remedy}")
     return error.exit_code

@@ -39,7 +39,7 @@ def resume(queue: Queue = "default", as_json: AsJson = False) -> None:
 
 
 def _set_paused(queue: str, paused: bool, as_json: bool) -> None:
-    from cli.submit import wake
+    from cli.waking import wake
     from onboard.registry.workers import QueueRepository
 
     with opened(register=False) as services:

@@ -10,11 +10,11 @@ import typer
 from cli.check import require_kind, split_labels
 from cli.output import AsJson, emit, say
 from cli.services import opened
+from cli.waking import doorbell, start_worker
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
     from onboard.domain.job import Job, TuneHypernetwork
-    from onboard.services import Services
 
 
 def submit(
@@ -70,10 +70,10 @@ def submit(
             task=name, dataset="", init=init, tune_hypernetwork=tuning, method=method, kind=require_kind(kind),
             metric=metric, shots=shots, seed=seed, base=chosen_base, new_labels=new_labels,
         )  # fmt: skip
-        job, warning = enqueue(services, _doorbell(services), Request(checked, spec, queue, priority, key))
+        job, warning = enqueue(services, doorbell(services), Request(checked, spec, queue, priority, key))
         if warning:
             say(f"warning: {warning}")
-        start_worker(services)
+        start_worker(services, queue)
         if wait:
             from cli.watch import wait_for
 
@@ -92,32 +92,6 @@ def _require_tuning(value: str) -> TuneHypernetwork:
                 "--tune-hypernetwork never",
             )
     raise InputError(f"{value!r} is no choice of --tune-hypernetwork.", "use one of: never, auto, always")
-
-
-def _doorbell(services: Services):  # type: ignore[no-untyped-def]  # the Celery type would import Celery
-    from workers.doorbell import CeleryDoorbell
-
-    return CeleryDoorbell(services.settings)
-
-
-def wake(services: Services, queue: str) -> None:
-    """Ring for a queue that got work, and see that the embedded default has a worker."""
-    from onboard.queue import ring_or_warn
-
-    warning = ring_or_warn(_doorbell(services), queue)
-    if warning:
-        say(f"warning: {warning}")
-    start_worker(services)
-
-
-def start_worker(services: Services) -> None:
-    """On the embedded default: start a detached worker unless one lives."""
-    if not services.settings.embedded:
-        return
-    from workers.detached import ensure_worker
-
-    if ensure_worker(services):
-        say(f"started a worker, log: {services.settings.resolved_home / 'logs' / 'worker.log'}")
 
 
 def _queued(job: Job, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.output import emit, report_error, say
+from cli.waking import start_worker
 from onboard.errors import JobFailedError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from onboard.services import Services
 
 _POLL_SECONDS = 0.2
+_WORKER_CHECK_SECONDS = 10.0
 _DOCUMENT = (
     "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard",
     "seconds",
@@ -50,6 +52,7 @@ def follow(services: Services, job_id: str) -> Job:
 
     display = _Live() if sys.stderr.isatty() else _Plain()
     seen = 0
+    looked_at = time.monotonic()
     with display:
         while True:
             with services.database.read() as session:
@@ -60,6 +63,9 @@ def follow(services: Services, job_id: str) -> Job:
                 display.show(event)
             if job.state.finished:
                 return job
+            if time.monotonic() - looked_at > _WORKER_CHECK_SECONDS:
+                start_worker(services, job.queue)  # the one that was there may have been killed
+                looked_at = time.monotonic()
             time.sleep(_POLL_SECONDS)
 
 

@@ -82,7 +82,8 @@ class Place:
     @contextmanager
     def services(self) -> Iterator[Services]:
         """A look into the home from here, without a process."""
-        services = open_services(Settings(home=self.home, artifact_url=self.more.get("ONBOARD_ARTIFACT_URL", "")))
+        stored = self.more.get("ONBOARD_ARTIFACT_URL", "")
+        services = open_services(Settings(home=self.home, base=str(self.base), device="cpu", artifact_url=stored))
         try:
             yield services
         finally:

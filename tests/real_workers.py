@@ -109,13 +109,13 @@ class Deployment:
 
     def running(self, job: Job) -> Job:
         """The job as soon as it runs."""
-        return wait_until(  # type: ignore[no-any-return]  # what the condition returned
+        return wait_until(
             lambda: (now := self.job(job)).state is JobState.RUNNING and now.stage and now, what="the job to run"
         )
 
     def finished(self, job: Job, seconds: float = 60.0) -> Job:
         """The job as soon as it has ended."""
         logs = "".join(worker.log.read_text() for worker in self.workers)
-        return wait_until(  # type: ignore[no-any-return]  # what the condition returned
+        return wait_until(
             lambda: (now := self.job(job)).state.finished and now, seconds, f"the job to end: {self.job(job)}\n{logs}"
         )

@@ -12,6 +12,7 @@ from typing import Any
 from onboard.domain.names import require_name
 from onboard.domain.worker import WorkerState
 from onboard.errors import OnboardError
+from onboard.registry.leases import LeaseRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
 from workers.app import broker_queue, make_app
@@ -19,6 +20,7 @@ from workers.detached import recover
 from workers.doorbell import CeleryDoorbell
 from workers.machine import facts, host_name
 from workers.plan import WorkerPlan
+from workers.reconciler import LEASE
 from workers.upkeep import Upkeep
 
 _logger = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ def _leave(services: Services, plan: WorkerPlan) -> None:
     try:
         with services.database.write() as session:
             WorkerRepository(session).stop(plan.name)
+            LeaseRepository(session).give_back(LEASE, plan.name)
     except OnboardError as error:  # its row goes stale by itself
         _logger.warning("The worker could not sign off: %s", error.message)
 

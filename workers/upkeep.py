@@ -70,6 +70,7 @@ class Upkeep(threading.Thread):
         self._busy_at = time.monotonic()
         self._leaving_since: float | None = None
         self._released_at: float | None = None
+        self._has_rung = False
         self.stopping = threading.Event()  # set by SIGTERM
         self.over = threading.Event()  # set when the Celery worker has ended
 
@@ -92,6 +93,8 @@ class Upkeep(threading.Thread):
             return
         if self._beat.due():
             self._say_alive()
+        if not self._has_rung:
+            self._ring_for_what_waits()
         if self._reconcile.due():
             reconcile(self._services.database, self._doorbell, self._plan.name, 3 * self._plan.reconcile_seconds)
         self._leave_when_idle()
@@ -125,6 +128,14 @@ class Upkeep(threading.Thread):
         if state is WorkerState.DRAINING and not jobs:
             _logger.info("Drained")
             self._leave()
+
+    def _ring_for_what_waits(self) -> None:
+        """At the start: the reconciler's lease may still be held by a worker that was killed."""
+        with self._services.database.read() as session:
+            runnable = ClaimRepository(session).runnable()
+        for queue in runnable.keys() & set(self._plan.queues):
+            ring_or_warn(self._doorbell, queue)
+        self._has_rung = True
 
     def _leave_when_idle(self) -> None:
         if self._plan.idle_exit_seconds is None:

@@ -25,8 +25,10 @@ from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.serving import Predictor
 
 NOBODY = 65534
+NO_BROKER = "redis://:hunter2@127.0.0.1:9/0"
 DOCUMENT = {
     "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard",
     "seconds",
@@ -60,8 +62,8 @@ def elsewhere(tmp_path: Path, open_base: Path) -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def learned(place: Place) -> Finished:
-    """`onboard submit --wait --json` of two dozen rows."""
-    rows = place.write("mood.jsonl", opinions(24))
+    """`onboard submit --wait --json`: enough rows to hold some out."""
+    rows = place.write("mood.jsonl", opinions(70))
     test = place.write("test.jsonl", opinions(12, start=100))
     return place.run("submit", "--dataset", rows, "--test", test, "--wait", "--json")
 
@@ -94,7 +96,7 @@ def test_submit_and_wait_prints_one_document_on_stdout_and_progress_only_on_stde
 
 def test_a_second_submit_starts_no_second_worker_and_makes_the_next_version(place: Place, learned: Finished) -> None:
     assert len([worker for worker in place.workers() if worker.live]) == 1
-    done = place.run("submit", "--dataset", place.folder / "mood.jsonl", "--wait", "--seed", "1", "--shots", "16")
+    done = place.run("submit", "--dataset", place.folder / "mood.jsonl", "--wait", "--seed", "1", "--shots", "6")
     assert done.returncode == 0, done.stderr
     assert "started a worker" not in done.stderr
     assert "mood" in done.stdout
@@ -124,11 +126,11 @@ def test_predictions_come_in_the_order_of_the_file(place: Place, learned: Finish
     assert {(each["task"], each["version"]) for each in document["predictions"]} == {("mood", 1)}
     written = (place.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in written] == document["predictions"]
-    reversed_ = place.write("reversed.jsonl", [{"text": text} for text in texts[::-1]])
-    back = place.json("predict", "mood@v1", "--input", reversed_)["predictions"]
-    assert [each["label"] for each in back[::-1]] == [each["label"] for each in document["predictions"]]
+    with place.services() as services:
+        back = Predictor(services).predict([{"task": "mood", "ref": "v1", "text": text} for text in texts[::-1]])
+    assert [each.label for each in back[::-1]] == [each["label"] for each in document["predictions"]]
     for one, other in zip(back[::-1], document["predictions"], strict=True):
-        assert one["probability"] == pytest.approx(other["probability"], abs=1e-5)
+        assert one.probability == pytest.approx(other["probability"], abs=1e-5)
 
 
 def test_a_jobs_report_is_one_html_file(place: Place, learned: Finished) -> None:
@@ -233,8 +235,7 @@ def refusing(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Itera
         (["broken.jsonl"], "row 2"),
         (["nan.jsonl"], "NaN"),
         (["empty-text.jsonl"], "row 2, field text"),
-        (["empty.jsonl"], "empty.jsonl"),
-        (["one-label.jsonl"], "every row has the label"),
+        (["one-label.jsonl"], "nothing to learn"),
         (["no-label.jsonl"], "row 2"),
         (["number.jsonl"], "row 2"),
         (["Bad Name.jsonl"], "task name"),
@@ -254,6 +255,12 @@ def test_what_is_wrong_with_a_submission_is_told_with_what_mends_it(
     assert done.stdout == ""
     assert told in done.stderr
     assert remedy_of(done)
+
+
+def test_an_empty_file_is_refused(refusing: Place) -> None:
+    done = refusing.run("submit", "--dataset", "empty.jsonl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "empty.jsonl is empty" in done.stderr
 
 
 def test_an_error_is_a_document_too_and_names_its_rows(refusing: Place) -> None:
@@ -283,7 +290,7 @@ def test_a_bare_backbone_is_refused_with_the_command_that_makes_a_base(refusing:
 
 
 def test_a_database_that_is_away_is_told_within_seconds_and_without_its_password(elsewhere: Place) -> None:
-    away = {"ONBOARD_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1:9/onboard"}
+    away = {"ONBOARD_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1:9/onboard", "ONBOARD_BROKER_URL": NO_BROKER}
     rows = elsewhere.write("mood.jsonl", opinions(8))
     started = time.monotonic()
     done = elsewhere.run("submit", "--dataset", rows, **away)
@@ -301,8 +308,9 @@ def test_a_database_that_is_away_is_told_within_seconds_and_without_its_password
     assert "hunter2" not in json.dumps(document)
 
 
-def test_a_broker_that_is_away_is_told_and_the_job_is_kept(elsewhere: Place) -> None:
-    away = {"ONBOARD_BROKER_URL": "redis://:hunter2@127.0.0.1:9/0"}
+@pytest.mark.services
+def test_a_broker_that_is_away_is_told_and_the_job_is_kept(elsewhere: Place, postgres_url: str) -> None:
+    away = {"ONBOARD_DATABASE_URL": postgres_url, "ONBOARD_BROKER_URL": NO_BROKER}
     document = elsewhere.json("doctor", code=5, **away)
     checks = {check["what"]: check for check in document["checks"]}
     assert not checks["broker"]["ok"]
@@ -310,7 +318,7 @@ def test_a_broker_that_is_away_is_told_and_the_job_is_kept(elsewhere: Place) -> 
     assert "ONBOARD_BROKER_URL" in checks["broker"]["remedy"]
     assert "hunter2" not in json.dumps(document)
     done = elsewhere.run("submit", "--dataset", elsewhere.write("mood.jsonl", opinions(8)), "--json", **away)
-    assert done.returncode == 0  # the row in the database is the job, the broker's message only a doorbell
+    assert done.returncode == 0, done.stderr  # the row in the database is the job, the broker's message only a doorbell
     assert "127.0.0.1:9" in done.stderr
     assert json.loads(done.stdout)["state"] == "queued"
 
@@ -369,14 +377,14 @@ def in_stage(place: Place, job: str, stage: str) -> Callable[[], bool]:
 
 
 def test_a_job_whose_worker_was_killed_goes_on_with_the_next_worker(elsewhere: Place) -> None:
-    rows = elsewhere.write("mood.jsonl", opinions(64))  # the training and four folds of it: seconds
+    rows = elsewhere.write("mood.jsonl", opinions(100))
     job = elsewhere.json("submit", "--dataset", rows)["job"]
     wait_until(in_stage(elsewhere, job, "train"), 120, "the training to begin")
     (worker,) = elsewhere.workers()
     kill_tree(worker.pid)
     with elsewhere.services() as services:
         assert state_of(services, job) is JobState.RUNNING
-    second = elsewhere.run("submit", "--dataset", rows, "--task", "other", "--shots", "8", "--json")
+    second = elsewhere.run("submit", "--dataset", rows, "--task", "other", "--shots", "6", "--json")
     assert "started a worker" in second.stderr
     watched = elsewhere.run("jobs", "watch", job, "--json")
     assert watched.returncode == 0, watched.stderr

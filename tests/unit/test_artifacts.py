@@ -95,7 +95,7 @@ def test_a_failing_disk_leaves_no_half_file(
     with pytest.raises(error) as caught:
         store.put(b"tensors", "embedding")
     assert files(tmp_path) == []
-    assert caught.value.remedy  # type: ignore[attr-defined]  # both are ours
+    assert caught.value.remedy
     monkeypatch.undo()
     assert store.get(store.put(b"tensors", "embedding")) == b"tensors"
 

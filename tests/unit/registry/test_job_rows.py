@@ -18,14 +18,14 @@ from onboard.registry.workers import QueueRepository
 
 def add(database: Database, **options: object) -> Job:
     with database.write() as session:
-        return JobRepository(session).add(sample_spec(), **options)[0]  # type: ignore[arg-type]  # passed through
+        return JobRepository(session).add(sample_spec(), **options)[0]
 
 
 def claim(
     database: Database, worker: str = "w1", queues: tuple[str, ...] = ("default",), **options: float
 ) -> Job | None:
     with database.write() as session:
-        return ClaimRepository(session).claim(worker, queues, pid=1234, **options)  # type: ignore[arg-type]  # passed through
+        return ClaimRepository(session).claim(worker, queues, pid=1234, **options)
 
 
 def get(database: Database, job: Job) -> Job:
@@ -351,7 +351,7 @@ def test_listing_filters_and_pages_from_the_newest(database: Database) -> None:
         ids = {job.id: place for place, job in enumerate(jobs)}
 
         def places(**filters: object) -> list[int]:
-            return [ids[job.id] for job in repository.list(**filters)]  # type: ignore[arg-type]  # passed through
+            return [ids[job.id] for job in repository.list(**filters)]
 
         assert places() == [3, 2, 1, 0]
         assert places(queue="a", states=[JobState.QUEUED]) == [2, 0]

@@ -242,7 +242,7 @@ def test_garbage_collection_knows_every_foreign_key_to_an_artifact() -> None:
         f"{key.parent.table.name}.{key.parent.name}"
         for table in Table.metadata.tables.values()
         for key in table.foreign_keys
-        if key.references(ArtifactRow.__table__)  # type: ignore[arg-type]  # typed as FromClause by SQLAlchemy
+        if key.references(ArtifactRow.__table__)
     }
     assert {f"{column.class_.__tablename__}.{column.key}" for column in REFERENCES} == keys
 
