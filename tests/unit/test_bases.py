@@ -45,7 +45,7 @@ def test_a_copy_has_the_same_digest_and_one_changed_byte_anywhere_another(tiny_b
 
 
 def test_a_renamed_file_changes_the_digest(copy: Path, tiny_base: Base) -> None:
-    (copy / "card.md").rename(copy / "CARD.md")
+    (copy / "card.md").rename(copy / "card.txt")  # the order of the files stays
     assert folder_digest(copy) != tiny_base.digest
 
 
