@@ -80,7 +80,10 @@ def _table(bases: list[Base]) -> Table:
     table = Table("base", "sources", "digest", "licence")
     for base in bases:
         table.add_row(
-            base.name, " ".join(source.name for source in base.sources), base.digest[:19], str(base.document["licence"])
+            base.name,
+            " ".join(source.name for source in base.sources),
+            base.digest[:19],
+            base.document["licence"].strip().splitlines()[0],
         )
     return table
 

@@ -60,7 +60,7 @@ class Desk:
         options: dict[str, Any] | None = None,
         **spec: Any,
     ) -> Job:
-        files = {"test": write_rows(self.folder / f"{task}-test.jsonl", test)} if test is not None else {}
+        files: dict[str, Any] = {"test": write_rows(self.folder / f"{task}-test.jsonl", test)} if test else {}
         checked = read_dataset(
             write_rows(self.folder / f"{task}.jsonl", rows), ReadOptions(suspects=False, **files, **(options or {}))
         )

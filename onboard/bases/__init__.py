@@ -5,7 +5,7 @@
     hypernetwork.safetensors version 1
     embeddings.safetensors   one `z` per source and per anchor
     trained_rows.safetensors hashes of the rows that trained it, per source
-    card.md                  the same facts for people
+    card.md, LICENSE.md      the same facts for people
 
 An anchor is an embedding learned on a made task of the curriculum: a candidate of the probe, but no task.
 """

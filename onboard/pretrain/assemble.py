@@ -58,6 +58,8 @@ def save_base(
     save_arrays(hashes, output / "trained_rows.safetensors")
     (output / "base.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (output / "card.md").write_text(render_card(document), encoding="utf-8")
+    licence = f"# Licence of the base `{document['name']}`\n\n{document['licence'].strip()}\n"
+    (output / "LICENSE.md").write_text(licence, encoding="utf-8")
     for path in output.rglob("*"):
         if path.is_file():
             path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
@@ -123,7 +125,7 @@ def render_card(document: Mapping[str, Any]) -> str:
     """card.md: the facts of base.json for people."""
     lines = [
         f"# Base `{document['name']}`", "",
-        document["licence"], "",
+        document["licence"].strip(), "",
         f"A frozen T5 with HyperFormer++ adapters of bottleneck d_model/{document['reduction_factor']}, generated from "
         f"task embeddings of {document['task_embedding_size']} numbers. "
         f"Texts are cut at {document['max_tokens']} tokens.", "",

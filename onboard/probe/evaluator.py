@@ -11,6 +11,7 @@ from onboard.model.engine import Engine
 from onboard.probe.candidates import Candidate, CandidateScore
 from onboard.probe.mapping import best_words, word_pool
 
+_CLEARLY = 2.0
 _TEMPERATURES = np.array([1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 16.0])
 MINIMUM_ROWS = 4
 
@@ -85,13 +86,42 @@ class Evaluator:
         pool = word_pool(self._words, candidate.words, self._engine.encoder.label_ids)
         scores = self._log_probabilities(candidate, rows, pool)  # (n, W)
         words = best_words(scores, targets, pool, candidate.words)
+        own = self._words, self._scores_of(self._words, pool, scores, candidate, rows)
+        if words == self._words:
+            return own
+        mapped = words, self._scores_of(words, pool, scores, candidate, rows)
+        return mapped if clearly_better(mapped[1], own[1], targets) else own
+
+    def _scores_of(
+        self,
+        words: Sequence[str],
+        pool: Sequence[str],
+        scores: np.ndarray,
+        candidate: Candidate,
+        rows: np.ndarray,
+    ) -> np.ndarray:
+        """Log-probabilities of the words alone (n, K): columns of the pool's where these are all of it."""
         if len(words) == len(pool):
-            return words, scores[:, [pool.index(word) for word in words]]
-        return words, self._log_probabilities(candidate, rows, words)
+            return scores[:, [pool.index(word) for word in words]]
+        return self._log_probabilities(candidate, rows, words)
 
     def _log_probabilities(self, candidate: Candidate, rows: np.ndarray, words: Sequence[str]) -> np.ndarray:
         ids = [self._ids[row] for row in rows]
         return log_probabilities(self._engine, ids, candidate.z, self._engine.trie(words), self._checkpoint)
+
+
+def clearly_better(mapped: np.ndarray, own: np.ndarray, targets: np.ndarray) -> bool:
+    """Whether mapped words beat the task's own by two standard errors of the paired losses: on a few rows the best of
+    many mappings always looks good.
+
+    Args:
+        mapped: (n, K) log-probabilities under the mapped words.
+        own: (n, K) under the task's own words.
+        targets: (n, K) distributions.
+    """
+    gain = at_best_temperature(own, targets) - at_best_temperature(mapped, targets)
+    error = float(gain.std(ddof=1)) / len(gain) ** 0.5 if len(gain) > 1 else float("inf")
+    return float(gain.mean()) > _CLEARLY * error
 
 
 def at_best_temperature(log_probabilities: np.ndarray, targets: np.ndarray) -> np.ndarray:

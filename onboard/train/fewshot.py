@@ -26,8 +26,8 @@ class FewShotSettings:
         norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
     """
 
-    steps: int = 60
-    batch: int = 32
+    steps: int = 40
+    batch: int = 16
     learning_rate: float = 0.03
     averaged_share: float = 0.25
     norm_per_root: float = 2.0

@@ -156,7 +156,7 @@ def test_a_finished_job_cannot_be_cancelled(place: Place, learned: Finished) -> 
 
 
 def test_another_label_set_is_refused_and_nothing_is_queued(place: Place, learned: Finished) -> None:
-    before = len(place.json("jobs", "list")["jobs"])
+    before = jobs_in(place)
     rows = place.write("other.jsonl", opinions(20, ("pro", "contra")))
     done = place.run("submit", "--dataset", rows, "--task", "mood")
     assert done.returncode == 4
@@ -164,7 +164,12 @@ def test_another_label_set_is_refused_and_nothing_is_queued(place: Place, learne
     done = place.run("submit", "--dataset", rows, "--task", "sst2", "--json")
     assert done.returncode == 4
     assert json.loads(done.stdout)["error"]["code"] == "conflict"
-    assert len(place.json("jobs", "list")["jobs"]) == before
+    assert jobs_in(place) == before
+
+
+def jobs_in(place: Place) -> int:
+    with place.services() as services, services.database.read() as session:
+        return len(JobRepository(session).list())
 
 
 # ---- an empty home
@@ -345,7 +350,6 @@ sys.exit(onboard(*words))
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user to whom the home is read-only")
 @pytest.mark.parametrize("words", [["submit", "--dataset", "mood.jsonl"], ["tasks", "list"], ["jobs", "list"]])
 def test_a_read_only_home_is_not_allowed(open_base: Path, words: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -353,15 +357,21 @@ def test_a_read_only_home_is_not_allowed(open_base: Path, words: list[str]) -> N
         place = Place(Path(folder), open_base)
         place.write("mood.jsonl", opinions(8))
         place.home.mkdir(mode=0o555)
-        done = subprocess.run(
-            [sys.executable, "-c", _AS_NOBODY.format(nobody=NOBODY), folder + "/writable", *words],
-            capture_output=True, text=True, cwd=folder, env=place.environment, check=False,
-        )  # fmt: skip
+        done = as_nobody(place, words) if os.geteuid() == 0 else place.run(*words)
         assert done.returncode == 6, done.stderr
-        told = done.stderr.partition("-" * 8)[2]
-        assert str(place.home) in told
+        assert str(place.home) in done.stderr
         assert "ONBOARD_HOME" in remedy_of(done)
         assert list(place.home.iterdir()) == []
+
+
+def as_nobody(place: Place, words: list[str]) -> Finished:
+    """To root nothing is read-only. The interpreter may lie where nobody else can read: it is loaded before."""
+    program = _AS_NOBODY.format(nobody=NOBODY)
+    done = subprocess.run(
+        [sys.executable, "-c", program, place.folder / "writable", *words],
+        capture_output=True, text=True, cwd=place.folder, env=place.environment, check=False,
+    )  # fmt: skip
+    return subprocess.CompletedProcess(words, done.returncode, done.stdout, done.stderr.partition("-" * 8)[2])
 
 
 # ---- kill -9, a full disk

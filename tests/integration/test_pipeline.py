@@ -28,6 +28,7 @@ from onboard.embedding import unpack_embedding
 from onboard.errors import CancelledError, ConflictError, FencedError, InputError, PinMismatchError, StorageError
 from onboard.fetch import fetch
 from onboard.model.batched import log_probabilities
+from onboard.publish import publish
 from onboard.register import register_base
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
@@ -39,6 +40,7 @@ from onboard.serving import Predictor
 from onboard.settings import Settings
 from onboard.testing import MemoryDoorbell, RecordedProgress
 from onboard.train.fewshot import FewShotSettings, Trained
+from onboard.workbench import prepare
 from workers.shell import work
 
 DOCUMENT = {
@@ -562,7 +564,7 @@ def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base
     job = desk.claim()
     changed = {**job.spec.to_json(), "base": str(other_base.folder)}
     with pytest.raises(PinMismatchError, match="submitted for base"):
-        pipeline.prepare(type(job.spec).from_json(changed), tiny_services)
+        prepare(type(job.spec).from_json(changed), tiny_services)
 
 
 # ---- two jobs of one task at once
@@ -574,7 +576,8 @@ def test_a_job_that_is_overtaken_while_it_publishes_packs_its_number_anew(
     desk.submit(opinions(24))
     desk.submit(opinions(26))
     slow, quick = desk.claim(), desk.claim(pid=2)
-    store, overtaken = Services.store, []
+    store = Services.store
+    overtaken: list[str] = []
 
     def store_late(self: Services, data: bytes, kind: str) -> str:
         if kind == "embedding" and not overtaken:
@@ -596,7 +599,7 @@ def test_two_jobs_of_one_task_that_publish_at_once_get_two_numbers_and_files_tha
     services = Services(Settings(home=tmp_path, base=str(tiny_base.folder)), database, store, "cpu")
     register_base(services, tiny_base)
     desk = Desk(services, tmp_path)
-    publish, attempts = pipeline.publish, []
+    attempts: list[Any] = []
     monkeypatch.setattr(pipeline, "publish", lambda *arguments: attempts.append(arguments))
     for count in (24, 26):
         desk.submit(opinions(count))
@@ -650,8 +653,9 @@ def test_what_is_refused_is_not_queued_and_rings_no_bell(desk: Desk) -> None:
         {"init": "nothing"}, {"init": "nothing@v3"}, {"init": "sst2@v9"}, {"init": "../x"}, {"method": "magic"},
         {"metric": "spearman"},
     ):  # fmt: skip
+        asked: dict[str, Any] = dict(wrong)
         with pytest.raises(InputError) as caught:
-            desk.submit(opinions(20), **wrong)
+            desk.submit(opinions(20), **asked)
         assert caught.value.remedy
     assert desk.jobs() == []
 
@@ -729,7 +733,7 @@ def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
         assert (done.attempt, done.error["code"]) == (attempt, "storage")
         assert "No space left on device" in done.error["message"]
         _let_it_be_due(tiny_services, job.id)
-    assert done.state is JobState.DEAD
+    assert desk.job(job.id).state is JobState.DEAD
     monkeypatch.setattr(artifacts, "_write_atomically", write)
     with tiny_services.database.write() as session:
         JobRepository(session).retry(job.id)

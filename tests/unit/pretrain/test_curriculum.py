@@ -86,16 +86,16 @@ def test_a_batch_of_a_source_holds_its_rows_with_their_own_labels(encoder: TextE
         batch = task.batch(step, 8)
         assert len(batch.ids) == len(batch.targets) == 8
         assert batch.trie.labels == 2
-        for each, target in zip(batch.ids, batch.targets, strict=True):
+        for drawn, target in zip(batch.ids, batch.targets, strict=True):
             assert target.sum() == 1
-            assert source.words[int(target.argmax())] in labels_of[tuple(each)]
+            assert source.words[int(target.argmax())] in labels_of[tuple(drawn)]
 
 
 def test_a_batch_of_a_topic_level_asks_for_a_few_of_its_topics(encoder: TextEncoder) -> None:
     ids = encoder.encode([(text, None) for text in TEXTS])
     topics_of: dict[tuple[int, ...], set[int]] = {}
-    for row, each in enumerate(ids):
-        topics_of.setdefault(tuple(each), set()).add(int(LEVELS[1].assignment[row]))
+    for row, sequence in enumerate(ids):
+        topics_of.setdefault(tuple(sequence), set()).add(int(LEVELS[1].assignment[row]))
     task = TopicTask("topics-10", ids, LEVELS[1], encoder, 0)
     sizes = set()
     for step in range(30):

@@ -48,7 +48,7 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
 
     def spy_predict(engine: Engine, ids: Sequence[Sequence[int]], z: np.ndarray, trie: Any) -> np.ndarray:
         predicted.append((int(z[0]), list(ids)))
-        return np.log(np.full((len(ids), 2), 0.5))
+        return np.full((len(ids), 2), float(np.log(0.5)))
 
     monkeypatch.setattr(crossvalidation, "train_embedding", spy_train)
     monkeypatch.setattr(crossvalidation, "log_probabilities", spy_predict)
