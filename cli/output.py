@@ -53,9 +53,8 @@ def report_error(error: OnboardError, as_json: bool) -> int:
     return error.exit_code
 
 
-def _problem_line(problem: Any) -> str:
-    if not isinstance(problem, dict):
-        return str(problem)
+def _problem_line(problem: dict[str, Any]) -> str:
     place = ", ".join(f"{key} {problem[key]}" for key in ("file", "row", "field") if problem.get(key) is not None)
     remedy = f" → {problem['remedy']}" if problem.get("remedy") else ""
-    return f"{place}: {problem.get('message', '')}{remedy}" if place else f"{problem.get('message', problem)}{remedy}"
+    said = f"{problem['message']}{remedy}"
+    return f"{place}: {said}" if place else said

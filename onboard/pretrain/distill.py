@@ -11,13 +11,15 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from onboard.pretrain.batches import LengthBuckets, pad
+from onboard.model.encoding import pad
+from onboard.pretrain.batches import LengthBuckets
 from onboard.pretrain.recipe import BackboneShape
 from onboard.pretrain.teacher import SIZE, Teacher
 from onboard.pretrain.topics import Topics
 
 _SIMILARITY_SHARPNESS = 5.0
 _PAIR_TOKENS = 60
+_PAD_ID = 0  # of the tokenizer that `train_tokenizer` makes
 
 
 def new_backbone(shape: BackboneShape) -> Any:
@@ -79,7 +81,7 @@ class Distillation:
 
         def loss_of(step: int) -> torch.Tensor:
             chosen = buckets.draw(step, self.batch)
-            ids, mask = pad([self.sequences[index] for index in chosen])
+            ids, mask = pad([self.sequences[index] for index in chosen], _PAD_ID)
             target = torch.from_numpy(self.vectors[chosen]).float()  # (B, 384)
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, S, h)
@@ -103,7 +105,7 @@ class Distillation:
         return loss_of
 
     def _first_state(self, backbone: Any, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
-        ids, mask = pad(sequences)
+        ids, mask = pad(sequences, _PAD_ID)
         start = torch.zeros(len(sequences), 1, dtype=torch.long)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state

@@ -12,9 +12,9 @@ import pytest
 
 from onboard.domain.dataset import Example
 from onboard.errors import InputError, NotFoundError
-from onboard.model.encoding import TextEncoder
+from onboard.model.encoding import TextEncoder, pad
 from onboard.model.engine import Engine
-from onboard.pretrain.batches import LengthBuckets, pad
+from onboard.pretrain.batches import LengthBuckets
 from onboard.pretrain.curriculum import Curriculum, FixedTask, Source, TopicTask, build_curriculum, read_source
 from onboard.pretrain.multitask import task_probabilities
 from onboard.pretrain.recipe import CurriculumCounts
@@ -139,7 +139,7 @@ def test_a_batch_is_of_like_length() -> None:
 
 
 def test_padding_is_on_the_right_and_masked() -> None:
-    ids, mask = pad([[5, 6, 7], [8]])
+    ids, mask = pad([[5, 6, 7], [8]], 0)
     assert ids.tolist() == [[5, 6, 7], [8, 0, 0]]
     assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
 
