@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME ?= $(CURDIR)/.demo
+BENCH ?= step_time
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check fmt bench packages
@@ -37,5 +38,5 @@ fmt: install ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: install ## measure; results go to bench/results
-	$(BIN)/python -m bench.step_time
+bench: install ## measure, into bench/results; BENCH="curriculum ablations" for the long ones
+	set -e; for each in $(BENCH); do $(BIN)/python -m bench.$$each; done

@@ -20,9 +20,9 @@ app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_i
 @app.command("list")
 def list_bases(as_json: AsJson = False) -> None:
     """Bases that can be used by name."""
-    from onboard.bases import shipped_bases
+    from onboard.bases import named_bases
 
-    bases = shipped_bases()
+    bases = named_bases()
     emit({"bases": [_document(base) for base in bases]}, as_json, lambda: _table(bases))
 
 
@@ -39,30 +39,81 @@ def show(
 
 @app.command()
 def train(
-    recipe: Annotated[Path, typer.Option(help="Recipe in TOML, see recipes/.")],
+    recipe: Annotated[Path | None, typer.Option(help="Recipe in TOML, see recipes/.")] = None,
+    backbone: Annotated[str | None, typer.Option(help="A T5 that exists: id on the hub, or folder.")] = None,
     sources: Annotated[
-        Path, typer.Option(help="Folder with one folder per source task: train, validation, test .jsonl.gz.")
-    ],
+        Path | None, typer.Option(help="Folder with one folder per source task: train, validation, test .jsonl.gz.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="hyperformer++ or hyperformer.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the base; the recipe's, or the backbone's.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Licence of the new weights; the recipe's, or the hub's.")] = None,
     corpus: Annotated[
-        list[Path], typer.Option(help="Plain text, one paragraph a line, .xz or not; may be given again.")
-    ],
-    work: Annotated[Path, typer.Option(help="Checkpoints; the same folder again resumes.")],
-    output: Annotated[Path, typer.Option(help="Folder of the new base.")],
-    threads: Annotated[int, typer.Option(help="CPU threads; 0 leaves it to torch.")] = 0,
+        list[Path] | None,
+        typer.Option(help="For a backbone of its own: plain text, one paragraph a line, .xz or not; may be repeated."),
+    ] = None,
+    work: Annotated[
+        Path | None, typer.Option(help="Checkpoints; ONBOARD_HOME/training/NAME. The same again resumes.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder of the new base; ONBOARD_HOME/bases/NAME.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Refuse to start anew: a checkpoint must be there.")] = False,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; ONBOARD_DEVICE.")] = None,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves it to torch.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Make a base by a recipe: hours of work, resumed from the last checkpoint when given again."""
-    import torch
+    """Make a base: hours of work, resumed from the last checkpoint when given again.
 
-    from onboard.bases import find_base
-    from onboard.pretrain.recipe import load_recipe
-    from onboard.pretrain.run import Ingredients, make_base
+    Several GPUs: accelerate launch --multi_gpu --no_python onboard base train …
+    """
+    from cli.base_training import Order, train_base
+    from onboard.multitask.signals import StoppedError
 
-    if threads:
-        torch.set_num_threads(threads)
-    make_base(Ingredients(load_recipe(recipe), sources, corpus, work, say), output)
-    base = find_base(str(output))
+    order = Order(recipe, backbone, sources, method, name, licence, corpus or [], work, output, resume, device, threads)
+    try:
+        base = train_base(order)
+    except StoppedError as stopped:
+        say(f"stopped: {stopped.args[0] or 'nothing was trained since the last checkpoint'}")
+        say("  → to go on, give the same command again")
+        raise typer.Exit(stopped.exit_code) from stopped
+    if base is not None:
+        emit(_document(base), as_json, lambda: _card(base))
+
+
+@app.command("import")
+def import_checkpoint(
+    folder: Annotated[Path, typer.Argument(help="config.json, and model.safetensors or pytorch_model.bin.")],
+    tokenizer: Annotated[str, typer.Option(help="Folder, or id on the hub (t5-base).")],
+    labels: Annotated[
+        Path,
+        typer.Option(help='JSON, the words each task answers in: {"sst2": ["0", "1"], "stsb": {"low": 0, "high": 5}}'),
+    ],
+    name: Annotated[str, typer.Option(help="Name of the base.")],
+    output: Annotated[Path | None, typer.Option(help="Folder of the base; ONBOARD_HOME/bases/NAME.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a base of a HyperFormer or HyperFormer++ checkpoint of the authors' code (rabeehk/hyperformer)."""
+    from onboard.bases import home_bases
+    from onboard.bases.exchange import import_base
+
+    base = import_base(folder, tokenizer, labels, name, output or home_bases() / name)
+    for note in base.document["imported"]["notes"]:
+        say(f"note: {note}")
     emit(_document(base), as_json, lambda: _card(base))
+
+
+@app.command("export")
+def export_checkpoint(
+    name: Annotated[str, typer.Argument(help="Name or folder of a base.")],
+    output: Annotated[Path, typer.Option(help="A new folder.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a base as a checkpoint with the names of the authors' code; `onboard base import` reads it again."""
+    from onboard.bases import find_base
+    from onboard.bases.exchange import export_base
+
+    base = find_base(name)
+    files = [str(path) for path in export_base(base, output)]
+    document = {"base": base.name, "digest": base.digest, "folder": str(output), "files": files}
+    emit(document, as_json, lambda: "\n".join([f"base {base.name} in the authors' naming:", *files]))
 
 
 def _document(base: Base) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def submit(
     task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
     init: Annotated[str, typer.Option(help="auto (probe all embeddings), random, or TASK[@REF].")] = "auto",
     tune_hypernetwork: Annotated[str, typer.Option(help="never, auto or always.")] = "never",
-    method: Annotated[str, typer.Option(help="Fine-tuning method.")] = "hyperformer++",
+    method: Annotated[str, typer.Option(help="Fine-tuning method; the base's own if left out.")] = "",
     validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
     test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,
     kind: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",

@@ -181,7 +181,11 @@ def _train(attempt: Run, probed: Output) -> Output:
         )
     return {
         "z": trained.z.tolist(),
-        "training": {**trained.to_json(), "method": "hyperformer++", "learning_rate": attempt.settings.learning_rate},
+        "training": {
+            **trained.to_json(),
+            "method": attempt.bench.base.method,
+            "learning_rate": attempt.settings.learning_rate,
+        },
         "folds": folds,
         "numbers": {"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
     }

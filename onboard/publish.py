@@ -97,7 +97,7 @@ def _draft(attempt: Run, probed: Output, trained: Output, found: Output) -> Embe
         labels=dataset.labels,
         words=tuple(probed["words"]),
         code_version=code_version(),
-        method="hyperformer++",
+        method=attempt.bench.base.method,
         seeds=(spec.seed,),
         low=dataset.low,
         high=dataset.high,

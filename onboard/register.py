@@ -55,7 +55,7 @@ def _source(
         words=source.words,
         low=source.low,
         high=source.high,
-        method="hyperformer++",
+        method=base.method,
         code_version=code_version(),
         metrics={"validation": None, "test": source.metrics.get("test")},
         version=1,

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from onboard.services import Services
 
 _PROBED = ("auto", "random", "mean")
-METHODS = ("hyperformer++",)
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
     """
     dataset = request.checked.dataset
     base = find_base(request.spec.base)
-    _require_known(request.spec, dataset)
+    _require_known(request.spec, dataset, base)
     register_base(services, base)
     with services.database.read() as session:
         _require_init(VersionRepository(session), request.spec.init, base)
@@ -76,13 +75,14 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
     return job, ring_or_warn(doorbell, request.queue)
 
 
-def _require_known(spec: JobSpec, dataset: Dataset) -> None:
+def _require_known(spec: JobSpec, dataset: Dataset, base: Base) -> None:
     from onboard.domain.report import METRICS
 
-    if spec.method and spec.method not in METHODS:
+    if spec.method not in ("", base.method):
         raise InputError(
-            f"There is no method {spec.method!r}.", f"use one of: {', '.join(METHODS)}", method=spec.method
-        )
+            f"The base {base.name} has no method {spec.method!r}.", f"use --method {base.method}, or leave it out",
+            method=spec.method,
+        )  # fmt: skip
     if spec.metric and spec.metric not in METRICS[dataset.kind]:
         raise InputError(
             f"There is no metric {spec.metric!r} for {dataset.kind}.",

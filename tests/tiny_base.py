@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tiny_training import make_tiny_tokenizer
 from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from onboard.bases import Base, find_base
+from onboard.curriculum import Source
 from onboard.domain.dataset import Example
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.pretrain.assemble import save_base
-from onboard.pretrain.curriculum import Source
-from onboard.pretrain.tokenizer import train_tokenizer
+from onboard.multitask.assemble import save_base
 
 WORDS = "good bad fine poor great awful happy sad same other yes no positive negative a the film plot was is and not it"
 SIZE = 16
@@ -24,8 +24,7 @@ SIZE = 16
 def make_tiny_base(folder: Path, seed: int = 0) -> Base:
     """A base with the sources `sst2` (two labels, two training rows) and `stsb` (a regression)."""
     torch.manual_seed(seed)
-    texts = [" ".join(np.random.default_rng(row).permutation(WORDS.split())) for row in range(64)]
-    train_tokenizer(texts, 400, folder / "tokenizer")
+    make_tiny_tokenizer(folder / "tokenizer", WORDS.split())
     tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
     config = T5Config(
         vocab_size=len(tokenizer), d_model=16, d_ff=32, d_kv=8, num_layers=2, num_decoder_layers=2, num_heads=2,

@@ -1,11 +1,14 @@
 """A base: a frozen backbone, the first hypernetwork, the sources' embeddings. One folder, named by its content digest.
 
     base.json                what it is: template, sizes, licence, sources with labels, words and metrics
-    backbone/                config.json, model.safetensors, tokenizer files
+    backbone/                config.json, model.int8.safetensors or model.safetensors, tokenizer files
     hypernetwork.safetensors version 1
     embeddings.safetensors   one `z` per source and per anchor
     trained_rows.safetensors hashes of the rows that trained it, per source
     card.md, LICENSE.md      the same facts for people
+
+Backbone and hypernetwork are stored in int8 with a scale per row where we made the backbone too, in float16 where a T5
+was given; base.json says which (`weights`). They were rounded to it before the base was measured.
 
 An anchor is an embedding learned on a made task of the curriculum: a candidate of the probe, but no task.
 """
@@ -23,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from onboard.domain.dataset import Kind, Label
 from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError
+from onboard.settings import Settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +66,11 @@ class Base:
     def name(self) -> str:
         """What `--base` calls it."""
         return str(self.document["name"])
+
+    @property
+    def method(self) -> str:
+        """What makes its adapters: `hyperformer++` or `hyperformer`."""
+        return str(self.document.get("method", "hyperformer++"))
 
     @cached_property
     def digest(self) -> str:
@@ -111,7 +120,7 @@ class Base:
 
 
 def find_base(name: str) -> Base:
-    """A shipped base by its name, or any base by its folder.
+    """A shipped base or one of `ONBOARD_HOME/bases` by its name (in this order), or any base by its folder.
 
     Raises:
         NotFoundError: no such base.
@@ -119,9 +128,8 @@ def find_base(name: str) -> Base:
         DamagedError: base.json cannot be read, or a file is missing.
         NotAllowedError: it may not be read.
     """
-    folder = (
-        _SHIPPED / name if "/" not in name and (_SHIPPED / name / "base.json").is_file() else Path(name).expanduser()
-    )
+    with _errors_in_our_words(Path(name)):
+        folder = next((place / name for place in _named() if _holds(place, name)), Path(name).expanduser())
     with _errors_in_our_words(folder):
         return _open(name, folder)
 
@@ -161,6 +169,25 @@ def _errors_in_our_words(folder: Path) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise DamagedError(f"The base {folder} cannot be read: {error.strerror}.", _RESTORE) from error
+
+
+def home_bases() -> Path:
+    """Where bases that were trained here lie, one folder each, to be used by name."""
+    return Settings().resolved_home / "bases"
+
+
+def _named() -> tuple[Path, ...]:
+    return (_SHIPPED, home_bases())
+
+
+def _holds(place: Path, name: str) -> bool:
+    return "/" not in name and name not in ("", ".", "..") and (place / name / "base.json").is_file()
+
+
+def named_bases() -> list[Base]:
+    """The bases that can be used by name: those inside the package, then those of the home folder."""
+    names = [path.parent.name for place in _named() for path in sorted(place.glob("*/base.json"))]
+    return [find_base(name) for name in dict.fromkeys(names)]
 
 
 def shipped_bases() -> list[Base]:

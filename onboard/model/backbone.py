@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from onboard.errors import InputError, NotFoundError, UnavailableError
+from onboard.model.quantised_backbone import QUANTISED_FILE, read_quantised_backbone
 
 SUPPORTED = {"t5": "T5ForConditionalGeneration", "mt5": "MT5ForConditionalGeneration"}
 
@@ -17,13 +18,15 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
     """A stock `T5ForConditionalGeneration` or `MT5ForConditionalGeneration`, frozen and in eval mode.
 
     Args:
-        source: a folder, or the id of a model on the Hugging Face hub.
+        source: a folder, with model.int8.safetensors (read first) or model.safetensors, or the id of a model on the
+            Hugging Face hub.
         revision: commit, tag or branch on the hub.
         dtype: float32 or bfloat16 (T5 overflows in float16, transformers issue 5651).
 
     Raises:
         InputError: not a T5 (t5, v1.1, flan, mt5, byt5), no safetensors, or float16.
         NotFoundError: the folder holds no model.
+        DamagedError: the folder's int8 weights are damaged or not those of its config.json.
         UnavailableError: the hub cannot be reached or has no such model.
     """
     import transformers
@@ -40,6 +43,8 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
                 f"{source} is a {config.model_type} model, not a T5.", "Use a t5, v1.1, flan, mt5 or byt5 model."
             )
         kind = getattr(transformers, SUPPORTED[config.model_type])
+        if local and (Path(source) / QUANTISED_FILE).is_file():
+            return freeze(read_quantised_backbone(source, kind, config, dtype))
         backbone = kind.from_pretrained(source, revision=revision, config=config, dtype=dtype, use_safetensors=True)
     except OSError as error:
         if local:

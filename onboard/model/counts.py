@@ -1,4 +1,4 @@
-"""How many numbers HyperFormer++ trains: the closed form, and counting without memory."""
+"""How many numbers HyperFormer and HyperFormer++ train: the closed forms, and counting without memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from onboard.model.backbone import norm_parameters
-from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.hypernetwork import POSITIONS, Hypernetwork
+from onboard.model.weights import new_hypernetwork
 
 
 def closed_form(
@@ -21,7 +22,7 @@ def closed_form(
     projector_width: int = 128,
     conditioning_size: int | None = None,
 ) -> int:
-    """Trained parameters: hypernetworks of both stacks, task embeddings, and every T5 RMSNorm.
+    """Trained parameters of HyperFormer++: hypernetworks of both stacks, task embeddings, and every T5 RMSNorm.
 
     For L layers in each stack and c = t it is 2·[(3t+1)e + (e+1)t + 2t + (L+2)t + (t+1)(2hb+3h+b)] + T·t + (5L+2)h.
     """
@@ -30,10 +31,39 @@ def closed_form(
 
     def stack(layers: int) -> int:
         projector = (3 * t + 1) * e + (e + 1) * c + 2 * c
-        return projector + (layers + 2) * t + (c + 1) * (2 * h * b + 3 * h + b)
+        return projector + (layers + POSITIONS) * t + _generators(h, b, c)
 
-    norms = (2 * encoder_layers + 1 + 3 * decoder_layers + 1) * h
-    return stack(encoder_layers) + stack(decoder_layers) + tasks * t + norms
+    return stack(encoder_layers) + stack(decoder_layers) + tasks * t + _norms(h, encoder_layers, decoder_layers)
+
+
+def plain_closed_form(
+    *,
+    d_model: int,
+    encoder_layers: int,
+    decoder_layers: int,
+    bottleneck: int,
+    tasks: int,
+    task_embedding_size: int = 512,
+    projector_width: int = 128,
+    conditioning_size: int = 64,
+) -> int:
+    """The same of plain HyperFormer: one projector, and generators for each of the 2 · 2L places.
+
+    For L layers in each stack it is (t+1)e + (e+1)c + 4L·(c+1)(2hb+3h+b) + T·t + (5L+2)h.
+    """
+    h, t, e, c = d_model, task_embedding_size, projector_width, conditioning_size
+    places = (encoder_layers + decoder_layers) * POSITIONS
+    hypernetworks = (t + 1) * e + (e + 1) * c + places * _generators(h, bottleneck, c)
+    return hypernetworks + tasks * t + _norms(h, encoder_layers, decoder_layers)
+
+
+def _generators(h: int, b: int, c: int) -> int:
+    """Linear maps with biases from I to D, b_D, U, b_U, γ and β."""
+    return (c + 1) * (2 * h * b + 3 * h + b)
+
+
+def _norms(h: int, encoder_layers: int, decoder_layers: int) -> int:
+    return (2 * encoder_layers + 1 + 3 * decoder_layers + 1) * h
 
 
 def counted(backbone: Any, hypernetwork: Hypernetwork, tasks: int) -> int:
@@ -42,21 +72,23 @@ def counted(backbone: Any, hypernetwork: Hypernetwork, tasks: int) -> int:
     return sum(p.numel() for p in trained) + tasks * hypernetwork.sizes["task_embedding_size"]
 
 
-def on_meta(config: Any, bottleneck: int) -> tuple[Any, Hypernetwork]:
-    """A T5 of a configuration and its hypernetwork with default sizes, without memory for either.
+def on_meta(config: Any, bottleneck: int, method: str = Hypernetwork.METHOD) -> tuple[Any, Hypernetwork]:
+    """A T5 of a configuration and a method's hypernetwork with default sizes, without memory for either.
 
     Args:
         config: a T5Config.
         bottleneck: b.
+        method: "hyperformer++" or "hyperformer".
     """
     from transformers import T5ForConditionalGeneration
 
     with torch.device("meta"):
         backbone = T5ForConditionalGeneration(config)
-        hypernetwork = Hypernetwork(
-            d_model=config.d_model,
-            encoder_layers=config.num_layers,
-            decoder_layers=config.num_decoder_layers,
-            bottleneck=bottleneck,
-        )
+        sizes = {
+            "d_model": config.d_model,
+            "encoder_layers": config.num_layers,
+            "decoder_layers": config.num_decoder_layers,
+            "bottleneck": bottleneck,
+        }
+        hypernetwork = new_hypernetwork(method, sizes)
     return backbone, hypernetwork

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -95,7 +96,9 @@ def shares(left: int, right: int, budget: int) -> tuple[int, int]:
 
 def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
     """Padded on the right: input_ids (B, S) and attention_mask (B, S), both LongTensor, on the CPU."""
-    longest = max(map(len, ids), default=0)
-    input_ids = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in ids])
-    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in ids])
-    return input_ids, mask
+    lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]  # (B, S)
+    input_ids = np.full(mask.shape, pad_id, dtype=np.int64)
+    if mask.size:
+        input_ids[mask] = np.concatenate(ids)
+    return torch.from_numpy(input_ids), torch.from_numpy(mask.astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -74,10 +74,7 @@ class StackHypernetwork(nn.Module):
         nn.init.normal_(self.layer_embeddings)
         nn.init.normal_(self.position_embeddings)
         self.norm.reset_parameters()
-        for module in self.children():
-            if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=WEIGHT_STD)
-                nn.init.zeros_(module.bias)
+        reset_linears(self)
 
     def conditioning(self, z: Tensor) -> Tensor:
         """I of every task, layer and position: (T, t) → (T, L, 2, c)."""
@@ -108,7 +105,10 @@ class StackHypernetwork(nn.Module):
 
 
 class Hypernetwork(nn.Module):
-    """One `StackHypernetwork` per stack; only the task embedding is shared by the two.
+    """Task embedding in, adapters of both stacks out: HyperFormer++, and what every other method has in common with it.
+
+    One `StackHypernetwork` per stack; only the task embedding is shared by the two. Another method overrides `METHOD`,
+    `stack` and, when the stacks share more than the task embedding, `shared`.
 
     Args:
         d_model: h of the backbone.
@@ -118,7 +118,13 @@ class Hypernetwork(nn.Module):
         task_embedding_size: t.
         projector_width: e.
         conditioning_size: c; the task embedding's size when None.
+
+    Attributes:
+        METHOD: the method's name in files, recipes and bases.
+        sizes: the arguments, which make the same hypernetwork again.
     """
+
+    METHOD: ClassVar[str] = "hyperformer++"
 
     def __init__(
         self,
@@ -132,7 +138,6 @@ class Hypernetwork(nn.Module):
         conditioning_size: int | None = None,
     ) -> None:
         super().__init__()
-        conditioning = task_embedding_size if conditioning_size is None else conditioning_size
         self.sizes: dict[str, int] = {
             "d_model": d_model,
             "encoder_layers": encoder_layers,
@@ -140,19 +145,18 @@ class Hypernetwork(nn.Module):
             "bottleneck": bottleneck,
             "task_embedding_size": task_embedding_size,
             "projector_width": projector_width,
-            "conditioning_size": conditioning,
+            "conditioning_size": task_embedding_size if conditioning_size is None else conditioning_size,
         }
-        self.encoder, self.decoder = (
-            StackHypernetwork(
-                d_model=d_model,
-                layers=layers,
-                bottleneck=bottleneck,
-                task_embedding_size=task_embedding_size,
-                projector_width=projector_width,
-                conditioning_size=conditioning,
-            )
-            for layers in (encoder_layers, decoder_layers)
-        )
+        self.encoder, self.decoder = self.stack(encoder_layers), self.stack(decoder_layers)
+
+    def stack(self, layers: int) -> nn.Module:
+        """What makes the adapters of a stack of `layers` blocks: (T, …) as `shared` gives it → AdapterWeights."""
+        own = {name: size for name, size in self.sizes.items() if not name.endswith("_layers")}
+        return StackHypernetwork(layers=layers, **own)
+
+    def shared(self, z: Tensor) -> Tensor:
+        """What both stacks get of the task embeddings: (T, t) → here the same."""
+        return z
 
     def forward(self, z: Tensor) -> GeneratedAdapters:
         """(T, t) → the adapters of T tasks for both stacks.
@@ -163,4 +167,13 @@ class Hypernetwork(nn.Module):
         size = self.sizes["task_embedding_size"]
         if z.dim() != 2 or z.shape[1] != size:
             raise ValueError(f"task embeddings must have shape (T, {size}), got {tuple(z.shape)}")
-        return GeneratedAdapters(self.encoder(z), self.decoder(z))
+        shared = self.shared(z)
+        return GeneratedAdapters(self.encoder(shared), self.decoder(shared))
+
+
+def reset_linears(module: nn.Module) -> None:
+    """Start the linear layers among the children as the authors do: weights N(0, 0.01²), biases 0."""
+    for child in module.children():
+        if isinstance(child, nn.Linear):
+            nn.init.normal_(child.weight, std=WEIGHT_STD)
+            nn.init.zeros_(child.bias)

@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import save_file
 from torch import Tensor
 
-from onboard.errors import DamagedError, InputError, NotFoundError
+from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
+from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.quantised import dequantise, quantise
 from onboard.sorted_header import with_sorted_header
 
 HYPERNETWORK_FORMAT = "onboard-hypernetwork-1"
+METHODS: dict[str, type[Hypernetwork]] = {each.METHOD: each for each in (Hypernetwork, PlainHypernetwork)}
+FIRST_METHOD = Hypernetwork.METHOD  # of files that do not name theirs
+
+
+def new_hypernetwork(method: str, sizes: Mapping[str, int]) -> Hypernetwork:
+    """A hypernetwork with the authors' initialisation.
+
+    Args:
+        method: one of `METHODS`.
+        sizes: d_model, encoder_layers, decoder_layers and bottleneck; the method's own defaults hold for
+            task_embedding_size, projector_width and conditioning_size where they are missing.
+
+    Raises:
+        InputError: no such method.
+        TypeError: a size is missing or unknown.
+    """
+    if method not in METHODS:
+        raise InputError(f"There is no method {method!r} for a base.", f"Use one of: {', '.join(METHODS)}.")
+    return METHODS[method](**sizes)
 
 
 def save_hypernetwork(
@@ -25,17 +48,23 @@ def save_hypernetwork(
     metadata: Mapping[str, str] | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write the hypernetwork's tensors with its sizes in the metadata.
+    """Write the hypernetwork's tensors with its method and sizes in the metadata.
 
     Args:
         hypernetwork: what is written.
         path: the file.
-        metadata: more facts, strings; `format` and `sizes` are added.
-        dtype: of the stored tensors; float16 halves the file of weights that were rounded to it before.
+        metadata: more facts, strings; `format`, `method` and `sizes` are added.
+        dtype: of the stored tensors; float16 halves the file of weights that were rounded to it before, int8 stores
+            what `quantise` makes of weights that were rounded with `round_to_stored`.
+
+    Raises:
+        InputError: a weight is NaN, infinite or too large for int8.
+        StorageError: the file cannot be written.
     """
-    tensors = {name: value.to(dtype) for name, value in hypernetwork.state_dict().items()}
-    sizes = json.dumps(hypernetwork.sizes, sort_keys=True)
-    write_tensors(tensors, path, {**(metadata or {}), "format": HYPERNETWORK_FORMAT, "sizes": sizes})
+    state = hypernetwork.state_dict()
+    tensors = quantise(state) if dtype == torch.int8 else {name: value.to(dtype) for name, value in state.items()}
+    described = {"method": hypernetwork.METHOD, "sizes": json.dumps(hypernetwork.sizes, sort_keys=True)}
+    write_tensors(tensors, path, {**(metadata or {}), "format": HYPERNETWORK_FORMAT, **described})
 
 
 def load_hypernetwork(path: str | Path) -> Hypernetwork:
@@ -44,23 +73,48 @@ def load_hypernetwork(path: str | Path) -> Hypernetwork:
     Raises:
         NotFoundError: no such file.
         DamagedError: not readable, or its tensors do not have the sizes it names.
-        InputError: a safetensors file of something else.
+        InputError: a safetensors file of something else, or of a method that this version does not know.
     """
     tensors, metadata = read_tensors(path)
     if metadata.get("format") != HYPERNETWORK_FORMAT:
         raise InputError(f"{path} is not a hypernetwork.", "Name a hypernetwork.safetensors.")
+    method = metadata.get("method", FIRST_METHOD)
+    if method not in METHODS:
+        raise InputError(f"{path} is of the method {method!r}, unknown to this version.", "pip install -U onboard")
+    own = dequantise(tensors, path)  # new tensors: the file may change later
     try:
-        hypernetwork = Hypernetwork(**json.loads(metadata["sizes"]))
-        hypernetwork.load_state_dict({name: value.float() for name, value in tensors.items()})
+        with torch.device("meta"):  # no memory, time or random numbers for weights that are replaced at once
+            hypernetwork = new_hypernetwork(method, json.loads(metadata["sizes"]))
+        hypernetwork.load_state_dict(own, assign=True)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise DamagedError(f"{path} does not hold the hypernetwork that it describes: {error}") from error
     return hypernetwork
 
 
 def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Mapping[str, str]) -> None:
-    """A safetensors file whose bytes depend on the content alone, so that equal content gives an equal digest."""
-    content = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, dict(metadata))
-    Path(path).write_bytes(with_sorted_header(content))
+    """A safetensors file whose bytes depend on the content alone, so that equal content gives an equal digest.
+
+    The tensors are not copied in memory.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, part, dict(metadata))
+        _sort_header(part, path)
+    except (SafetensorError, OSError) as error:
+        raise StorageError(f"{path} cannot be written: {error}", "Free some space, or write elsewhere.") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _sort_header(source: Path, target: Path) -> None:
+    with source.open("rb") as reader, target.open("wb") as writer:
+        length = reader.read(8)
+        writer.write(with_sorted_header(length + reader.read(struct.unpack("<Q", length)[0])))
+        shutil.copyfileobj(reader, writer)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -1,106 +1,91 @@
-"""A recipe: every number that makes a base, read from TOML and checked before hours are spent."""
+"""The recipe of a base whose backbone we make ourselves: its shape and stages, beside what every base has."""
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, field_validator
 
-from onboard.errors import InputError
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from onboard.curriculum.counts import KINDS, CurriculumCounts
+from onboard.multitask.recipe import HypernetworkStage, Recipe, Schedule, Section, SourceEntry, validated
 
 
-class BackboneShape(_Section):
-    """Shape of the T5 backbone."""
+class BackboneShape(Section):
+    """Shape of the T5 backbone; width, heads and depth of the encoder are the teacher's."""
 
-    vocabulary_size: int = Field(ge=400)
-    d_model: int = Field(ge=8)
-    d_ff: int = Field(ge=8)
-    d_kv: int = Field(ge=4)
-    heads: int = Field(ge=1)
-    encoder_layers: int = Field(ge=1)
-    decoder_layers: int = Field(ge=1)
-    max_tokens: int = Field(ge=8)
+    vocabulary_size: int = Field(ge=64, description="WordPiece pieces, of the teacher's.")
+    d_ff: int = Field(ge=8, description="Hidden units of the feed-forward, the teacher's strongest.")
+    decoder_layers: int = Field(ge=1, description="Layers of the decoder.")
+    max_tokens: int = Field(ge=8, description="Tokens of a source text, longer ones are cut.")
 
 
-class SentenceCounts(_Section):
+class SentenceCounts(Section):
     """How much text is taken from the corpus, beside every text of the sources."""
 
-    from_corpus: int = Field(ge=0)
-    paragraphs: int = Field(ge=0)
+    from_corpus: int = Field(ge=0, description="Sentences of which the made tasks are made.")
+    paragraphs: int = Field(ge=0, description="Longer passages, for the same.")
+    more_from_corpus: int = Field(ge=0, description="Further sentences, for distillation alone.")
+    more_paragraphs: int = Field(ge=0, description="Further passages, for distillation alone.")
 
 
-class Schedule(_Section):
-    """A training stage: AdamW, linear warm-up, linear decay to zero."""
+class Inheritance(Section):
+    """Least squares from the teacher's matrices to ours."""
 
-    steps: int = Field(ge=1)
-    batch: int = Field(ge=1)
-    learning_rate: float = Field(gt=0)
-    warmup_steps: int = Field(ge=0)
-
-    def factor(self, step: int) -> float:
-        """Share of the learning rate at `step` (counted from 0)."""
-        if step < self.warmup_steps:
-            return (step + 1) / self.warmup_steps
-        return max(0.0, (self.steps - step) / max(1, self.steps - self.warmup_steps))
+    texts: int = Field(ge=1, description="Texts that the matrices are fitted on.")
+    most_tokens: int = Field(ge=2, description="Tokens of each.")
 
 
-class HypernetworkSchedule(Schedule):
-    """The hypernetwork's stage and its shape."""
+class DistillStage(Schedule):
+    """Distillation. The learning rate is relative: a matrix's own is this times its root mean square."""
 
-    reduction_factor: int = Field(ge=1)
-    task_embedding_size: int = Field(ge=1)
-    projector_width: int = Field(ge=1)
+    batch: int = Field(ge=1, description="Padded tokens a step.")
 
 
-class CurriculumCounts(_Section):
-    """How many tasks are made from the sources and the corpus."""
+class BackboneStage(Schedule):
+    """The backbone alone on tasks whose label words say what is asked. The learning rate is relative, as above."""
 
-    renamings: int = Field(ge=0)
-    topic_levels: tuple[int, ...]
-    topic_subsets: int = Field(ge=0)
-    share_of_sources: float = Field(gt=0)
-    share_of_topics: float = Field(ge=0)
-    share_of_renamed: float = Field(ge=0)
-    share_of_subsets: float = Field(ge=0)
+    dropout: float = Field(ge=0, lt=1, description="As T5 has it.")
+    label_smoothing: float = Field(ge=0, lt=1, description="Share of the target spread evenly over the labels.")
+    shares: dict[str, Annotated[float, Field(gt=0)]] = Field(min_length=1, description="Of the steps, by kind of task.")
+    decoder_rate: float = Field(gt=0, description="Multiple of the learning rate for the decoder, which begins anew.")
+
+    @field_validator("shares")
+    @classmethod
+    def _of_kinds(cls, shares: dict[str, float]) -> dict[str, float]:
+        unknown = sorted(shares.keys() - KINDS)
+        if unknown:
+            raise ValueError(f"there is no kind {unknown[0]!r} of tasks; use some of {', '.join(KINDS)}")
+        return shares
 
 
-class Recipe(_Section):
-    """The whole recipe of a base."""
+class OwnRecipe(Section):
+    """The whole recipe of a base with a backbone of its own."""
 
     name: str
     seed: int
-    licence: str
+    licence: str = Field(min_length=1)
     backbone: BackboneShape
+    sources: dict[str, SourceEntry] = Field(default={}, description="Source tasks by name; or --sources DIR.")
     sentences: SentenceCounts
-    distill: Schedule
-    read: Schedule
+    inherit: Inheritance
+    distill: DistillStage
     curriculum: CurriculumCounts
-    multitask: Schedule
-    hypernetwork: HypernetworkSchedule
+    multitask: BackboneStage
+    hypernetwork: HypernetworkStage
 
 
-def load_recipe(path: Path) -> Recipe:
-    """Read a recipe.
+def recipe_of(document: dict[str, Any], path: Path | str) -> OwnRecipe | Recipe:
+    """A recipe of a T5 that exists when [backbone] says `from`, else of one that is made.
+
+    Args:
+        document: as TOML gives it.
+        path: where errors say that it comes from.
 
     Raises:
-        InputError: the file is missing, no TOML, or a field is missing, unknown or out of range.
+        InputError: a field is missing, unknown or out of range.
     """
-    try:
-        return Recipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"recipe {path} cannot be read: {error.strerror}", "name a recipe of recipes/") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"recipe {path} is not UTF-8 (byte {error.start})", f"save {path} as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"recipe {path} is no TOML: {error}", f"mend {path}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"recipe {path}, field {field}: {first['msg']}", f"mend {field} in {path}", field=field
-        ) from error
+    backbone = document.get("backbone")
+    if isinstance(backbone, dict) and "from" in backbone:
+        return validated(Recipe, document, path)
+    return validated(OwnRecipe, document, path)

@@ -1,10 +1,14 @@
-"""The stages of a base, in order, each skipped when its result stands in the work folder."""
+"""The stages of a base whose backbone we make ourselves, each skipped when its result stands in the work folder.
+
+What comes after the backbone is the same for every base: `onboard.multitask`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +18,26 @@ from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 from torch import nn
 
+from onboard.curriculum import Curriculum, Material, Source, build_curriculum, topics
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.model.hypernetwork import Hypernetwork
-from onboard.pretrain import assemble, curriculum, distill, multitask, sentences, topics
-from onboard.pretrain.recipe import Recipe
-from onboard.pretrain.stage import Say, run_stage
-from onboard.pretrain.teacher import SIZE, Teacher
-from onboard.pretrain.tokenizer import train_tokenizer
+from onboard.model.quantised import round_to_stored
+from onboard.model.weights import read_tensors, write_tensors
+from onboard.multitask.assemble import Description, embedding_table, measure, save_base, test_line
+from onboard.multitask.hypernetwork import new_engine, train_hypernetwork
+from onboard.multitask.loop import Running, Stage, StepLoss, run_stage
+from onboard.multitask.loss import Sampling, bare_scores, multitask_loss, precision_of
+from onboard.multitask.make import PAIR_SEPARATOR, rows_digests
+from onboard.multitask.sources import SourceRows, read_sources
+from onboard.pretrain import sentences
+from onboard.pretrain.distill import Distillation, relative_groups
+from onboard.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
+from onboard.pretrain.recipe import OwnRecipe
+from onboard.pretrain.teacher import Teacher
+from onboard.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 
-PAIR_SEPARATOR = "|"
+_ANCHORS = "topics-any-"  # beginning of the names of made tasks that are candidates of the probe
 
 
 @dataclass(frozen=True)
@@ -32,104 +45,128 @@ class Ingredients:
     """Where a base is made from and where to.
 
     Args:
-        recipe: every number.
-        sources: folder of source folders.
+        recipe: every number, and the sources.
         corpus: plain-text files.
-        work: checkpoints; give the same folder again to resume.
-        say: progress, a line at a time.
+        running: work folder (the same again resumes), progress, processes, signals.
     """
 
-    recipe: Recipe
-    sources: Path
+    recipe: OwnRecipe
     corpus: Sequence[Path]
-    work: Path
-    say: Say
+    running: Running
+
+    @property
+    def work(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.running.work
+
+    def settings(self, *sections: str) -> dict[str, Any]:
+        """The seed and some sections of the recipe: what a stage depends on."""
+        return self.recipe.model_dump(mode="json", by_alias=True, include={"seed", *sections})
 
 
-def load_texts(made_from: Ingredients) -> list[str]:
-    """Texts to distil on, from the work folder or anew."""
-    path = made_from.work / "texts.json"
-    if not path.is_file():
-        counts = made_from.recipe.sentences
-        short, long = sentences.corpus_texts(
-            made_from.corpus, counts.from_corpus, counts.paragraphs, made_from.recipe.seed
-        )
-        texts = [*sentences.source_texts(made_from.sources), *short, *long]
-        made_from.work.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(texts), encoding="utf-8")
-        made_from.say(f"texts: {len(texts)}, of which {len(short)} sentences and {len(long)} passages of the corpus")
-    loaded: list[str] = json.loads(path.read_text(encoding="utf-8"))
-    return loaded
+def make_base(made_from: Ingredients, output: Path) -> None:
+    """All stages: from text and sources to the folder of a base.
 
-
-def load_tokenizer(made_from: Ingredients, texts: Sequence[str]) -> Any:
-    """The base's tokenizer, from the work folder or trained.
-
-    Raises:
-        InputError: the texts are too few for so many pieces.
+    Args:
+        made_from: recipe, corpus, work folder.
+        output: the base's folder.
     """
-    from transformers import AutoTokenizer
+    recipe, say = made_from.recipe, made_from.running.say
+    rows = read_sources(recipe.sources, recipe.seed)
+    started = pretrain(made_from, rows)
+    encoder = TextEncoder(started.tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
+    sources = [each.worded(encoder) for each in rows]
+    made = build_curriculum(sources, started.material, recipe.curriculum, encoder, recipe.seed)
+    say(f"curriculum: {len(made.tasks)} tasks")
+    engine = new_engine(recipe.hypernetwork, started.backbone, encoder, recipe.seed + 1)
+    engine.to(made_from.running.processes.device)
+    _train_backbone(made_from, engine, made, rows)
+    settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(rows)
+    embeddings = train_hypernetwork(
+        engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, recipe.seed + 2,
+        settings, made_from.running, round_to_stored,
+    )  # fmt: skip
+    if made_from.running.processes.first:
+        _write(made_from, engine, embeddings, made, rows, sources, output)
 
-    folder = made_from.work / "tokenizer"
-    if not (folder / "tokenizer.json").is_file():
-        train_tokenizer(texts, made_from.recipe.backbone.vocabulary_size, folder)
-        made_from.say(f"tokenizer: {made_from.recipe.backbone.vocabulary_size} pieces")
-    tokenizer: object = AutoTokenizer.from_pretrained(folder)
-    pieces, wanted = len(tokenizer), made_from.recipe.backbone.vocabulary_size  # type: ignore[arg-type]  # no stubs
-    if pieces != wanted:
-        raise InputError(
-            f"the tokenizer in {folder} has {pieces} pieces, the recipe asks for {wanted}",
-            f"backbone.vocabulary_size = {pieces}, or more text, and another --work",
-        )
-    return tokenizer
 
-
-def load_teaching(
-    made_from: Ingredients, texts: Sequence[str], tokenizer: Any
-) -> tuple[np.ndarray, topics.Topics, torch.Tensor]:
-    """Teacher's vectors of the texts, topics, and initial token vectors; from the work folder or computed."""
-    path = made_from.work / "teaching.safetensors"
-    names = made_from.work / "topics.json"
-    if not names.is_file():
-        _teach(made_from, texts, tokenizer, path, names)
-    arrays = load_arrays(path)
-    stored = json.loads(names.read_text(encoding="utf-8"))
-    levels = tuple(
-        topics.TopicLevel(tuple(level), arrays[f"assignment.{index}"]) for index, level in enumerate(stored["levels"])
+def _train_backbone(made_from: Ingredients, engine: Engine, made: Curriculum, rows: Sequence[SourceRows]) -> None:
+    """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded."""
+    recipe, running = made_from.recipe, made_from.running
+    schedule, backbone = recipe.multitask, engine.backbone
+    backbone.requires_grad_(True)
+    shares = schedule.shares
+    plain = made.plain
+    groups = tuple(
+        (tasks, shares[kind]) for kind, (tasks, _) in zip(plain.kinds, plain.groups, strict=True) if kind in shares
     )
-    return arrays["vectors"], topics.Topics(levels, stored["token_of"]), torch.from_numpy(arrays["tokens"])
-
-
-def _teach(made_from: Ingredients, texts: Sequence[str], tokenizer: Any, path: Path, names: Path) -> None:
-    teacher = Teacher()
-    vectors = teacher.vectors(
-        texts, lambda done: made_from.say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None
+    sampling = Sampling(groups, schedule.steps, schedule.batch, recipe.hypernetwork.temperature, recipe.seed + 1)
+    precision = precision_of(recipe.hypernetwork.precision, engine.device)
+    scales = {each.name for each in rows if each.dataset.kind == "regression"}
+    loss_of = multitask_loss(
+        bare_scores(engine), sampling, precision, running.processes, schedule.label_smoothing, scales
     )
-    words = [word for word in topics.common_words(texts) if len(_ids(tokenizer, word)) == 1]
-    token_of = {word: _ids(tokenizer, word)[0] for word in words}
-    found = topics.find_topics(
-        vectors,
-        words,
-        teacher.vectors(words),
-        made_from.recipe.curriculum.topic_levels,
-        token_of,
-        made_from.recipe.seed,
-    )
-    arrays = {
-        "vectors": vectors,
-        "tokens": distill.token_vectors(tokenizer, teacher, made_from.recipe.backbone.d_model).numpy(),
-        **{f"assignment.{index}": level.assignment for index, level in enumerate(found.levels)},
-    }
-    save_arrays(arrays, path)
-    names.write_text(
-        json.dumps({"levels": [level.names for level in found.levels], "token_of": found.token_of}), encoding="utf-8"
-    )
-    made_from.say("topics: " + ", ".join(found.levels[0].names))
+    seeded = _seeded(loss_of, recipe.seed, running.processes.rank)
+    settings = made_from.settings("backbone", "curriculum", "multitask") | rows_digests(rows)
+    relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
+    with _dropout(backbone, schedule.dropout):
+        run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, seeded, settings), running)
+    backbone.requires_grad_(False)
+    round_to_stored(backbone)
 
 
-def _ids(tokenizer: Any, text: str) -> list[int]:
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]  # no stubs
-    return ids
+def _seeded(loss_of: Callable[[int], StepLoss], seed: int, rank: int) -> Callable[[int], StepLoss]:
+    """The same loss with a dropout that depends on the step alone, as a resumed run needs it."""
+
+    def seeded(step: int) -> StepLoss:
+        torch.manual_seed(int(np.random.SeedSequence((seed, 3, rank, step)).generate_state(1)[0]))
+        return loss_of(step)
+
+    return seeded
+
+
+@contextmanager
+def _dropout(backbone: Any, share: float) -> Iterator[None]:
+    """Within the block the backbone drops this share of its states."""
+    places = [module for module in backbone.modules() if isinstance(module, nn.Dropout)]
+    for place in places:
+        place.p = share
+    backbone.train()
+    try:
+        yield
+    finally:
+        backbone.eval()
+        for place in places:
+            place.p = 0.0
+
+
+def _write(
+    made_from: Ingredients,
+    engine: Engine,
+    embeddings: nn.ParameterList,
+    made: Curriculum,
+    rows: Sequence[SourceRows],
+    sources: Sequence[Source],
+    output: Path,
+) -> None:
+    recipe, say = made_from.recipe, made_from.running.say
+    table = embedding_table(embeddings, [task.name for task in made.tasks])
+    anchors = {task.name: task.words for task in made.tasks if task.name.startswith(_ANCHORS)}
+    kept = {name: table[name] for name in (*(source.name for source in sources), *anchors)}
+    metrics = {}
+    for source, each in zip(sources, rows, strict=True):
+        metrics[source.name] = measure(engine, table[source.name], source, each.dataset.test)
+        say(f"{source.name}: {test_line(metrics[source.name])}")
+    stage = recipe.hypernetwork
+    description = Description(
+        name=recipe.name, licence=recipe.licence, backbone={}, separator=PAIR_SEPARATOR,
+        max_tokens=recipe.backbone.max_tokens, method=stage.method, task_embedding_size=stage.embedding_size,
+        reduction_factor=stage.reduction_factor, recipe=recipe.model_dump(mode="json", by_alias=True),
+        weights="int8",
+    )  # fmt: skip
+    document = description.document(sources, anchors, {each.name: each.metric for each in rows}, metrics)
+    save_base(engine, kept, document, sources, output)
+    say(f"base: {output}")
 
 
 @dataclass(frozen=True)
@@ -138,106 +175,119 @@ class Pretrained:
 
     backbone: Any
     tokenizer: Any
-    texts: Sequence[str]
-    topics: topics.Topics
+    material: Material
 
 
-def make_base(made_from: Ingredients, output: Path) -> None:
-    """All stages: from text and sources to the folder of a base.
-
-    Args:
-        made_from: recipe, sources, corpus, work folder.
-        output: the base's folder.
-    """
-    recipe = made_from.recipe
-    started = pretrain(made_from)
-    encoder = TextEncoder(started.tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
-    folders = sentences.source_folders(made_from.sources)
-    sources = [curriculum.read_source(folder) for folder in folders]
-    made = curriculum.build_curriculum(sources, started.texts, started.topics, recipe.curriculum, encoder, recipe.seed)
-    made_from.say(f"curriculum: {len(made.tasks)} tasks")
-    engine, embeddings = _new_hypernetwork(recipe, started.backbone, encoder, len(made.tasks))
-    first = recipe.multitask
-    loss_of = multitask.backbone_loss(engine, made.plain, first.batch, recipe.seed + 1)
-    multitask.train_backbone(engine, loss_of, first, made_from.work, made_from.say)
-    second = recipe.hypernetwork
-    loss_of = multitask.hypernetwork_loss(engine, embeddings, made, second.batch, recipe.seed + 2)
-    multitask.train_hypernetwork(engine, embeddings, loss_of, second, made_from.work, made_from.say)
-    names = [task.name for task in made.tasks[: len(sources) + len(started.topics.levels)]]
-    table = assemble.embedding_table(embeddings, names)
-    metrics = {}
-    for source, folder in zip(sources, folders, strict=True):
-        metrics[source.name] = assemble.measure(engine, table[source.name], source, folder)
-        made_from.say(f"{source.name}: {json.dumps(metrics[source.name]['test'])}")
-    anchors = {name: level.names for name, level in zip(names[len(sources) :], started.topics.levels, strict=True)}
-    document = assemble.describe(recipe, sources, anchors, metrics, PAIR_SEPARATOR)
-    assemble.save_base(engine, table, document, sources, output)
-    made_from.say(f"base: {output}")
-
-
-def _new_hypernetwork(
-    recipe: Recipe, backbone: Any, encoder: TextEncoder, tasks: int
-) -> tuple[Engine, nn.ParameterList]:
-    shape = recipe.backbone
-    torch.manual_seed(recipe.seed + 1)
-    hypernetwork = Hypernetwork(
-        d_model=shape.d_model,
-        encoder_layers=shape.encoder_layers,
-        decoder_layers=shape.decoder_layers,
-        bottleneck=shape.d_model // recipe.hypernetwork.reduction_factor,
-        task_embedding_size=recipe.hypernetwork.task_embedding_size,
-        projector_width=recipe.hypernetwork.projector_width,
+def pretrain(made_from: Ingredients, rows: Sequence[SourceRows]) -> Pretrained:
+    """Inherit, distil and teach to read."""
+    recipe, running = made_from.recipe, made_from.running
+    teacher = Teacher.load()
+    texts = load_texts(made_from, rows)
+    tokenizer = load_tokenizer(made_from, texts, teacher)
+    material = load_teaching(made_from, texts, teacher)
+    to_teacher = teacher.ids_of(teacher_pieces(tokenizer, teacher.tokenizer))
+    limit = recipe.backbone.max_tokens - 1
+    sequences = [[*ids[:limit], EOS_ID] for ids in _ids(tokenizer, [*texts, *_more_texts(made_from, texts, rows)])]
+    backbone = load_inherited(made_from, teacher, to_teacher, sequences[: len(texts)])
+    learning = Distillation(sequences, material.vectors, to_teacher, recipe.distill.batch, recipe.seed)
+    encoder = backbone.encoder
+    on_cpu = replace(running, processes=replace(running.processes, device=torch.device("cpu")))
+    relative = relative_groups(dict(encoder.named_parameters()))
+    settings = made_from.settings("backbone", "sentences", "inherit", "distill")
+    run_stage(
+        Stage("distill", recipe.distill, {"encoder": encoder}, relative, learning.loss(backbone, teacher), settings),
+        on_cpu,
     )
-    return Engine(backbone, hypernetwork, encoder), _new_embeddings(tasks, recipe.hypernetwork.task_embedding_size)
+    inherit_reader(backbone, _whole_words(tokenizer), recipe.seed)
+    return Pretrained(backbone, tokenizer, material)
 
 
-def _new_embeddings(tasks: int, size: int) -> nn.ParameterList:
-    """One z (1, t) ~ N(0, 1) per task."""
-    return nn.ParameterList(nn.Parameter(torch.randn(1, size)) for _ in range(tasks))
+def _more_texts(made_from: Ingredients, texts: Sequence[str], rows: Sequence[SourceRows]) -> list[str]:
+    """Texts for distillation alone: more of the corpus, and the sources' pairs as the encoder will see them."""
+    counts, known = made_from.recipe.sentences, set(texts)
+    short, long = sentences.corpus_texts(
+        made_from.corpus, counts.more_from_corpus, counts.more_paragraphs, made_from.recipe.seed + 1
+    )
+    pairs = [f"{row.text_a} {PAIR_SEPARATOR} {row.text_b}" for each in rows for row in each.dataset.train if row.text_b]
+    return [*(text for text in (*short, *long) if text not in known), *pairs]
 
 
-def pretrain(made_from: Ingredients) -> Pretrained:
-    """Distil and teach to read."""
+def _whole_words(tokenizer: Any) -> list[int]:
+    """Token ids of words of three letters and more that are one piece."""
+    pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    return [index for index, piece in enumerate(pieces) if len(piece) > 2 and piece.isalpha()]
+
+
+def load_inherited(
+    made_from: Ingredients, teacher: Teacher, to_teacher: torch.Tensor, sequences: Sequence[Sequence[int]]
+) -> Any:
+    """The backbone with the encoder that it inherits, from the work folder or computed."""
     recipe = made_from.recipe
     torch.manual_seed(recipe.seed)
-    texts = load_texts(made_from)
-    tokenizer = load_tokenizer(made_from, texts)
-    vectors, found, tokens = load_teaching(made_from, texts, tokenizer)
-    backbone = distill.new_backbone(recipe.backbone)
-    with torch.no_grad():
-        backbone.shared.weight.copy_(tokens)
-    limit = recipe.backbone.max_tokens - 1
-    encoded = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    learning = distill.Distillation(
-        [[*ids[:limit], 1] for ids in encoded],
-        vectors,
-        _ids(tokenizer, PAIR_SEPARATOR),
-        found,
-        recipe.distill.batch,
-        recipe.seed,
-    )
-    _distill(made_from, backbone, learning)
-    _read(made_from, backbone, learning)
-    return Pretrained(backbone, tokenizer, texts, found)
+    backbone = new_backbone(recipe.backbone, teacher)
+    path = made_from.work / "inherited.safetensors"
+    if not path.is_file():
+        drawn = np.random.default_rng((recipe.seed, 2)).permutation(len(sequences))[: recipe.inherit.texts]
+        most = recipe.inherit.most_tokens
+        chosen = [[*sequences[index][:-1][: most - 1], EOS_ID] for index in drawn.tolist()]
+        inherit_encoder(backbone, teacher, to_teacher, chosen, made_from.running.say)
+        write_tensors(backbone.encoder.state_dict(), path, {})
+    state, _ = read_tensors(path)
+    backbone.encoder.load_state_dict(state)
+    return backbone
 
 
-def _distill(made_from: Ingredients, backbone: Any, learning: distill.Distillation) -> None:
-    head = nn.Linear(made_from.recipe.backbone.d_model, SIZE)
-    encoder = backbone.encoder
-    groups = [([*encoder.parameters(), *head.parameters()], 1.0)]
-    run_stage(
-        "distill", made_from.recipe.distill, {"encoder": encoder, "head": head}, groups,
-        learning.encoder_loss(backbone, head), made_from.work, made_from.say,
-    )  # fmt: skip
+def load_texts(made_from: Ingredients, rows: Sequence[SourceRows]) -> list[str]:
+    """Texts to distil on, from the work folder or anew: of the sources' training rows, never of the others."""
+    path = made_from.work / "texts.json"
+    if not path.is_file():
+        counts = made_from.recipe.sentences
+        short, long = sentences.corpus_texts(
+            made_from.corpus, counts.from_corpus, counts.paragraphs, made_from.recipe.seed
+        )
+        own = {text: None for each in rows for row in each.dataset.train for text in (row.text_a, row.text_b) if text}
+        texts = [*own, *short, *long]
+        made_from.work.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(texts), encoding="utf-8")
+        made_from.running.say(
+            f"texts: {len(texts)}, of which {len(short)} sentences and {len(long)} passages of the corpus"
+        )
+    loaded: list[str] = json.loads(path.read_text(encoding="utf-8"))
+    return loaded
 
 
-def _read(made_from: Ingredients, backbone: Any, learning: distill.Distillation) -> None:
-    heads = distill.reader_heads(made_from.recipe.backbone.d_model)
-    encoder = list(backbone.encoder.parameters())
-    known = {id(parameter) for parameter in encoder}
-    others = [parameter for parameter in backbone.parameters() if id(parameter) not in known]
-    run_stage(
-        "read", made_from.recipe.read, {"backbone": backbone, "heads": heads},
-        [(encoder, 1.0), ([*others, *heads.parameters()], 2.0)],
-        learning.reader_loss(backbone, heads), made_from.work, made_from.say,
-    )  # fmt: skip
+def load_tokenizer(made_from: Ingredients, texts: Sequence[str], teacher: Teacher) -> Any:
+    """The base's tokenizer, from the work folder or made.
+
+    Raises:
+        InputError: the texts know fewer pieces than the recipe asks for.
+    """
+    from transformers import AutoTokenizer
+
+    folder, wanted = made_from.work / "tokenizer", made_from.recipe.backbone.vocabulary_size
+    if not (folder / "tokenizer.json").is_file():
+        inherit_tokenizer(texts, teacher.tokenizer, wanted, folder)
+        made_from.running.say(f"tokenizer: {wanted} pieces")
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    if len(tokenizer) != wanted:
+        raise InputError(
+            f"the tokenizer in {folder} has {len(tokenizer)} pieces, the recipe asks for {wanted}",
+            f"backbone.vocabulary_size = {len(tokenizer)}, or more text, and another --work",
+        )
+    return tokenizer
+
+
+def load_teaching(made_from: Ingredients, texts: Sequence[str], teacher: Teacher) -> Material:
+    """Texts and common words with the teacher's vectors, from the work folder or computed."""
+    path, say = made_from.work / "teaching.safetensors", made_from.running.say
+    words = topics.common_words(texts)
+    if not path.is_file():
+        vectors = teacher.vectors(texts, lambda done: say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None)
+        save_arrays({"vectors": vectors, "word_vectors": teacher.vectors(words)}, path)
+    arrays = load_arrays(path)
+    return Material(texts, arrays["vectors"], words, arrays["word_vectors"])
+
+
+def _ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]  # no stubs
+    return ids

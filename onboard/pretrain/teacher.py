@@ -1,10 +1,12 @@
-"""The teacher, all-MiniLM-L6-v2 (Apache-2.0): sentence vectors to distil. Needed to make a base, never to run it."""
+"""The teacher, all-MiniLM-L6-v2 (Apache-2.0): what a backbone inherits and distils. Needed to make a base, never to run
+it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -12,8 +14,7 @@ from torch.nn import functional
 
 from onboard.errors import NotFoundError
 
-SIZE = 384
-_BATCH = 64
+_BATCH, _MOST_TOKENS = 64, 128
 
 
 def _folder() -> Path:
@@ -24,28 +25,56 @@ def _folder() -> Path:
 
 
 class Teacher:
-    """Mean-pooled, unit-length sentence vectors (N, 384) of all-MiniLM-L6-v2; 128 tokens at most."""
+    """A BERT whose mean-pooled states are sentence vectors.
 
-    def __init__(self) -> None:
+    Args:
+        model: a BertModel.
+        tokenizer: its WordPiece tokenizer.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self.model, self.tokenizer = model.eval().requires_grad_(False), tokenizer
+
+    @classmethod
+    def load(cls) -> Self:
+        """all-MiniLM-L6-v2 from its Python package.
+
+        Raises:
+            NotFoundError: the package is not installed.
+        """
         from transformers import AutoModel, AutoTokenizer
 
-        self._model = AutoModel.from_pretrained(_folder()).eval()
-        self._tokenizer = AutoTokenizer.from_pretrained(_folder())
+        return cls(AutoModel.from_pretrained(_folder()), AutoTokenizer.from_pretrained(_folder()))
+
+    @property
+    def size(self) -> int:
+        """Numbers of a vector, and of every state."""
+        size: int = self.model.config.hidden_size
+        return size
 
     @torch.inference_mode()
     def vectors(self, texts: Sequence[str], progress: Callable[[int], None] = lambda *_: None) -> np.ndarray:
-        """Vectors of `texts` as float16 (N, 384), in their order."""
+        """Unit vectors of `texts` as float16 (N, size), in their order; 128 tokens of each at most."""
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        result = np.empty((len(texts), SIZE), dtype=np.float16)
+        result = np.empty((len(texts), self.size), dtype=np.float16)
         for start in range(0, len(order), _BATCH):
             chosen = order[start : start + _BATCH]
-            batch = self._tokenizer(
-                [texts[index] for index in chosen], padding=True, truncation=True, max_length=128, return_tensors="pt"
-            )
+            batch = self.tokenizer(
+                [texts[index] for index in chosen], padding=True, truncation=True, max_length=_MOST_TOKENS,
+                return_tensors="pt",
+            )  # fmt: skip
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                states = self._model(**batch).last_hidden_state.float()  # (b, s, 384)
-            mask = batch["attention_mask"].unsqueeze(-1).float()
-            pooled = (states * mask).sum(1) / mask.sum(1)
-            result[chosen] = functional.normalize(pooled, dim=-1).numpy().astype(np.float16)
+                states = self.model(**batch).last_hidden_state.float()  # (b, s, size)
+            result[chosen] = pooled(states, batch["attention_mask"]).numpy().astype(np.float16)
             progress(start + len(chosen))
         return result
+
+    def ids_of(self, pieces: Sequence[str]) -> torch.Tensor:
+        """The teacher's token ids (len(pieces),) of pieces of its own."""
+        return torch.tensor(self.tokenizer.convert_tokens_to_ids(list(pieces)))
+
+
+def pooled(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Unit-length means (B, h) of states (B, S, h) over the tokens that are not padding, mask (B, S)."""
+    weights = mask.unsqueeze(-1).float()
+    return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)

@@ -1,45 +1,71 @@
-"""A unigram tokenizer of its own for a base: lower-cased, without accents, with byte fallback."""
+"""The teacher's WordPiece tokenizer with fewer pieces: a word that lost its piece is written with shorter ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from onboard.errors import InputError
 
 PAD, EOS, UNK = "<pad>", "</s>", "<unk>"
+PAD_ID, EOS_ID = 0, 1
+_CONTINUED = "##"
+_CHUNK, _MOST_TOKENS = 5000, 256
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path) -> None:
-    """Train and save a tokenizer that `transformers.AutoTokenizer` loads from `folder`.
+def inherit_tokenizer(texts: Sequence[str], teacher: Any, vocabulary_size: int, folder: Path) -> None:
+    """Save a tokenizer that `transformers.AutoTokenizer` loads from `folder`.
 
     Args:
-        texts: plain texts.
-        vocabulary_size: pieces, the special tokens and the 256 bytes included.
+        texts: decide which pieces are frequent.
+        teacher: a WordPiece tokenizer of transformers, lower-casing.
+        vocabulary_size: pieces; every single character that the texts need is kept, then the most frequent ones.
         folder: where `tokenizer.json` and its configuration go.
+
+    Raises:
+        InputError: the characters alone are more than the vocabulary.
     """
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    byte_pieces = [f"<0x{byte:02X}>" for byte in range(256)]
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Strip()]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
-    trainer = trainers.UnigramTrainer(
-        vocab_size=vocabulary_size, special_tokens=[PAD, EOS, UNK, *byte_pieces], unk_token=UNK, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    pieces = [(str(piece), float(score)) for piece, score in _pieces(tokenizer)]
-    tokenizer.model = models.Unigram(pieces, unk_id=2, byte_fallback=True)
-    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
+    pieces = [PAD, EOS, UNK, *_kept(texts, teacher, vocabulary_size - 3)]
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=UNK, max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
     folder.mkdir(parents=True, exist_ok=True)
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=PAD, eos_token=EOS, unk_token=UNK, model_max_length=512
     ).save_pretrained(folder)
 
 
-def _pieces(tokenizer: object) -> list[tuple[str, float]]:
-    import json
+def teacher_pieces(tokenizer: Any, teacher: Any) -> list[str]:
+    """The teacher's name of each piece of an inherited tokenizer, in the order of its ids."""
+    special = {PAD: teacher.pad_token, EOS: teacher.sep_token, UNK: teacher.unk_token}
+    return [special.get(piece, piece) for piece in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
 
-    vocabulary: list[tuple[str, float]] = json.loads(tokenizer.to_str())["model"]["vocab"]  # type: ignore[attr-defined]  # no stubs
-    return vocabulary
+
+def _kept(texts: Sequence[str], teacher: Any, room: int) -> list[str]:
+    counts: Counter[int] = Counter()
+    for start in range(0, len(texts), _CHUNK):
+        chunk = list(texts[start : start + _CHUNK])
+        encoded = teacher(chunk, add_special_tokens=False, truncation=True, max_length=_MOST_TOKENS)["input_ids"]
+        counts.update(token for ids in encoded for token in ids)
+    index_of: dict[str, int] = teacher.get_vocab()
+    special = set(teacher.all_special_tokens)
+    characters = {
+        piece
+        for piece, index in index_of.items()
+        if len(piece.removeprefix(_CONTINUED)) == 1 and (piece.isascii() or counts[index])
+    }
+    if len(characters) > room:
+        raise InputError(
+            f"The texts need {len(characters)} single characters, the vocabulary has room for {room}.",
+            f"backbone.vocabulary_size = {len(characters) + 3}, or more.", field="backbone.vocabulary_size",
+        )  # fmt: skip
+    frequent = sorted(counts, key=lambda index: (-counts[index], index))
+    others = [piece for piece in teacher.convert_ids_to_tokens(frequent) if piece not in characters | special]
+    return sorted({*characters, *others[: room - len(characters)]}, key=index_of.__getitem__)

@@ -275,7 +275,7 @@ def test_other_labels_are_refused_with_nothing_queued_unless_new_labels_are_mean
         desk.submit(other, "sst2")  # a shipped task is a task like any other
     assert len(desk.jobs()) == 1
     assert desk.learn(other, new_labels=True)["version"] == 2
-    assert desk.version("mood").labels == ("contra", "pro")
+    assert desk.version("mood@v2").labels == ("contra", "pro")
     assert desk.version("mood@v1").labels == ("no", "yes")
 
 

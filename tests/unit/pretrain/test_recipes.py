@@ -6,20 +6,36 @@ from pathlib import Path
 
 import pytest
 
+from onboard.curriculum import KINDS
 from onboard.errors import InputError
-from onboard.pretrain.recipe import Schedule, load_recipe
+from onboard.multitask.recipe import read_toml
+from onboard.pretrain import recipe as sections
+from onboard.pretrain.recipe import OwnRecipe, recipe_of
 
 MINI = Path(__file__).parents[3] / "recipes" / "mini.toml"
+TEACHERS_WIDTH = 384
 
 
 def test_the_shipped_recipe_is_whole() -> None:
-    recipe = load_recipe(MINI)
+    recipe = recipe_of(read_toml(MINI), MINI)
+    assert isinstance(recipe, OwnRecipe)
     assert recipe.name == "mini"
     assert recipe.hypernetwork.task_embedding_size == 64
-    assert recipe.backbone.d_model % recipe.hypernetwork.reduction_factor == 0
-    assert recipe.backbone.heads * recipe.backbone.d_kv == recipe.backbone.d_model
+    assert TEACHERS_WIDTH % recipe.hypernetwork.reduction_factor == 0
     assert all(size >= 2 for size in recipe.curriculum.topic_levels)
+    assert all(recipe.curriculum.of(kind).share for kind in recipe.multitask.shares)
+    assert sum(recipe.curriculum.of(kind).share for kind in KINDS) == pytest.approx(1.0)
+    assert sum(recipe.multitask.shares.values()) == pytest.approx(1.0)
     assert recipe.licence
+
+
+def test_every_field_of_a_stage_says_what_it_is() -> None:
+    stages = (
+        sections.BackboneShape, sections.SentenceCounts, sections.Inheritance, sections.DistillStage,
+        sections.BackboneStage,
+    )  # fmt: skip
+    for stage in stages:
+        assert all(field.description for field in stage.model_fields.values()), stage
 
 
 @pytest.mark.parametrize(
@@ -29,10 +45,16 @@ def test_the_shipped_recipe_is_whole() -> None:
         ("seed = 0", 'seed = "zero"', "seed"),
         ("seed = 0", "seed = 0\nsurprise = 1", "surprise"),
         ("d_ff = 1024", "d_ff = 0", "backbone.d_ff"),
-        ("d_ff = 1024", "d_ff = 1024\nwidth = 3", "backbone.width"),
-        ("learning_rate = 1e-3       # linear", "learning_rate = -1  #", "distill.learning_rate"),
-        ("topic_levels = [12, 40, 150]", 'topic_levels = ["many"]', "curriculum.topic_levels.0"),
-        ("projector_width = 128", "", "hypernetwork.projector_width"),
+        ("d_ff = 1024", "d_ff = 1024\nd_model = 384", "backbone.d_model"),
+        ("texts = 2400", "texts = 0", "inherit.texts"),
+        ("learning_rate = 4e-3", "learning_rate = -1", "distill.learning_rate"),
+        ("topic_levels = [12, 40, 150, 400]", 'topic_levels = ["many"]', "curriculum.topic_levels.0"),
+        ("dropout = 0.1", "dropout = 1.0", "multitask.dropout"),
+        ("shares = { sources", "shares = { source", "multitask.shares"),
+        ("shares = { sources = 0.58", "shares = { sources = 0.0", "multitask.shares.sources"),
+        ("shares = { sources = 0.58, joined = 0.14, topics = 0.12, pairs = 0.16 }", "shares = {}", "multitask.shares"),
+        ("projector_width = 128", "projector_width = 0", "hypernetwork.projector_width"),
+        ("projector_width = 128", "tasks_per_batch = 5", "hypernetwork.tasks_per_batch"),
     ],
 )
 def test_a_field_that_is_missing_unknown_or_out_of_range_is_named(
@@ -43,7 +65,7 @@ def test_a_field_that_is_missing_unknown_or_out_of_range_is_named(
     path = tmp_path / "bad.toml"
     path.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        load_recipe(path)
+        recipe_of(read_toml(path), path)
     assert caught.value.data["field"] == field
     assert field in caught.value.message
     assert str(path) in caught.value.remedy
@@ -51,21 +73,12 @@ def test_a_field_that_is_missing_unknown_or_out_of_range_is_named(
 
 def test_what_is_no_recipe_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        load_recipe(tmp_path / "missing.toml")
+        read_toml(tmp_path / "missing.toml")
     with pytest.raises(InputError, match="cannot be read"):
-        load_recipe(tmp_path)
+        read_toml(tmp_path)
     (tmp_path / "broken.toml").write_text("name = ", encoding="utf-8")
     with pytest.raises(InputError, match="no TOML"):
-        load_recipe(tmp_path / "broken.toml")
+        read_toml(tmp_path / "broken.toml")
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
     with pytest.raises(InputError, match="UTF-8"):
-        load_recipe(tmp_path / "latin.toml")
-
-
-def test_the_learning_rate_warms_up_and_decays_to_zero() -> None:
-    schedule = Schedule(steps=10, batch=1, learning_rate=1.0, warmup_steps=4)
-    factors = [schedule.factor(step) for step in range(11)]
-    assert factors[:4] == [0.25, 0.5, 0.75, 1.0]
-    assert factors[4:] == pytest.approx([1.0, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0.0])
-    assert Schedule(steps=2, batch=1, learning_rate=1.0, warmup_steps=0).factor(0) == 1.0
-    assert 0 < Schedule(steps=2, batch=1, learning_rate=1.0, warmup_steps=9).factor(1) < 1.0
+        read_toml(tmp_path / "latin.toml")

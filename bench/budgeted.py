@@ -1,0 +1,203 @@
+"""A training run within a small budget, and a file of finished runs: a bench that was broken off goes on from it."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from onboard.bases import Base
+from onboard.curriculum import Batch
+from onboard.data.regression import Buckets
+from onboard.evaluate import evaluate_classification, evaluate_regression
+from onboard.model.backbone import load_backbone
+from onboard.model.encoding import TextEncoder
+from onboard.model.engine import Engine
+from onboard.model.weights import load_hypernetwork
+from onboard.multitask.loop import Running, Stage, run_stage
+from onboard.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
+from onboard.multitask.processes import Processes
+from onboard.multitask.recipe import Schedule
+from onboard.multitask.validation import HeldOut
+
+TEMPERATURE = 10.0  # of the tasks' sampling, as the paper has it
+SMOOTHING = 0.1  # of the labels, as the authors have it
+SCORED_AT_ONCE = 64
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+Run = tuple[str, int]  # variant and seed
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every variant gets: optimiser steps of all its tasks together, rows a step, and the type to compute in."""
+
+    steps: int
+    batch: int
+    precision: str = "fp32"
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is trained, and how it scores: log-probabilities (B, K) of a batch and the number of its task."""
+
+    modules: Mapping[str, nn.Module]
+    scores_of: ScoresOf
+
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """All that gets a gradient."""
+        return [parameter for module in self.modules.values() for parameter in module.parameters()]
+
+
+def fresh_engine(base: Base) -> Engine:
+    """The base's model of its own, which may be trained; `load_engine` gives one that others share."""
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    folder = base.folder / "backbone"
+    encoder = TextEncoder(
+        AutoTokenizer.from_pretrained(folder), base.document["pair_separator"], base.document["max_tokens"]
+    )
+    return Engine(load_backbone(folder), load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)
+
+
+def train(
+    method: Method, groups: Groups, budget: Budget, learning_rate: float, seed: int, unsmoothed: Collection[str] = ()
+) -> None:
+    """Train for the budget: AdamW, linear after a warm-up of a twentieth, one task a step (arXiv 2106.04489, Eq. 2).
+
+    Args:
+        method: what is trained.
+        groups: tasks with shares of the steps.
+        budget: steps and rows.
+        learning_rate: at the end of the warm-up.
+        seed: of the draws of tasks.
+        unsmoothed: names of regressions.
+    """
+    sampling = Sampling(groups, budget.steps, budget.batch, TEMPERATURE, seed)
+    schedule = Schedule(
+        steps=budget.steps, batch=budget.batch, learning_rate=learning_rate, warmup_steps=budget.steps // 20
+    )
+    alone = Processes(0, 1, torch.device("cpu"))
+    loss_of = multitask_loss(method.scores_of, sampling, PRECISIONS[budget.precision], alone, SMOOTHING, unsmoothed)
+    with TemporaryDirectory() as work:
+        stage = Stage("budgeted", schedule, method.modules, [(method.trained, 1.0)], loss_of, {})
+        run_stage(stage, Running(Path(work), lambda _: None, alone))
+
+
+@torch.no_grad()
+def score(method: Method, task: int, held: HeldOut, metric: str) -> float:
+    """A metric of held-out rows, times 100."""
+    probabilities = np.empty((len(held.ids), held.trie.labels))
+    order = np.argsort([len(ids) for ids in held.ids], kind="stable")
+    for start in range(0, len(order), SCORED_AT_ONCE):
+        chosen = order[start : start + SCORED_AT_ONCE]
+        rows = Batch([held.ids[row] for row in chosen], held.trie, np.empty(0, dtype=np.float32))
+        probabilities[chosen] = method.scores_of([rows], [task])[0].double().exp().numpy()
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    source = held.source
+    if source.low is not None and source.high is not None:
+        predicted = probabilities @ np.array(Buckets(source.low, source.high).values)
+        return 100.0 * evaluate_regression(held.true, predicted)[metric].value
+    return 100.0 * evaluate_classification(held.true, probabilities, metric)[metric].value
+
+
+def run_all(
+    plan: Sequence[Run],
+    measure: Callable[[str, int], Row],
+    work: Path,
+    settings: Mapping[str, Any],
+    processes: int = 1,
+) -> list[Row]:
+    """Measure every run of the plan that the work file does not hold; a line is appended for each.
+
+    Args:
+        plan: variants and seeds.
+        measure: one run; with several processes it must be picklable.
+        work: JSON lines, of these and of other settings.
+        settings: what the numbers depend on, JSON-compatible.
+        processes: runs at a time, a thread each; with one, torch's own number of threads.
+
+    Returns:
+        The rows of the plan, in its order.
+    """
+    wanted: dict[str, Any] = json.loads(json.dumps(settings))
+    done = {(row["variant"], row["seed"]): row for row in _lines(work) if row["settings"] == wanted}
+    missing = [run for run in plan if run not in done]
+    print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
+    _end_last_line(work)
+    for run, row in _measured(missing, measure, processes):
+        done[run] = {"variant": run[0], "seed": run[1], **row, "settings": wanted}
+        with work.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(done[run]) + "\n")
+        print(
+            f"{sum(each in done for each in plan)}/{len(plan)}  {run[0]}, seed {run[1]}: {row['seconds']} s", flush=True
+        )
+    return [{key: value for key, value in done[run].items() if key != "settings"} for run in plan]
+
+
+def _lines(work: Path) -> Iterator[Row]:
+    """What the file holds; a last line that was cut off by a kill is no run."""
+    for line in work.read_text(encoding="utf-8").splitlines() if work.is_file() else []:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def _end_last_line(work: Path) -> None:
+    work.parent.mkdir(parents=True, exist_ok=True)
+    with work.open("a+b") as file:
+        if file.tell() and work.read_bytes()[-1:] != b"\n":
+            file.write(b"\n")
+
+
+def _measured(missing: Sequence[Run], measure: Callable[[str, int], Row], processes: int) -> Iterator[tuple[Run, Row]]:
+    if processes == 1:
+        for run in missing:
+            yield run, _timed(measure, run)
+        return
+    with ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
+    ) as pool:
+        waiting = {pool.submit(_timed, measure, run): run for run in missing}
+        for finished in as_completed(waiting):
+            yield waiting[finished], finished.result()
+
+
+def _timed(measure: Callable[[str, int], Row], run: Run) -> Row:
+    started = time.monotonic()
+    row = measure(*run)
+    return {**row, "seconds": round(time.monotonic() - started, 1)}
+
+
+def seeds_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and 95% interval over seeds (Student's t); without width for a single seed."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, mean, mean
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+def shown(values: Sequence[float]) -> str:
+    """`71.3 (70.1 to 72.5)`."""
+    mean, low, high = seeds_interval(values)
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})" if len(values) > 1 else f"{mean:.1f}"

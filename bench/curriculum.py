@@ -1,0 +1,328 @@
+"""What a base can learn of kinds of tasks that it has not seen, against the number and variety of its training tasks.
+
+    python -m bench.curriculum [--base mini] [--steps 800] [--draws 3] [--processes 2]
+
+For each curriculum a HyperFormer++ hypernetwork is trained from scratch on the base's frozen backbone, with the same
+steps and rows. Then only a new embedding is trained on 32 rows of
+
+- TREC (question types, in no curriculum), exactly as `bench.few_shot` does, from the candidate that the probe chooses;
+- tasks of the made kinds (topics, form, style, pairs), from the embedding of least loss. The kind is unseen where the
+  curriculum leaves it out: that is what the curricula "everything but …" are for.
+
+Needs the source and target tasks beside the checkout and the teacher (pip install 'onboard[mini]'); says so and stops
+where they are missing. Finished runs are kept in a work folder: the same command goes on where it was stopped. Writes
+bench/results/curriculum.json and, from it, docs/results/curriculum.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file, save_file
+
+from bench import few_shot
+from bench.budgeted import PRECISIONS, Budget, Row, fresh_engine, run_all, shown, train
+from bench.machine import describe
+from bench.variants import hypernetwork
+from onboard.bases import Base, find_base
+from onboard.curriculum import (
+    KINDS,
+    Curriculum,
+    CurriculumCounts,
+    Material,
+    Source,
+    TrainingTask,
+    build_curriculum,
+    read_source,
+)
+from onboard.curriculum.topics import common_words
+from onboard.errors import NotFoundError
+from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.multitask.recipe import read_toml
+from onboard.pretrain.teacher import Teacher
+from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+
+CHECKOUT = Path(__file__).parents[1]
+DATA = CHECKOUT.parent / "shared" / "data"
+RESULTS = CHECKOUT / "bench" / "results" / "curriculum.json"
+TABLE = CHECKOUT / "docs" / "results" / "curriculum.md"
+WORK = CHECKOUT / "build" / "bench"
+RECIPE = CHECKOUT / "recipes" / "mini.toml"
+
+MADE = ("topics", "form", "style", "pairs")
+CURRICULA: dict[str, tuple[str, ...]] = {  # name: kinds
+    "sources only": ("sources",),
+    "+ renamed": ("sources", "renamed"),
+    "+ topics": ("sources", "renamed", "topics"),
+    "+ form": ("sources", "renamed", "topics", "form"),
+    "+ pairs": ("sources", "renamed", "topics", "form", "pairs"),
+    "everything": KINDS,
+    **{f"everything but {kind}": tuple(each for each in KINDS if each != kind) for kind in MADE},
+}
+NUMBERS = (32, 128)  # tasks out of everything, the sources among them; 8 are the sources, all are everything
+SHOTS, TEST_ROWS = 32, 200
+FEW_SHOT = FewShotSettings()
+LEARNING_RATE = 1e-3
+MOST_ANCHORS = 24  # made tasks whose embeddings the probe may choose, beside the sources'
+PANEL_TASKS, PANEL_LABELS = 3, 8  # of each made kind, with at most so many labels
+DRAWN_AT_ONCE = 16  # rows
+FRESH = 10_000_000  # batches from this step on are drawn for no training
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run depends on, beside its curriculum and seed."""
+
+    base: str
+    sources: Path
+    target: Path
+    work: Path
+    recipe: Path
+    budget: Budget
+    texts: int
+    draws: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing, print and write the table."""
+    asked = _parser().parse_args(arguments)
+    for folder in (asked.sources, asked.target):
+        if not folder.is_dir():
+            print(f"skipped: the tasks are not here ({folder}); name their folders: --sources DIR --target DIR")
+            return 0
+    budget = Budget(asked.steps, asked.batch, asked.precision)
+    options = Options(
+        asked.base, asked.sources, asked.target, asked.work, asked.recipe, budget, asked.texts, asked.draws
+    )
+    counts = _counts(options)
+    settings = {
+        "base": find_base(asked.base).digest, "budget": asdict(budget), "texts": asked.texts, "draws": asked.draws,
+        "target": asked.target.name, "curriculum": counts.model_dump(mode="json"),
+        "sources": sorted(path.name for path in asked.sources.iterdir() if path.is_dir()),
+    }  # fmt: skip
+    try:
+        _material(options)  # once, before there are several processes
+    except NotFoundError as error:
+        print(f"skipped: {error.message} {error.remedy}")
+        return 0
+    names = asked.curricula or [*CURRICULA, *(f"{number} tasks" for number in NUMBERS)]
+    plan = [(name, seed) for seed in range(asked.seeds) for name in names]
+    rows = run_all(plan, partial(measure, options=options), asked.work / "curriculum.jsonl", settings, asked.processes)
+    document = {
+        "command": "python -m bench.curriculum " + " ".join(sys.argv[1:] if arguments is None else arguments),
+        "machine": describe(), **settings, "seeds": asked.seeds, "runs": rows,
+    }  # fmt: skip
+    for path, text in ((asked.output, json.dumps(document, indent=1) + "\n"), (asked.table, markdown(document))):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    print(markdown(document))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="mini")
+    parser.add_argument("--sources", type=Path, default=DATA / "source")
+    parser.add_argument("--target", type=Path, default=DATA / "target" / "trec", help="a task in no curriculum")
+    parser.add_argument("--recipe", type=Path, default=RECIPE, help="whose [curriculum] it is")
+    parser.add_argument("--seeds", type=int, default=1, help="hypernetworks a curriculum")
+    parser.add_argument("--draws", type=int, default=3, help="draws of the 32 rows")
+    parser.add_argument("--steps", type=int, default=800, help="optimiser steps of a run")
+    parser.add_argument("--batch", type=int, default=16, help="rows a step")
+    parser.add_argument("--texts", type=int, default=12000, help="plain texts that the teacher reads")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
+    parser.add_argument("--processes", type=int, default=2, help="runs at a time, a thread each")
+    parser.add_argument("--curricula", nargs="*", default=[], help="only these; all when left out")
+    parser.add_argument("--work", type=Path, default=WORK, help="finished runs, and what the teacher said")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--table", type=Path, default=TABLE)
+    return parser
+
+
+def measure(name: str, seed: int, options: Options) -> Row:
+    """One run: a hypernetwork trained on a curriculum, then new embeddings on TREC and on tasks of the made kinds."""
+    torch.manual_seed(seed)
+    base = find_base(options.base)
+    engine = fresh_engine(base)
+    whole = build_curriculum(_sources(options.sources), _material(options), _counts(options), engine.encoder, 0)
+    chosen = curriculum_of(name, whole)
+    reduction, tasks = base.document["reduction_factor"], chosen.tasks
+    method = hypernetwork(Hypernetwork, reduction)(engine, [task.name for task in tasks])
+    regressions = {source.name for source in _sources(options.sources) if source.kind == "regression"}
+    train(method, chosen.groups, options.budget, LEARNING_RATE, seed, regressions)
+    engine.backbone.requires_grad_(False)
+    engine.hypernetwork.requires_grad_(False)
+    embeddings = [z.detach()[0].numpy() for z in method.modules["embeddings"].parameters()]
+    table = {task.name: z for task, z in zip(tasks, embeddings, strict=True)}
+    candidates = _candidates(base, table)
+    with TemporaryDirectory() as folder:
+        trained = _as_base(base, candidates, Path(folder))
+        draws = [
+            few_shot.measure(trained, engine, options.target, SHOTS, draw, FEW_SHOT) for draw in range(options.draws)
+        ]
+    columns = ("auto_before", "auto_after", "random_after", "tfidf")
+    return {
+        "tasks": len(tasks),
+        "kinds": list(chosen.kinds),
+        "target": {column: [round(draw[column], 2) for draw in draws] for column in columns},
+        "chosen": [draw["chosen"] for draw in draws],
+        "made": {kind: _panel(engine, list(candidates.values()), whole.of(kind), seed) for kind in MADE},
+    }
+
+
+def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
+    """One of `CURRICULA`, or `N tasks`: the sources and a draw of the others, alike over all kinds."""
+    if name in CURRICULA:
+        return whole.without([kind for kind in KINDS if kind not in CURRICULA[name]])
+    count = int(name.split()[0])
+    own = whole.of("sources")
+    others = [task.name for task in whole.tasks[len(own) :]]
+    kept = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
+    kept |= {task.name for task in own}
+    groups = [(tuple(task for task in tasks if task.name in kept), share) for tasks, share in whole.groups]
+    filled = [(group, kind) for group, kind in zip(groups, whole.kinds, strict=True) if group[0]]
+    return Curriculum(tuple(group for group, _ in filled), tuple(kind for _, kind in filled))
+
+
+@lru_cache(1)
+def _sources(folder: Path) -> tuple[Source, ...]:
+    return tuple(read_source(path) for path in sorted(folder.iterdir()) if path.is_dir())
+
+
+def _counts(options: Options) -> CurriculumCounts:
+    return CurriculumCounts(**read_toml(options.recipe)["curriculum"])
+
+
+@lru_cache(1)
+def _material(options: Options) -> Material:
+    """Texts of the sources and common words with the teacher's vectors; from the work folder or computed.
+
+    Raises:
+        NotFoundError: the teacher is not installed.
+    """
+    rows = (row for source in _sources(options.sources) for row in source.train)
+    texts = sorted({text for row in rows for text in (row.text_a, row.text_b) if text})
+    chosen = np.random.default_rng(0).permutation(len(texts))[: options.texts]
+    texts = [texts[index] for index in sorted(chosen.tolist())]
+    words = common_words(texts)
+    path = options.work / f"material-{zlib.crc32(' '.join((*texts, *words)).encode()):08x}.safetensors"
+    if not path.is_file():
+        options.work.mkdir(parents=True, exist_ok=True)
+        print(f"the teacher reads {len(texts)} texts and {len(words)} words", flush=True)
+        teacher = Teacher.load()
+        save_file({"vectors": teacher.vectors(texts), "word_vectors": teacher.vectors(words)}, path)
+    arrays = load_file(path)
+    return Material(texts, arrays["vectors"], words, arrays["word_vectors"])
+
+
+def _candidates(base: Base, table: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Embeddings that a new task may start from: the sources', and those of some made tasks."""
+    sources = [name for name in base.document["sources"] if name in table]
+    made = [name for name in table if name not in sources]
+    some = [made[index] for index in np.random.default_rng(0).permutation(len(made))[:MOST_ANCHORS]]
+    return {name: table[name] for name in (*sources, *some)}
+
+
+def _as_base(base: Base, candidates: Mapping[str, np.ndarray], folder: Path) -> Base:
+    """The candidates where `bench.few_shot` looks for them; made tasks are anchors."""
+    save_file(dict(candidates), folder / "embeddings.safetensors")
+    sources = {name: facts for name, facts in base.document["sources"].items() if name in candidates}
+    anchors = {
+        name: {"kind": "classification", "labels": [], "words": []} for name in candidates if name not in sources
+    }
+    return Base(folder, {**base.document, "sources": sources, "anchors": anchors})
+
+
+def _panel(
+    engine: Engine, candidates: Sequence[np.ndarray], tasks: Sequence[TrainingTask], seed: int
+) -> dict[str, float] | None:
+    """Mean accuracy (per cent) over a few tasks of a kind after training z on 32 rows, with the commonest answer's."""
+    fixed = [task for task in tasks if task.batch(0, 2).trie.labels == len(task.words) <= PANEL_LABELS]
+    order = np.random.default_rng(1).permutation(len(fixed))[:PANEL_TASKS]
+    found = [_few_shot(engine, candidates, fixed[index], seed) for index in order.tolist()]
+    if not found:
+        return None
+    ours, commonest = (round(statistics.fmean(column), 2) for column in zip(*found, strict=True))
+    return {"accuracy": ours, "commonest": commonest, "tasks": len(found)}
+
+
+def _few_shot(engine: Engine, candidates: Sequence[np.ndarray], task: TrainingTask, seed: int) -> tuple[float, float]:
+    ids, targets = _rows(task, SHOTS + TEST_ROWS)
+    trie = task.batch(0, 2).trie
+
+    def log_likelihood(z: np.ndarray) -> float:
+        return float((log_probabilities(engine, ids[:SHOTS], z, trie) * targets[:SHOTS]).sum(1).mean())
+
+    rows = LabelledRows(ids[:SHOTS], targets[:SHOTS])
+    z = train_embedding(engine, max(candidates, key=log_likelihood), rows, trie, FEW_SHOT, seed).z
+    true = targets[SHOTS:].argmax(1)
+    right = log_probabilities(engine, ids[SHOTS:], z, trie).argmax(1) == true
+    return 100.0 * float(right.mean()), 100.0 * float(np.bincount(true).max() / len(true))
+
+
+def _rows(task: TrainingTask, count: int) -> tuple[list[Sequence[int]], np.ndarray]:
+    """Rows of a task that differ from one another: token ids and targets (n, K)."""
+    found: dict[tuple[int, ...], tuple[Sequence[int], np.ndarray]] = {}
+    for step in range(20 * count // DRAWN_AT_ONCE):
+        drawn = task.batch(FRESH + step, DRAWN_AT_ONCE)
+        for ids, target in zip(drawn.ids, drawn.targets, strict=True):
+            found.setdefault(tuple(ids), (ids, target))
+        if len(found) >= count:
+            break
+    rows = list(found.values())[:count]
+    return [ids for ids, _ in rows], np.array([target for _, target in rows], dtype=np.float32)
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """docs/results/curriculum.md."""
+    budget, target = document["budget"], document["target"]
+    lines = [
+        "# What the curriculum is worth", "",
+        f"Made by `{document['command'].strip()}`; the numbers of every run stand in "
+        "[curriculum.json](../../bench/results/curriculum.json).",
+        f"Each hypernetwork is trained from scratch on the base's frozen backbone for {budget['steps']} steps of "
+        f"{budget['batch']} rows; more tasks get no more steps.",
+        f"Then a new embedding alone is trained on {SHOTS} rows. Accuracy in per cent; {target} with the 95% interval "
+        f"over {document['draws']} draws of the rows. (seen): the kind was in training, these very tasks among it.", "",
+        f"| curriculum | tasks | {target}, chosen start | {target}, random start | {' | '.join(MADE)} |",
+        "|---" * (4 + len(MADE)) + "|",
+    ]  # fmt: skip
+    names = dict.fromkeys(run["variant"] for run in document["runs"])
+    for name in names:
+        runs = [run for run in document["runs"] if run["variant"] == name]
+        auto, random = (
+            shown([value for run in runs for value in run["target"][column]])
+            for column in ("auto_after", "random_after")
+        )
+        made = [_cell(kind, runs) for kind in MADE]
+        lines.append(f"| {name} | {runs[0]['tasks']} | {auto} | {random} | {' | '.join(made)} |")
+    first = document["runs"][0]
+    commonest = [f"{first['made'][kind]['commonest']:.1f}" if first["made"][kind] else "–" for kind in MADE]
+    tfidf = shown(first["target"]["tfidf"])
+    lines.append(f"| TF-IDF on the same rows; commonest answer | | {tfidf} | | {' | '.join(commonest)} |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(kind: str, runs: Sequence[Row]) -> str:
+    if runs[0]["made"][kind] is None:
+        return "–"
+    value = shown([run["made"][kind]["accuracy"] for run in runs])
+    return f"{value} (seen)" if kind in runs[0]["kinds"] else value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""What `onboard base train` does with its options: recipe, processes, signals, then one of the two ways to a base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cli.output import say
+from onboard.bases import Base, find_base, home_bases
+from onboard.bases.load import resolve_device
+from onboard.data.task_name import proposal
+from onboard.errors import InputError
+from onboard.multitask import make
+from onboard.multitask.checkpoint import require_checkpoint
+from onboard.multitask.loop import Running
+from onboard.multitask.processes import joined
+from onboard.multitask.recipe import Recipe, read_toml
+from onboard.multitask.signals import Signals
+from onboard.multitask.sources import folder_entries
+from onboard.pretrain.recipe import OwnRecipe, recipe_of
+from onboard.settings import Settings
+
+
+@dataclass(frozen=True)
+class Order:
+    """The options of `onboard base train`."""
+
+    recipe: Path | None
+    backbone: str | None
+    sources: Path | None
+    method: str | None
+    name: str | None
+    licence: str | None
+    corpus: Sequence[Path]
+    work: Path | None
+    output: Path | None
+    resume: bool
+    device: str | None
+    threads: int
+
+
+def train_base(order: Order) -> Base | None:
+    """Train and write the base; None in every process but the first.
+
+    Raises:
+        OnboardError: each of its kinds, with what mends it.
+        StoppedError: SIGTERM or SIGINT; what was done so far is saved.
+    """
+    settings, recipe = Settings(), read_order(order)
+    work = order.work or settings.resolved_home / "training" / recipe.name
+    output = order.output or home_bases() / recipe.name
+    if order.resume:
+        require_checkpoint(work)
+    if order.threads:
+        torch.set_num_threads(order.threads)
+    device = resolve_device(order.device or settings.device)
+    with Signals().handled() as signals, joined(device) as processes:
+        running = Running(work, say, processes, signals)
+        if isinstance(recipe, OwnRecipe):
+            from onboard.pretrain import run
+
+            run.make_base(run.Ingredients(recipe, order.corpus, running), output)
+        else:
+            make.make_base(recipe, running, output)
+        first = processes.first
+    return find_base(str(output)) if first else None
+
+
+def read_order(order: Order) -> Recipe | OwnRecipe:
+    """The recipe with what the options say instead; without a recipe its defaults for `--backbone`.
+
+    Raises:
+        InputError: neither recipe nor backbone, or a field is wrong.
+    """
+    if order.recipe is None and order.backbone is None:
+        raise InputError("There is nothing to make a base from.", "Give --recipe FILE, or --backbone ID --sources DIR.")
+    document: dict[str, Any] = {} if order.recipe is None else read_toml(order.recipe)
+    if order.backbone is not None:
+        document["backbone"] = {**_given(document.get("backbone")), "from": order.backbone}
+        document.setdefault("name", proposal(Path(order.backbone).name))
+    if order.sources is not None:
+        told = document.get("sources", {})
+        entries = folder_entries(order.sources)
+        document["sources"] = {name: {**_kept(told.get(name)), "from": each.source} for name, each in entries.items()}
+    if order.method is not None:
+        document["hypernetwork"] = {**document.get("hypernetwork", {}), "method": order.method}
+    document |= {key: value for key, value in (("name", order.name), ("licence", order.licence)) if value is not None}
+    return recipe_of(document, order.recipe or "of the options")
+
+
+def _given(backbone: Any) -> dict[str, Any]:
+    """What of [backbone] stays when --backbone names another one."""
+    return {"max_tokens": backbone["max_tokens"]} if isinstance(backbone, dict) and "max_tokens" in backbone else {}
+
+
+def _kept(entry: Any) -> dict[str, Any]:
+    """What of a [sources.NAME] stays when --sources brings its rows: all but where they were and how split."""
+    dropped = ("from", "splits", "held_out_rows")
+    return {key: value for key, value in entry.items() if key not in dropped} if isinstance(entry, dict) else {}

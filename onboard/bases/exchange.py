@@ -1,0 +1,279 @@
+"""Bases from checkpoints of the authors' repository (rabeehk/hyperformer), and back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from onboard.bases import FORMAT, Base, SourceTask, find_base
+from onboard.bases.label_words import label_words, read_label_words
+from onboard.bases.load import load_engine
+from onboard.domain.names import require_name
+from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
+from onboard.model.encoding import TextEncoder
+from onboard.model.exporters import TASK_PREFIX, official_config, official_tensors
+from onboard.model.official import Checkpoint, read_checkpoint
+from onboard.model.scoring import LabelTrie
+from onboard.model.weights import save_hypernetwork, write_tensors
+
+LABELS_FILE = "labels.json"
+_OWN_SECTION = "onboard"  # of an exported config.json: what a base knows and the authors' format does not
+_OWN_TYPES = {"pair_separator": str, "max_tokens": int, "licence": str, "anchors": list}
+_PAIR_SEPARATOR = "|"
+_MAX_TOKENS = 128  # the authors' max_source_length
+_HUB_SECONDS = 5.0  # for one answer of the hub
+_LICENCE = "Not stated: the weights were imported, and whoever trained them has to say.\n"
+
+
+def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: Path) -> Base:
+    """A base from a checkpoint of HyperFormer or HyperFormer++ with the authors' names.
+
+    Args:
+        folder: config.json, and model.safetensors or pytorch_model.bin.
+        tokenizer: folder or hub id.
+        labels: JSON, the tasks' label words: see `onboard.bases.label_words`.
+        name: of the base.
+        output: folder of the base; must not hold anything yet.
+
+    Returns:
+        The base. `document["imported"]["notes"]` says what could not be taken over.
+
+    Raises:
+        InputError: a name outside the grammar, another checkpoint, label words or a tokenizer that do not fit.
+        NotFoundError: a file is missing.
+        DamagedError: a file cannot be read.
+        UnavailableError: the hub cannot be reached or has no such tokenizer.
+        ConflictError: the output folder holds something.
+        NotAllowedError, StorageError: it cannot be written.
+    """
+    from transformers.utils import logging
+
+    require_name(name, "name of a base")
+    require_empty(output)
+    checkpoint = read_checkpoint(folder)
+    for task in checkpoint.embeddings:
+        _require_task_name(task)
+    tasks = read_label_words(labels, list(checkpoint.embeddings))
+    ours = _own_section(checkpoint.described)
+    separator, limit = ours.get("pair_separator", _PAIR_SEPARATOR), ours.get("max_tokens", _MAX_TOKENS)
+    encoder = TextEncoder(_load_tokenizer(tokenizer), separator, limit)
+    _require_fit(encoder, checkpoint, tasks.values())
+    sizes, method = checkpoint.hypernetwork.sizes, checkpoint.hypernetwork.METHOD
+    anchors = {task for task in tasks if task in ours.get("anchors", [])}
+    document = {
+        "format": FORMAT,
+        "name": name,
+        "licence": ours.get("licence", _LICENCE),
+        "method": method,
+        "pair_separator": separator,
+        "max_tokens": limit,
+        "task_embedding_size": sizes["task_embedding_size"],
+        "reduction_factor": sizes["d_model"] // sizes["bottleneck"],
+        "imported": {"from": folder.resolve().name, "notes": list(checkpoint.notes)},
+        "sources": {name: _entry(task) for name, task in tasks.items() if name not in anchors},
+        "anchors": {name: _entry(task) for name, task in tasks.items() if name in anchors},
+    }
+    logging.disable_progress_bar()  # a bar for one file says nothing
+    with _new_folder(output) as part:
+        _write_base(part, checkpoint, encoder.tokenizer, document)
+    return find_base(str(output.resolve()))
+
+
+def export_base(base: Base, output: Path) -> list[Path]:
+    """Write a base's first hypernetwork, its backbone and all its embeddings with the authors' names.
+
+    model.safetensors, config.json, labels.json and the tokenizer: all that `import_base` needs to give the same tensors
+    bit for bit. Metrics, recipe and the hashes of the training rows have no place in that format.
+
+    Args:
+        base: any base.
+        output: folder; must not hold anything yet.
+
+    Returns:
+        The files.
+
+    Raises:
+        ConflictError: the output folder holds something.
+        NotAllowedError, StorageError: it cannot be written.
+    """
+    require_empty(output)
+    engine = load_engine(base, "cpu")
+    tasks = [*base.sources, *base.anchors]
+    embeddings = {task.name: torch.from_numpy(base.embeddings[task.name]) for task in tasks}
+    config = official_config(
+        engine.backbone, engine.hypernetwork, list(embeddings), base.document["reduction_factor"]
+    ) | {
+        _OWN_SECTION: {
+            "pair_separator": base.document["pair_separator"],
+            "max_tokens": base.document["max_tokens"],
+            "licence": base.document["licence"],
+            "anchors": [anchor.name for anchor in base.anchors],
+        }
+    }
+    with _new_folder(output) as part:
+        tensors = official_tensors(engine.backbone, engine.hypernetwork, embeddings)
+        write_tensors(tensors, part / "model.safetensors", {"format": "pt"})
+        engine.encoder.tokenizer.save_pretrained(part)
+        _write_json(part / "config.json", config)
+        _write_json(part / LABELS_FILE, label_words(tasks))
+    return sorted(path for path in output.rglob("*") if path.is_file())
+
+
+def require_empty(output: Path) -> None:
+    """Raise ConflictError when the folder holds something, NotAllowedError when it cannot be a folder."""
+    try:
+        if output.exists() and any(output.iterdir()):
+            raise ConflictError(f"The folder {output} is not empty.", "--output a new folder", folder=str(output))
+    except (PermissionError, NotADirectoryError) as error:
+        raise _not_writable(output, error) from error
+
+
+def _require_task_name(name: str) -> None:
+    try:
+        require_name(name)
+    except InputError as error:
+        raise InputError(
+            f"The checkpoint's task {name!r} has a name that no task may have.",
+            f"{error.remedy} Rename the tensor {TASK_PREFIX}{name}.",
+            name=name,
+        ) from error
+
+
+def _own_section(described: Mapping[str, Any]) -> dict[str, Any]:
+    found = described.get(_OWN_SECTION, {})
+    fine = isinstance(found, dict) and all(isinstance(found.get(key, kind()), kind) for key, kind in _OWN_TYPES.items())
+    if not fine:
+        raise DamagedError(f"config.json has a section {_OWN_SECTION!r} that no export wrote.", "Take it away.")
+    return dict(found)
+
+
+def _load_tokenizer(source: str) -> Any:
+    """Of a folder, of what was downloaded before, or of the hub, which is asked once and not for long."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+    from transformers import AutoTokenizer
+
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        try:
+            return AutoTokenizer.from_pretrained(folder)
+        except (OSError, ValueError, ImportError) as error:
+            raise InputError(
+                f"The tokenizer in {source} cannot be loaded: {_first_line(error)}",
+                "The folder has to hold tokenizer.json and tokenizer_config.json, as save_pretrained writes them.",
+            ) from error
+    unreachable: tuple[type[Exception], ...] = (OSError, ValueError, ImportError)
+    unreachable += tuple(each for each in HfHubHTTPError.__bases__ if issubclass(each, Exception))
+    try:
+        return AutoTokenizer.from_pretrained(source, local_files_only=True)
+    except (OSError, ValueError, ImportError):
+        pass  # not downloaded yet
+    try:
+        HfApi().model_info(source, timeout=_HUB_SECONDS)
+        return AutoTokenizer.from_pretrained(source)
+    except unreachable as error:
+        raise UnavailableError(
+            f"The tokenizer {source} cannot be loaded from the hub: {_first_line(error)}",
+            "Check the name and the network, or --tokenizer a folder.",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[SourceTask]) -> None:
+    """Raise InputError unless the backbone knows the tokenizer's tokens and every task's words can be told apart."""
+    tokens, known = len(encoder.tokenizer), checkpoint.backbone.config.vocab_size
+    if tokens > known:
+        raise InputError(
+            f"The tokenizer has {tokens} tokens, the checkpoint's T5 only {known}.",
+            "--tokenizer the one that it was trained with",
+        )
+    for task in tasks:
+        try:
+            ids = [encoder.label_ids(word) for word in task.words]
+            LabelTrie.build(ids)
+        except InputError as error:
+            raise InputError(f"The label words of {task.name} cannot be used: {error.message}", error.remedy) from error
+        for word, tokens_of_word in zip(task.words, ids, strict=True):
+            if encoder.tokenizer.unk_token_id in tokens_of_word:
+                raise InputError(
+                    f"The tokenizer does not know the label word {word!r} of {task.name}.",
+                    "Give the words that it was trained with, and their tokenizer.",
+                )
+
+
+def _entry(task: SourceTask) -> dict[str, Any]:
+    return {
+        "kind": task.kind, "labels": list(task.labels), "words": list(task.words), "low": task.low, "high": task.high,
+        "metrics": {},
+    }  # fmt: skip
+
+
+def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: Mapping[str, Any]) -> None:
+    checkpoint.backbone.save_pretrained(folder / "backbone")
+    tokenizer.save_pretrained(folder / "backbone")
+    save_hypernetwork(checkpoint.hypernetwork, folder / "hypernetwork.safetensors")
+    write_tensors(checkpoint.embeddings, folder / "embeddings.safetensors", {})
+    unknown: dict[str, Tensor] = {name: torch.empty(0, dtype=torch.int64) for name in document["sources"]}
+    write_tensors(unknown, folder / "trained_rows.safetensors", {})
+    (folder / "card.md").write_text(_card(document), encoding="utf-8")
+    licence = f"# Licence of the base `{document['name']}`\n\n{document['licence'].strip()}\n"
+    (folder / "LICENSE.md").write_text(licence, encoding="utf-8")
+    _write_json(folder / "base.json", document)  # last: without it this is no base
+
+
+def _card(document: Mapping[str, Any]) -> str:
+    """card.md: the facts of base.json for people."""
+    made = (
+        f"Imported from the checkpoint `{document['imported']['from']}` of the method {document['method']}: a frozen "
+        f"T5 with adapters of bottleneck d_model/{document['reduction_factor']}, generated from task embeddings of "
+        f"{document['task_embedding_size']} numbers. Texts are cut at {document['max_tokens']} tokens."
+    )
+    unknown = "Which rows trained it is not known, and it was not measured here."
+    paragraphs = [
+        f"# Base `{document['name']}`",
+        document["licence"].strip(),
+        made,
+        *document["imported"]["notes"],
+        unknown,
+    ]
+    rows = [f"| {name} | {', '.join(facts['words'])} |" for name, facts in document["sources"].items()]
+    return "\n\n".join([*paragraphs, "\n".join(["| source | label words |", "|---|---|", *rows])]) + "\n"
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _new_folder(output: Path) -> Iterator[Path]:
+    """A folder to write to that becomes `output` when all went well, and else is gone."""
+    target = output.expanduser().resolve()
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        yield part
+        for path in part.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)  # safetensors writes files that nobody else may read
+        part.rename(target)
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        raise _not_writable(output, error) from error
+    except (OSError, SafetensorError) as error:
+        raise StorageError(f"{output} cannot be written: {error}", "free some space, or --output elsewhere") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _not_writable(output: Path, error: OSError) -> NotAllowedError:
+    return NotAllowedError(f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to")

@@ -1,0 +1,57 @@
+"""How many tasks of each kind are made, and how often each kind is trained on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+KINDS: Final = ("sources", "renamed", "restricted", "merged", "joined", "topics", "form", "style", "pairs")
+
+
+class KindCounts(BaseModel):
+    """One kind of tasks.
+
+    Args:
+        share: of the steps, relative to the other kinds'; 0 leaves the kind out.
+        tasks: most tasks that are made; kinds that can make more choose by the seed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    share: float = Field(ge=0)
+    tasks: int = Field(ge=0)
+
+
+_NONE: Final = KindCounts(share=0, tasks=0)
+
+
+class CurriculumCounts(BaseModel):
+    """The section [curriculum] of a recipe.
+
+    Args:
+        topic_levels: clusters of meaning at each grain size.
+        most_rows: rows that a made task keeps.
+        fewest_rows: made tasks with fewer rows are left out.
+        sources and the other KINDS: counts of each kind; one that is not named is left out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topic_levels: tuple[int, ...]
+    most_rows: int = Field(ge=1, default=12000)
+    fewest_rows: int = Field(ge=2, default=200)
+    sources: KindCounts
+    renamed: KindCounts = _NONE
+    restricted: KindCounts = _NONE
+    merged: KindCounts = _NONE
+    joined: KindCounts = _NONE
+    topics: KindCounts = _NONE
+    form: KindCounts = _NONE
+    style: KindCounts = _NONE
+    pairs: KindCounts = _NONE
+
+    def of(self, kind: str) -> KindCounts:
+        """The counts of one of KINDS."""
+        counts: KindCounts = getattr(self, kind)
+        return counts

@@ -1,0 +1,106 @@
+"""The groups of training tasks, one per kind, each with its share of the steps.
+
+A hypernetwork that has seen eight tasks knows eight points of the space of task embeddings; hundreds of tasks of many
+kinds turn the points into a space in which a new embedding can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.curriculum.batch import TrainingTask
+from onboard.curriculum.counts import KINDS, CurriculumCounts
+from onboard.curriculum.form import form
+from onboard.curriculum.from_sources import renamed, restricted, sources
+from onboard.curriculum.joined import joined
+from onboard.curriculum.merged import merged
+from onboard.curriculum.pairs import pairs
+from onboard.curriculum.source import Source
+from onboard.curriculum.style import style
+from onboard.curriculum.topical import topics
+from onboard.curriculum.workshop import Material, Workshop
+from onboard.model.encoding import TextEncoder
+
+_MAKERS: Final[dict[str, Callable[[Workshop], Sequence[TrainingTask]]]] = {
+    "sources": sources,
+    "renamed": renamed,
+    "restricted": restricted,
+    "merged": merged,
+    "joined": joined,
+    "topics": topics,
+    "form": form,
+    "style": style,
+    "pairs": pairs,
+}
+_PLAIN: Final = ("joined-", "extended-", "topics-any-", "pairs-similar-")  # names' beginnings, beside the sources
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """All training tasks in groups, each with its share of the steps.
+
+    Args:
+        groups: tasks and share, no group empty; the sources come first, in their order.
+        kinds: of each group, out of KINDS.
+    """
+
+    groups: tuple[tuple[tuple[TrainingTask, ...], float], ...]
+    kinds: tuple[str, ...]
+
+    @property
+    def tasks(self) -> list[TrainingTask]:
+        """The tasks of all groups, in order."""
+        return [task for group, _ in self.groups for task in group]
+
+    def of(self, kind: str) -> tuple[TrainingTask, ...]:
+        """The tasks of one kind; none when it is left out."""
+        return next((group for each, (group, _) in zip(self.kinds, self.groups, strict=True) if each == kind), ())
+
+    @property
+    def plain(self) -> Curriculum:
+        """What a backbone without task embeddings can learn: the answer follows from the label words and the text."""
+        return self._only(lambda kind, task: kind == "sources" or task.name.startswith(_PLAIN))
+
+    def without(self, kinds: Collection[str]) -> Curriculum:
+        """The curriculum without some kinds: what shows what they are worth."""
+        return self._only(lambda kind, _: kind not in kinds)
+
+    def _only(self, wanted: Callable[[str, TrainingTask], bool]) -> Curriculum:
+        kept = []
+        for kind, (group, share) in zip(self.kinds, self.groups, strict=True):
+            tasks = tuple(task for task in group if wanted(kind, task))
+            if tasks:
+                kept.append((kind, (tasks, share)))
+        return Curriculum(tuple(group for _, group in kept), tuple(kind for kind, _ in kept))
+
+
+def build_curriculum(
+    sources: Sequence[Source], material: Material, counts: CurriculumCounts, encoder: TextEncoder, seed: int
+) -> Curriculum:
+    """Every kind with a share; kinds that find no tasks in the material are left out.
+
+    Args:
+        sources: labelled tasks; their validation rows are in no task.
+        material: plain texts with the teacher's vectors.
+        counts: how much of each kind.
+        encoder: of the base.
+        seed: with the rest, decides every task and every batch.
+    """
+    workshop = Workshop(sources, material, counts, encoder, seed)
+    groups, kinds, taken = [], [], set[str]()
+    for kind in KINDS:
+        wanted = counts.of(kind)
+        if not wanted.share or not wanted.tasks:
+            continue
+        made = {task.name: task for task in _MAKERS[kind](workshop) if task.name not in taken}
+        tasks = list(made.values())
+        if len(tasks) > wanted.tasks:
+            chosen = sorted(workshop.random(f"tasks of {kind}").permutation(len(tasks))[: wanted.tasks].tolist())
+            tasks = [tasks[index] for index in chosen]
+        if tasks:
+            taken |= {task.name for task in tasks}
+            groups.append((tuple(tasks), wanted.share))
+            kinds.append(kind)
+    return Curriculum(tuple(groups), tuple(kinds))

@@ -1,0 +1,106 @@
+"""The hypernetworks of plain HyperFormer (arXiv 2106.04489, section 2.3, eqs. 5-7), as in the paper's tables.
+
+The authors' code holds a third variant, which is not built here: the configuration that they released under the name
+HyperFormer (`unique_hyper_net`). There each stack has one set of hypernetworks shared by its layers and told the layer
+by an embedding, as in HyperFormer++, but feed-forward and self-attention have a set each instead of a position
+embedding: I = LN(h([z; l_i])), z of 64. Its counts are not those of the paper's tables, and its checkpoints are refused
+by name.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from onboard.model.adapter import AdapterWeights
+from onboard.model.hypernetwork import POSITIONS, Hypernetwork, reset_linears
+
+
+class PlacesHypernetwork(nn.Module):
+    """The hypernetworks of one stack: every layer and position has its own.
+
+    D, b_D, U, b_U, γ and β are linear in I (eqs. 6-7), with biases. All places of a stack see the same I, so their
+    weights lie below one another in one matrix per kind, ordered by layer, then position.
+
+    Args:
+        d_model: h.
+        layers: L.
+        bottleneck: b.
+        conditioning_size: c.
+    """
+
+    def __init__(self, *, d_model: int, layers: int, bottleneck: int, conditioning_size: int) -> None:
+        super().__init__()
+        self.d_model, self.layers, self.bottleneck = d_model, layers, bottleneck
+        places = layers * POSITIONS
+        self.down = nn.Linear(conditioning_size, places * bottleneck * d_model)
+        self.down_bias = nn.Linear(conditioning_size, places * bottleneck)
+        self.up = nn.Linear(conditioning_size, places * d_model * bottleneck)
+        self.up_bias = nn.Linear(conditioning_size, places * d_model)
+        self.gamma = nn.Linear(conditioning_size, places * d_model)
+        self.beta = nn.Linear(conditioning_size, places * d_model)
+        reset_linears(self)
+
+    def forward(self, conditioning: Tensor) -> AdapterWeights:
+        """(T, c) → weights with (T, L, 2) in front: one product per kind, over tasks, layers and positions."""
+        grid = (conditioning.shape[0], self.layers, POSITIONS)
+        return AdapterWeights(
+            down=self.down(conditioning).view(*grid, self.bottleneck, self.d_model),
+            down_bias=self.down_bias(conditioning).view(*grid, self.bottleneck),
+            up=self.up(conditioning).view(*grid, self.d_model, self.bottleneck),
+            up_bias=self.up_bias(conditioning).view(*grid, self.d_model),
+            gamma=self.gamma(conditioning).view(*grid, self.d_model),
+            beta=self.beta(conditioning).view(*grid, self.d_model),
+        )
+
+
+class PlainHypernetwork(Hypernetwork):
+    """Plain HyperFormer: I = h_I(z) = W₂ · relu(W₁ · z) (eq. 5), without a layer norm, one projector for both stacks.
+
+    Args:
+        d_model: h of the backbone.
+        encoder_layers: L of the encoder.
+        decoder_layers: L of the decoder.
+        bottleneck: b.
+        task_embedding_size: t.
+        projector_width: e.
+        conditioning_size: c.
+    """
+
+    METHOD: ClassVar[str] = "hyperformer"
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        encoder_layers: int,
+        decoder_layers: int,
+        bottleneck: int,
+        task_embedding_size: int = 512,
+        projector_width: int = 128,
+        conditioning_size: int = 64,
+    ) -> None:
+        super().__init__(
+            d_model=d_model,
+            encoder_layers=encoder_layers,
+            decoder_layers=decoder_layers,
+            bottleneck=bottleneck,
+            task_embedding_size=task_embedding_size,
+            projector_width=projector_width,
+            conditioning_size=conditioning_size,
+        )
+        self.projector_in = nn.Linear(task_embedding_size, projector_width)
+        self.projector_out = nn.Linear(projector_width, conditioning_size)
+        reset_linears(self)
+
+    def stack(self, layers: int) -> nn.Module:
+        """The hypernetworks of a stack of `layers` blocks: (T, c) → AdapterWeights."""
+        own = {name: self.sizes[name] for name in ("d_model", "bottleneck", "conditioning_size")}
+        return PlacesHypernetwork(layers=layers, **own)
+
+    def shared(self, z: Tensor) -> Tensor:
+        """I of every task: (T, t) → (T, c)."""
+        conditioning: Tensor = self.projector_out(torch.relu(self.projector_in(z)))
+        return conditioning

@@ -1,0 +1,88 @@
+"""A T5 in a folder with its weights in int8: config.json and model.int8.safetensors."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from onboard.errors import DamagedError, InputError
+from onboard.model.quantised import RESTORE, dequantise, quantise
+from onboard.model.weights import read_tensors, write_tensors
+
+QUANTISED_FILE = "model.int8.safetensors"
+QUANTISED_FORMAT = "onboard-int8-1"
+
+
+def save_quantised_backbone(backbone: Any, folder: str | Path) -> None:
+    """Write config.json and model.int8.safetensors; equal weights give equal bytes.
+
+    Args:
+        backbone: a T5, best rounded with `round_to_stored` before. A tied weight is stored once.
+        folder: made when it is not there. A model.safetensors in it stays and is not read any more.
+
+    Raises:
+        InputError: a weight is NaN, infinite or too large.
+    """
+    tensors = quantise(dict(backbone.named_parameters()))
+    config = copy.deepcopy(backbone.config)
+    config.architectures = [type(backbone).__name__]
+    config.dtype = torch.float32  # of the weights as they are read back, wherever this model came from
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    config.save_pretrained(folder)
+    write_tensors(tensors, Path(folder) / QUANTISED_FILE, {"format": QUANTISED_FORMAT})
+
+
+def read_quantised_backbone(folder: str | Path, kind: type[Any], config: Any, dtype: torch.dtype) -> Any:
+    """The model of a folder, on the CPU; its weights are never initialised, only assigned.
+
+    Args:
+        folder: holds model.int8.safetensors.
+        kind: the T5 class.
+        config: of the class, read from the folder's config.json.
+        dtype: of the parameters.
+
+    Raises:
+        DamagedError: not readable, or its tensors are not those that config.json describes.
+        InputError: another format.
+    """
+    path = Path(folder) / QUANTISED_FILE
+    try:
+        stored, metadata = read_tensors(path)
+    except DamagedError as error:
+        raise DamagedError(error.message, RESTORE) from error
+    if metadata.get("format") != QUANTISED_FORMAT:
+        raise InputError(
+            f"{path} has the format {metadata.get('format')}; this version reads {QUANTISED_FORMAT}.",
+            "pip install -U onboard",
+        )
+    tensors = {name: value.to(dtype) for name, value in dequantise(stored, path).items()}
+    config.dtype = dtype
+    with torch.device("meta"):
+        model = kind(config)
+    _check(model, tensors, path)
+    model.load_state_dict(tensors, strict=False, assign=True)  # what is tied is missing, nothing else
+    for name in tensors.keys() & model.all_tied_weights_keys.keys():
+        del model.all_tied_weights_keys[name]  # stored by itself: a head that was untied
+    model.tie_weights(recompute_mapping=False)
+    return model
+
+
+def _check(model: Any, tensors: Mapping[str, Tensor], path: Path) -> None:
+    expected = dict(model.named_parameters(remove_duplicate=False))
+    for name in sorted(tensors.keys() - expected.keys()):
+        raise DamagedError(f"config.json beside {path} describes no tensor {name}.", RESTORE, tensor=name)
+    for name in sorted(expected.keys() - tensors.keys() - model.all_tied_weights_keys.keys()):
+        raise DamagedError(f"There is no tensor {name} in {path}.", RESTORE, tensor=name)
+    for name, value in tensors.items():
+        if value.shape != expected[name].shape:
+            raise DamagedError(
+                f"{name} in {path} has the shape {tuple(value.shape)}, "
+                f"but config.json describes {tuple(expected[name].shape)}.",
+                RESTORE,
+                tensor=name,
+            )

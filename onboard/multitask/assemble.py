@@ -1,0 +1,225 @@
+"""The last stage: everything that was trained becomes a base folder, measured on the sources' test rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file as save_arrays
+from torch import nn
+
+from onboard.bases import FORMAT
+from onboard.curriculum.source import Source
+from onboard.data.hashes import row_hashes
+from onboard.domain.dataset import Dataset, Example
+from onboard.errors import StorageError
+from onboard.evaluate import score_baselines
+from onboard.model.engine import Engine
+from onboard.model.quantised_backbone import save_quantised_backbone
+from onboard.model.weights import save_hypernetwork
+from onboard.multitask.validation import HeldOut
+
+_BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
+_METHODS = {"hyperformer++": "HyperFormer++", "hyperformer": "HyperFormer"}
+
+Weights = Literal["float16", "int8"]  # how backbone and hypernetwork are stored
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a base says of itself.
+
+    Args:
+        name: of the base.
+        licence: of its weights, several lines or one.
+        backbone: what it was made from: id or folder, commit, licence; empty for a backbone of our own.
+        separator: between the texts of a pair.
+        max_tokens: of a source text.
+        method: of the hypernetwork.
+        task_embedding_size, reduction_factor: t and r.
+        recipe: as it was given.
+        weights: how backbone and hypernetwork are stored; they are rounded to it before they are measured.
+    """
+
+    name: str
+    licence: str
+    backbone: Mapping[str, Any]
+    separator: str
+    max_tokens: int
+    method: str
+    task_embedding_size: int
+    reduction_factor: int
+    recipe: Mapping[str, Any]
+    weights: Weights
+
+    def document(
+        self,
+        sources: Sequence[Source],
+        anchors: Mapping[str, Sequence[str]],
+        chosen_by: Mapping[str, str],
+        metrics: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """base.json.
+
+        Args:
+            sources: the shipped source tasks.
+            anchors: label words of candidates that are no tasks.
+            chosen_by: the metric that counted in choosing the checkpoint, by source.
+            metrics: what `measure` found, by source.
+        """
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "licence": self.licence,
+            "backbone": dict(self.backbone),
+            "weights": self.weights,
+            "pair_separator": self.separator,
+            "max_tokens": self.max_tokens,
+            "method": self.method,
+            "task_embedding_size": self.task_embedding_size,
+            "reduction_factor": self.reduction_factor,
+            "recipe": dict(self.recipe),
+            "sources": {
+                source.name: {
+                    "kind": source.kind,
+                    "labels": list(source.labels),
+                    "words": list(source.words),
+                    "low": source.low,
+                    "high": source.high,
+                    "rows": len(source.train),
+                    "metric": chosen_by.get(source.name),
+                    "metrics": metrics.get(source.name, {}),
+                }
+                for source in sources
+            },
+            "anchors": {
+                name: {"kind": "classification", "labels": list(words), "words": list(words), "low": None, "high": None}
+                for name, words in anchors.items()
+            },
+        }
+
+
+def save_base(
+    engine: Engine,
+    embeddings: Mapping[str, np.ndarray],
+    document: Mapping[str, Any],
+    sources: Sequence[Source],
+    output: Path,
+) -> None:
+    """Write the base folder; base.json, without which it is no base, comes last.
+
+    Args:
+        engine: rounded backbone and hypernetwork.
+        embeddings: `z` of every source and anchor.
+        document: base.json; `weights` in it says how backbone and hypernetwork are stored, float16 if left out.
+        sources: with their training rows, whose hashes are kept.
+        output: the folder; the files of a base that lies there are replaced.
+
+    Raises:
+        StorageError: it cannot be written; what was trained is in the work folder.
+    """
+    try:
+        _save(engine, embeddings, document, sources, output)
+    except OSError as error:
+        raise StorageError(
+            f"The base cannot be written to {output}: {error.strerror or error}.",
+            "Free space there or name another --output, and give the same command again: nothing is trained twice.",
+        ) from error
+
+
+def _save(
+    engine: Engine,
+    embeddings: Mapping[str, np.ndarray],
+    document: Mapping[str, Any],
+    sources: Sequence[Source],
+    output: Path,
+) -> None:
+    backbone, in_int8 = output / "backbone", document.get("weights") == "int8"
+    backbone.mkdir(parents=True, exist_ok=True)
+    (output / "base.json").unlink(missing_ok=True)
+    for path in backbone.iterdir():  # or weights and tokenizer of an earlier base would stay beside the new ones
+        if path.is_file():
+            path.unlink()
+    if in_int8:
+        save_quantised_backbone(engine.backbone, backbone)
+    else:
+        stored = type(engine.backbone)(engine.backbone.config)
+        stored.load_state_dict(engine.backbone.state_dict())
+        stored.half().save_pretrained(backbone)
+    engine.encoder.tokenizer.save_pretrained(backbone)
+    dtype = torch.int8 if in_int8 else torch.float16
+    save_hypernetwork(engine.hypernetwork, output / "hypernetwork.safetensors", dtype=dtype)
+    save_arrays(
+        {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in embeddings.items()},
+        output / "embeddings.safetensors",
+    )
+    hashes = {source.name: np.unique(np.array(row_hashes(source.train), dtype=np.int64)) for source in sources}
+    save_arrays(hashes, output / "trained_rows.safetensors")
+    (output / "card.md").write_text(render_card(document), encoding="utf-8")
+    licence = f"# Licence of the base `{document['name']}`\n\n{document['licence'].strip()}\n"
+    (output / "LICENSE.md").write_text(licence, encoding="utf-8")
+    (output / "base.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    for path in output.rglob("*"):
+        if path.is_file():
+            path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
+
+
+def measure(engine: Engine, z: np.ndarray, source: Source, test: Sequence[Example]) -> dict[str, Any]:
+    """Metrics of a source's test rows, with majority and TF-IDF + logistic regression on the same rows beside them."""
+    ours = HeldOut.of(source, test, engine).score(engine, z, torch.float32)
+    dataset = Dataset(source.kind, source.labels, source.train, test=tuple(test), low=source.low, high=source.high)
+    theirs = score_baselines(dataset, test, metric="mcc" if source.kind == "classification" else None)
+    return {
+        "test": {name: metric.to_json() for name, metric in ours.items()},
+        "baselines": {
+            name: {metric: value.to_json() for metric, value in values.items()} for name, values in theirs.items()
+        },
+    }
+
+
+def test_line(metrics: Mapping[str, Any]) -> str:
+    """What `measure` found on the test rows, for a line of progress."""
+    return ", ".join(f"test {name} {metric['value']:.3f}" for name, metric in metrics["test"].items())
+
+
+def render_card(document: Mapping[str, Any]) -> str:
+    """card.md: the facts of base.json for people."""
+    method = document.get("method", "hyperformer++")
+    lines = [
+        f"# Base `{document['name']}`", "",
+        document["licence"].strip(), "",
+        f"{_backbone_text(document.get('backbone', {}))}, frozen, with {_METHODS.get(method, method)} adapters of "
+        f"bottleneck d_model/{document['reduction_factor']}, generated from "
+        f"task embeddings of {document['task_embedding_size']} numbers. "
+        f"Texts are cut at {document['max_tokens']} tokens."
+        f"{' Weights are stored in int8 with a scale per row.' if document.get('weights') == 'int8' else ''}", "",
+        "| source | rows | metric on test | this base | majority | TF-IDF + logistic regression |",
+        "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name, facts in document["sources"].items():
+        test = facts["metrics"].get("test", {})
+        metric = facts.get("metric") or ("pearson" if facts["kind"] == "regression" else "accuracy")
+        if metric in test:
+            others = [
+                facts["metrics"]["baselines"][other].get(metric, {}).get("value") for other in _BASELINES[facts["kind"]]
+            ]
+            shown = " | ".join("–" if value is None else f"{value:.3f}" for value in others)
+            lines.append(f"| {name} | {facts['rows']:,} | {metric} | {test[metric]['value']:.3f} | {shown} |")
+    return "\n".join([*lines, ""])
+
+
+def _backbone_text(backbone: Mapping[str, Any]) -> str:
+    if not backbone.get("from"):
+        return "A T5 of its own"
+    at = f" at {backbone['revision']}" if backbone.get("revision") else ""
+    return f"The T5 {backbone['from']}{at}, its layer norms trained on the sources"
+
+
+def embedding_table(embeddings: nn.ParameterList, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The first rows of the trained table, by name."""
+    return {name: embeddings[index].detach()[0].float().cpu().numpy() for index, name in enumerate(names)}

@@ -1,0 +1,166 @@
+"""A T5 that exists, from the hub or a folder: found within seconds or not at all, with its commit and licence."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import torch
+
+from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.model.backbone import load_backbone
+from onboard.multitask.recipe import GivenBackbone
+
+_ANSWER_SECONDS: Final = 5.0  # for one answer of the hub
+_DEADLINE_SECONDS: Final = 15.0  # for finding the model, name resolution included
+_NEEDED: Final = ("*.json", "*.safetensors", "*.model", "*.txt")
+_LARGEST_HALF: Final = torch.finfo(torch.float16).max
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class FoundBackbone:
+    """A backbone on this machine.
+
+    Args:
+        source: as the recipe names it.
+        folder: with config.json, weights and tokenizer.
+        revision: the commit on the hub; None for a folder.
+        licence: as the hub names it; None when nobody said so.
+    """
+
+    source: str
+    folder: Path
+    revision: str | None
+    licence: str | None
+
+    def to_json(self) -> dict[str, str | None]:
+        """For base.json."""
+        return {"from": self.source, "revision": self.revision, "licence": self.licence}
+
+
+def find_backbone(wanted: GivenBackbone) -> FoundBackbone:
+    """Look for the backbone in its folder, on the hub, or in what was downloaded from the hub before.
+
+    Raises:
+        NotFoundError: neither a folder nor a model of the hub.
+        NotAllowedError: the model is gated.
+        UnavailableError: the hub cannot be reached, and nothing was downloaded before; this takes seconds.
+    """
+    folder = Path(wanted.source).expanduser()
+    if folder.is_dir():
+        return FoundBackbone(wanted.source, folder, None, None)
+    if wanted.source.startswith((".", "/", "~")):
+        raise NotFoundError(f"There is no folder {wanted.source}.", "Name a folder made by save_pretrained.")
+    return _on_hub(wanted)
+
+
+def load_given(found: FoundBackbone) -> tuple[Any, Any]:
+    """Backbone (frozen, float32, rounded to float16 as it will be stored) and tokenizer.
+
+    Raises:
+        InputError: not a T5, no safetensors, a tokenizer that cannot be loaded, or weights beyond float16.
+    """
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # a bar per file says nothing beside our own lines
+    backbone = load_backbone(found.folder)
+    largest = max(float(parameter.detach().abs().max()) for parameter in backbone.parameters())
+    if not largest < _LARGEST_HALF:
+        raise InputError(f"{found.source} has a weight of {largest:g}, beyond float16.", "Choose another T5.")
+    tokenizer = _tokenizer(found)
+    if len(tokenizer) > backbone.get_input_embeddings().num_embeddings:
+        raise InputError(
+            f"The tokenizer of {found.source} has {len(tokenizer):,} pieces, the model embeddings for "
+            f"{backbone.get_input_embeddings().num_embeddings:,}.", "Give the tokenizer that belongs to the model.",
+        )  # fmt: skip
+    return backbone, tokenizer
+
+
+def _tokenizer(found: FoundBackbone) -> Any:
+    from transformers import AutoTokenizer
+
+    remedy = "Give a folder that holds tokenizer.json, or: pip install sentencepiece protobuf"
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(found.folder)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise InputError(f"The tokenizer of {found.source} cannot be loaded: {reason}", remedy) from error
+    digit = tokenizer("1", add_special_tokens=False)["input_ids"]
+    if not digit or tokenizer.unk_token_id in digit:  # without its files transformers makes one that knows nothing
+        raise InputError(f"The tokenizer of {found.source} cannot be loaded: it does not even know a digit.", remedy)
+    return tokenizer
+
+
+def _on_hub(wanted: GivenBackbone) -> FoundBackbone:
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    # the base error of the HTTP library, whichever library the hub's client uses
+    bases = (each for each in HfHubHTTPError.__bases__ if issubclass(each, Exception))
+    unreachable: tuple[type[Exception], ...] = (OSError, *bases)
+    api = HfApi()
+    try:
+        info = within_deadline(lambda: api.model_info(wanted.source, revision=wanted.revision, timeout=_ANSWER_SECONDS))
+        folder = snapshot_download(wanted.source, revision=info.sha, allow_patterns=list(_NEEDED))
+    except HFValidationError as error:
+        raise NotFoundError(
+            f"{wanted.source!r} is neither a folder nor a model of the hub.", "Write OWNER/NAME, or name a folder."
+        ) from error
+    except GatedRepoError as error:
+        remedy = "Accept its terms on the hub and sign in: hf auth login"
+        raise NotAllowedError(f"{wanted.source} is gated.", remedy) from error
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+        at = f" at {wanted.revision}" if wanted.revision else ""
+        raise NotFoundError(f"The hub has no model {wanted.source}{at}.", "Check name and revision.") from error
+    except unreachable as error:
+        return _downloaded_before(wanted, error)
+    licence = None if info.card_data is None else info.card_data.get("license")
+    return FoundBackbone(wanted.source, Path(folder), info.sha, licence)
+
+
+def _downloaded_before(wanted: GivenBackbone, reason: Exception) -> FoundBackbone:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(wanted.source, revision=wanted.revision, local_files_only=True))
+    except LocalEntryNotFoundError:
+        said = str(reason).partition("\n")[0] or type(reason).__name__
+        raise UnavailableError(
+            f"The hub cannot be reached for {wanted.source}: {said}.",
+            "Without the hub: --backbone FOLDER (or [backbone] from) with config.json, model.safetensors and the "
+            "tokenizer; or download it where the hub can be reached and bring the cache along (HF_HUB_OFFLINE=1).",
+        ) from reason
+    return FoundBackbone(wanted.source, folder, folder.name, None)
+
+
+def within_deadline(find: Callable[[], Answer]) -> Answer:
+    """Run in a thread that is left behind when time is up: resolving a name cannot be given a timeout."""
+    results: list[Answer] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(find())
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread, which raises it
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_DEADLINE_SECONDS)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"no answer within {_DEADLINE_SECONDS:.0f} seconds")
+    return results[0]

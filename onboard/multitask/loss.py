@@ -1,0 +1,154 @@
+"""The multi-task loss (arXiv 2106.04489, Eq. 2): one task a step, or a few, each under its own embedding's adapters.
+
+The loss is the cross-entropy of what is scored: the distribution over the task's own labels. Label smoothing therefore
+spreads its share over those labels, not over the vocabulary, and leaves regressions alone: their targets are soft
+already, and smoothing would pull every expectation to the middle of the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from onboard.curriculum.batch import Batch, TrainingTask
+from onboard.model.engine import Engine
+from onboard.multitask.loop import StepLoss
+from onboard.multitask.processes import Processes
+
+Groups = tuple[tuple[tuple[TrainingTask, ...], float], ...]
+ScoresOf = Callable[[Sequence[Batch], Sequence[int]], Sequence[torch.Tensor]]
+
+
+def task_probabilities(groups: Groups, temperature: float) -> np.ndarray:
+    """The groups' shares, and rows^(1/temperature) over the tasks within each group; sums to one."""
+    parts = []
+    for group, share in groups:
+        weights = np.array([task.rows for task in group], dtype=np.float64) ** (1 / temperature)
+        parts.append(share * weights / weights.sum())
+    joined = np.concatenate(parts)
+    probabilities: np.ndarray = joined / joined.sum()
+    return probabilities
+
+
+def turns(probabilities: np.ndarray, steps: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which task each step trains (steps,), and how often that task was trained before (steps,)."""
+    tasks = np.random.default_rng((seed, 5)).choice(len(probabilities), size=steps, p=probabilities)
+    before = np.zeros(steps, dtype=np.int64)
+    for task in range(len(probabilities)):
+        own = np.flatnonzero(tasks == task)
+        before[own] = np.arange(len(own))
+    return tasks, before
+
+
+def precision_of(name: str, device: torch.device) -> torch.dtype:
+    """The type that is computed in: bfloat16 or float32; `auto` is bfloat16 where a GPU has it."""
+    if name == "bf16" or (name == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()):
+        return torch.bfloat16
+    return torch.float32
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How steps become batches.
+
+    Args:
+        groups: the curriculum's tasks, with each group's share of the steps.
+        steps: of the stage.
+        batch: rows a step, of all processes together.
+        temperature: T.
+        seed: of the draws.
+        tasks_per_batch: tasks a step, drawn one by one; each brings its share of the rows.
+    """
+
+    groups: Groups
+    steps: int
+    batch: int
+    temperature: float
+    seed: int
+    tasks_per_batch: int = 1
+
+    @property
+    def tasks(self) -> list[TrainingTask]:
+        """The tasks of all groups, in order: the order of the embeddings."""
+        return [task for group, _ in self.groups for task in group]
+
+
+def hypernetwork_scores(engine: Engine, embeddings: nn.ParameterList) -> ScoresOf:
+    """Log-probabilities under each task's own embedding's adapters, all tasks in one pass."""
+
+    def scores_of(drawn: Sequence[Batch], tasks: Sequence[int]) -> list[torch.Tensor]:
+        counts = [len(batch.ids) for batch in drawn]
+        rows = torch.arange(len(drawn)).repeat_interleave(torch.tensor(counts))  # (B,)
+        z = torch.cat([embeddings[task] for task in tasks])  # (m, t)
+        ids = [text for batch in drawn for text in batch.ids]
+        found = engine.log_probabilities(ids, z, [batch.trie for batch in drawn], rows)  # (B, K)
+        return [part[:, : batch.trie.labels] for part, batch in zip(torch.split(found, counts), drawn, strict=True)]
+
+    return scores_of
+
+
+def bare_scores(engine: Engine) -> ScoresOf:
+    """Log-probabilities under the bare backbone; the label words tell the tasks apart."""
+    return lambda drawn, _: [engine.bare_log_probabilities(batch.ids, [batch.trie]) for batch in drawn]
+
+
+def multitask_loss(
+    scores_of: ScoresOf,
+    sampling: Sampling,
+    precision: torch.dtype,
+    processes: Processes,
+    smoothing: float = 0.0,
+    unsmoothed: Collection[str] = (),
+) -> Callable[[int], StepLoss]:
+    """The loss by step, the mean over its tasks of the mean over their rows; depends on the step alone.
+
+    Args:
+        scores_of: (b, K) log-probabilities of each batch, of batches and the indices of their tasks.
+        sampling: which task and which rows.
+        precision: the type that is computed in.
+        processes: this one takes its share of the rows.
+        smoothing: share of the target that is spread over the labels.
+        unsmoothed: names of regressions.
+    """
+    tasks, together, device = sampling.tasks, sampling.tasks_per_batch, processes.device
+    probabilities = task_probabilities(sampling.groups, sampling.temperature)
+    order, before = turns(probabilities, sampling.steps * together, sampling.seed)
+
+    def loss_of(step: int) -> StepLoss:
+        drawn = range(step * together, (step + 1) * together)
+        chosen = [int(order[turn]) for turn in drawn]
+        whole = [tasks[order[turn]].batch(int(before[turn]), sampling.batch // together) for turn in drawn]
+        own = [_share(batch, processes) for batch in whole]
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
+            scores = scores_of(own, chosen)  # m × (b, K), this process's rows
+        parts = []
+        for batch, mine, found, task in zip(whole, own, scores, chosen, strict=True):
+            smoothed = smoothing and tasks[task].name not in unsmoothed
+            targets = _smoothed(mine.targets, smoothing) if smoothed else mine.targets
+            parts.append(-(torch.from_numpy(targets).to(device) * found.float()).sum() / len(batch.ids))
+        names = ", ".join(tasks[task].name for task in chosen)
+        ids = [text for batch in whole for text in batch.ids]
+        return StepLoss(torch.stack(parts).mean(), names, len(ids), sum(map(len, ids)))
+
+    return loss_of
+
+
+def _share(whole: Batch, processes: Processes) -> Batch:
+    """This process's rows; with fewer rows than processes some get a row that counts nothing."""
+    if processes.count == 1:
+        return whole
+    ids, targets = whole.ids[processes.rank :: processes.count], whole.targets[processes.rank :: processes.count]
+    if not ids:
+        ids, targets = whole.ids[:1], np.zeros_like(whole.targets[:1])
+    return Batch(ids, whole.trie, targets)
+
+
+def _smoothed(targets: np.ndarray, share: float) -> np.ndarray:
+    """Targets (B, K) with `share` of their mass spread evenly; rows without mass keep none."""
+    mass = targets.sum(axis=1, keepdims=True)  # (B, 1)
+    smoothed: np.ndarray = ((1 - share) * targets + share * mass / targets.shape[1]).astype(np.float32)
+    return smoothed
