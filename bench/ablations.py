@@ -12,36 +12,42 @@ bench/results/ablations.json and, from it, docs/results/ablations.md.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench.budgeted import PRECISIONS, Budget, Row, fresh_engine, run_all, score, seeds_interval, shown, train
-from bench.machine import describe
+from bench.budgeted import (
+    CHECKOUT,
+    Budget,
+    Row,
+    command_line,
+    run_all,
+    score,
+    seeds_interval,
+    settings_of,
+    shown,
+    sources_of,
+    train,
+    write_report,
+)
 from bench.variants import VARIANTS, Variant
 from onboard.bases import find_base
-from onboard.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum, read_source
+from onboard.bases.load import fresh_engine
+from onboard.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum
 from onboard.model.engine import Engine
 from onboard.multitask.loss import Groups
 from onboard.multitask.tasks import SourceTask
 from onboard.multitask.validation import HeldOut, drawn
 
-CHECKOUT = Path(__file__).parents[1]
-SOURCES = CHECKOUT.parent / "shared" / "data" / "source"
-RESULTS = CHECKOUT / "bench" / "results" / "ablations.json"
-TABLE = CHECKOUT / "docs" / "results" / "ablations.md"
 WORK = CHECKOUT / "build" / "bench" / "ablations.jsonl"
 AUGMENTED_KINDS = ("renamed", "restricted", "merged", "joined")
-
-
 NOT_VERIFIED = "order not verified"
 
 # Means over GLUE with T5-base in the paper's Table 1, as two public notes on it quote them: HyperFormer 86.58 beside
@@ -106,49 +112,31 @@ class Options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing, print and write the tables."""
-    asked = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = _parser().parse_args(words)
     if not asked.sources.is_dir():
         print(f"skipped: the source tasks are not here ({asked.sources}); name their folder: --sources DIR")
         return 0
-    options = Options(asked.base, asked.sources, Budget(asked.steps, asked.batch, asked.precision), asked.rows)
-    settings = {
-        "base": find_base(asked.base).digest, "budget": asdict(options.budget), "rows": asked.rows,
-        "sources": sorted(path.name for path in asked.sources.iterdir() if path.is_dir()),
-    }  # fmt: skip
+    options = Options(asked.base, asked.sources, Budget.asked_for(asked), asked.rows)
+    settings = {**settings_of(asked), "rows": asked.rows}
     chosen = asked.variants or list(VARIANTS)
     plan = [(variant, seed) for seed in range(asked.seeds) for variant in chosen]
     rows = run_all(plan, partial(measure, options=options), asked.work, settings, asked.processes)
-    document = {
-        "command": "python -m bench.ablations " + " ".join(sys.argv[1:] if arguments is None else arguments),
-        "machine": describe(), **settings, "seeds": asked.seeds, "runs": rows,
-    }  # fmt: skip
-    for path, text in ((asked.output, json.dumps(document, indent=1) + "\n"), (asked.table, markdown(document))):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    print(markdown(document))
+    write_report(f"python -m bench.ablations {' '.join(words)}", asked, settings, rows, markdown)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base", default="mini")
-    parser.add_argument("--sources", type=Path, default=SOURCES)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=600, help="optimiser steps of a run, all tasks together")
-    parser.add_argument("--batch", type=int, default=16, help="rows a step")
+    parser = command_line(__doc__, "ablations", steps=600, seeds=3)
     parser.add_argument("--rows", type=int, default=300, help="most validation rows of a task")
-    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
-    parser.add_argument("--processes", type=int, default=2, help="runs at a time, a thread each")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=[], help="only these; all when left out")
     parser.add_argument("--work", type=Path, default=WORK, help="finished runs")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--table", type=Path, default=TABLE)
     return parser
 
 
 def measure(name: str, seed: int, options: Options) -> Row:
     """One run: a variant trained on all sources, or one model after the other, and the validation metrics."""
-    variant, sources = VARIANTS[name], _sources(options.sources)
+    variant, sources = VARIANTS[name], sources_of(options.sources)
     parts = [[source] for source in sources] if variant.single else [list(sources)]
     scores: dict[str, float] = {}
     trained = 0
@@ -166,11 +154,6 @@ def measure(name: str, seed: int, options: Options) -> Row:
             held = HeldOut.of(source, drawn(source.validation, options.rows, 0), engine)
             scores[source.name] = round(score(method, task, held, _metric(source)), 2)
     return {"trained": trained, "scores": scores, "mean": round(statistics.fmean(scores.values()), 3)}
-
-
-@lru_cache(1)
-def _sources(folder: Path) -> tuple[Source, ...]:
-    return tuple(read_source(path) for path in sorted(folder.iterdir()) if path.is_dir())
 
 
 def _metric(source: Source) -> str:

@@ -1,14 +1,19 @@
-"""A training run within a small budget, and a file of finished runs: a bench that was broken off goes on from it."""
+"""What the benches of training runs with a small budget have in common: options, the run, the report.
+
+Finished runs stand in a file: a bench that was broken off goes on from it.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import statistics
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,19 +23,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from onboard.bases import Base
-from onboard.curriculum import Batch
+from bench.machine import describe
+from onboard.bases import find_base
+from onboard.curriculum import Batch, Source, read_source
 from onboard.data.regression import Buckets
 from onboard.evaluate import evaluate_classification, evaluate_regression
-from onboard.model.backbone import load_backbone
-from onboard.model.encoding import TextEncoder
-from onboard.model.engine import Engine
-from onboard.model.weights import load_hypernetwork
 from onboard.multitask.loop import Running, Stage, run_stage
 from onboard.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
 from onboard.multitask.processes import Processes
 from onboard.multitask.recipe import Schedule
 from onboard.multitask.validation import HeldOut
+
+CHECKOUT = Path(__file__).parents[1]
+DATA = CHECKOUT.parent / "shared" / "data"
 
 TEMPERATURE = 10.0  # of the tasks' sampling, as the paper has it
 SMOOTHING = 0.1  # of the labels, as the authors have it
@@ -49,6 +54,11 @@ class Budget:
     batch: int
     precision: str = "fp32"
 
+    @classmethod
+    def asked_for(cls, asked: argparse.Namespace) -> Budget:
+        """The budget of a command line."""
+        return cls(asked.steps, asked.batch, asked.precision)
+
 
 @dataclass(frozen=True)
 class Method:
@@ -63,17 +73,39 @@ class Method:
         return [parameter for module in self.modules.values() for parameter in module.parameters()]
 
 
-def fresh_engine(base: Base) -> Engine:
-    """The base's model of its own, which may be trained; `load_engine` gives one that others share."""
-    from transformers import AutoTokenizer
-    from transformers.utils import logging
+def command_line(description: str | None, name: str, *, steps: int, seeds: int) -> argparse.ArgumentParser:
+    """The options that such benches have in common.
 
-    logging.disable_progress_bar()
-    folder = base.folder / "backbone"
-    encoder = TextEncoder(
-        AutoTokenizer.from_pretrained(folder), base.document["pair_separator"], base.document["max_tokens"]
-    )
-    return Engine(load_backbone(folder), load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)
+    Args:
+        description: for --help.
+        name: of the bench, and of the files that it writes.
+        steps, seeds: where nothing else is asked for.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="mini")
+    parser.add_argument("--sources", type=Path, default=DATA / "source")
+    parser.add_argument("--seeds", type=int, default=seeds, help="runs of each, one a seed")
+    parser.add_argument("--steps", type=int, default=steps, help="optimiser steps of a run, all tasks together")
+    parser.add_argument("--batch", type=int, default=16, help="rows a step")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
+    parser.add_argument("--processes", type=int, default=2, help="runs at a time, a thread each")
+    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / f"{name}.json")
+    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / f"{name}.md")
+    return parser
+
+
+def settings_of(asked: argparse.Namespace) -> dict[str, Any]:
+    """What the numbers of every such bench depend on."""
+    return {
+        "base": find_base(asked.base).digest, "budget": asdict(Budget.asked_for(asked)),
+        "sources": sorted(path.name for path in asked.sources.iterdir() if path.is_dir()),
+    }  # fmt: skip
+
+
+@lru_cache(1)
+def sources_of(folder: Path) -> tuple[Source, ...]:
+    """The source tasks of a folder, read once a process."""
+    return tuple(read_source(path) for path in sorted(folder.iterdir()) if path.is_dir())
 
 
 def train(
@@ -184,6 +216,30 @@ def _timed(measure: Callable[[str, int], Row], run: Run) -> Row:
     started = time.monotonic()
     row = measure(*run)
     return {**row, "seconds": round(time.monotonic() - started, 1)}
+
+
+def write_report(
+    command: str,
+    asked: argparse.Namespace,
+    settings: Mapping[str, Any],
+    rows: Sequence[Row],
+    markdown: Callable[[dict[str, Any]], str],
+) -> None:
+    """Write the numbers as JSON and the table that `markdown` makes of them, and print the table.
+
+    Args:
+        command: that does the same again.
+        asked: the options.
+        settings: what the numbers depend on.
+        rows: of `run_all`.
+        markdown: the page of a document.
+    """
+    document = {"command": command, "machine": describe(), **settings, "seeds": asked.seeds, "runs": rows}
+    table = markdown(document)
+    for path, text in ((asked.output, json.dumps(document, indent=1) + "\n"), (asked.table, table)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    print(table)
 
 
 def seeds_interval(values: Sequence[float]) -> tuple[float, float, float]:

@@ -17,12 +17,11 @@ bench/results/curriculum.json and, from it, docs/results/curriculum.md.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,20 +32,23 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from bench import few_shot
-from bench.budgeted import PRECISIONS, Budget, Row, fresh_engine, run_all, shown, train
-from bench.machine import describe
+from bench.budgeted import (
+    CHECKOUT,
+    DATA,
+    Budget,
+    Row,
+    command_line,
+    run_all,
+    settings_of,
+    shown,
+    sources_of,
+    train,
+    write_report,
+)
 from bench.variants import hypernetwork
 from onboard.bases import Base, find_base
-from onboard.curriculum import (
-    KINDS,
-    Curriculum,
-    CurriculumCounts,
-    Material,
-    Source,
-    TrainingTask,
-    build_curriculum,
-    read_source,
-)
+from onboard.bases.load import fresh_engine
+from onboard.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
 from onboard.curriculum.topics import common_words
 from onboard.errors import NotFoundError
 from onboard.model.batched import log_probabilities
@@ -56,10 +58,6 @@ from onboard.multitask.recipe import read_toml
 from onboard.pretrain.teacher import Teacher
 from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
 
-CHECKOUT = Path(__file__).parents[1]
-DATA = CHECKOUT.parent / "shared" / "data"
-RESULTS = CHECKOUT / "bench" / "results" / "curriculum.json"
-TABLE = CHECKOUT / "docs" / "results" / "curriculum.md"
 WORK = CHECKOUT / "build" / "bench"
 RECIPE = CHECKOUT / "recipes" / "mini.toml"
 
@@ -99,20 +97,20 @@ class Options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing, print and write the table."""
-    asked = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = _parser().parse_args(words)
     for folder in (asked.sources, asked.target):
         if not folder.is_dir():
             print(f"skipped: the tasks are not here ({folder}); name their folders: --sources DIR --target DIR")
             return 0
-    budget = Budget(asked.steps, asked.batch, asked.precision)
+    budget = Budget.asked_for(asked)
     options = Options(
         asked.base, asked.sources, asked.target, asked.work, asked.recipe, budget, asked.texts, asked.draws
     )
     counts = _counts(options)
     settings = {
-        "base": find_base(asked.base).digest, "budget": asdict(budget), "texts": asked.texts, "draws": asked.draws,
-        "target": asked.target.name, "curriculum": counts.model_dump(mode="json"),
-        "sources": sorted(path.name for path in asked.sources.iterdir() if path.is_dir()),
+        **settings_of(asked), "texts": asked.texts, "draws": asked.draws, "target": asked.target.name,
+        "curriculum": counts.model_dump(mode="json"),
     }  # fmt: skip
     try:
         _material(options)  # once, before there are several processes
@@ -122,34 +120,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = asked.curricula or [*CURRICULA, *(f"{number} tasks" for number in NUMBERS)]
     plan = [(name, seed) for seed in range(asked.seeds) for name in names]
     rows = run_all(plan, partial(measure, options=options), asked.work / "curriculum.jsonl", settings, asked.processes)
-    document = {
-        "command": "python -m bench.curriculum " + " ".join(sys.argv[1:] if arguments is None else arguments),
-        "machine": describe(), **settings, "seeds": asked.seeds, "runs": rows,
-    }  # fmt: skip
-    for path, text in ((asked.output, json.dumps(document, indent=1) + "\n"), (asked.table, markdown(document))):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    print(markdown(document))
+    write_report(f"python -m bench.curriculum {' '.join(words)}", asked, settings, rows, markdown)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base", default="mini")
-    parser.add_argument("--sources", type=Path, default=DATA / "source")
+    parser = command_line(__doc__, "curriculum", steps=800, seeds=1)
     parser.add_argument("--target", type=Path, default=DATA / "target" / "trec", help="a task in no curriculum")
     parser.add_argument("--recipe", type=Path, default=RECIPE, help="whose [curriculum] it is")
-    parser.add_argument("--seeds", type=int, default=1, help="hypernetworks a curriculum")
     parser.add_argument("--draws", type=int, default=3, help="draws of the 32 rows")
-    parser.add_argument("--steps", type=int, default=800, help="optimiser steps of a run")
-    parser.add_argument("--batch", type=int, default=16, help="rows a step")
     parser.add_argument("--texts", type=int, default=12000, help="plain texts that the teacher reads")
-    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
-    parser.add_argument("--processes", type=int, default=2, help="runs at a time, a thread each")
     parser.add_argument("--curricula", nargs="*", default=[], help="only these; all when left out")
     parser.add_argument("--work", type=Path, default=WORK, help="finished runs, and what the teacher said")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--table", type=Path, default=TABLE)
     return parser
 
 
@@ -158,11 +140,11 @@ def measure(name: str, seed: int, options: Options) -> Row:
     torch.manual_seed(seed)
     base = find_base(options.base)
     engine = fresh_engine(base)
-    whole = build_curriculum(_sources(options.sources), _material(options), _counts(options), engine.encoder, 0)
+    whole = build_curriculum(sources_of(options.sources), _material(options), _counts(options), engine.encoder, 0)
     chosen = curriculum_of(name, whole)
     reduction, tasks = base.document["reduction_factor"], chosen.tasks
     method = hypernetwork(Hypernetwork, reduction)(engine, [task.name for task in tasks])
-    regressions = {source.name for source in _sources(options.sources) if source.kind == "regression"}
+    regressions = {source.name for source in sources_of(options.sources) if source.kind == "regression"}
     train(method, chosen.groups, options.budget, LEARNING_RATE, seed, regressions)
     engine.backbone.requires_grad_(False)
     engine.hypernetwork.requires_grad_(False)
@@ -198,11 +180,6 @@ def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
     return Curriculum(tuple(group for group, _ in filled), tuple(kind for _, kind in filled))
 
 
-@lru_cache(1)
-def _sources(folder: Path) -> tuple[Source, ...]:
-    return tuple(read_source(path) for path in sorted(folder.iterdir()) if path.is_dir())
-
-
 def _counts(options: Options) -> CurriculumCounts:
     return CurriculumCounts(**read_toml(options.recipe)["curriculum"])
 
@@ -214,7 +191,7 @@ def _material(options: Options) -> Material:
     Raises:
         NotFoundError: the teacher is not installed.
     """
-    rows = (row for source in _sources(options.sources) for row in source.train)
+    rows = (row for source in sources_of(options.sources) for row in source.train)
     texts = sorted({text for row in rows for text in (row.text_a, row.text_b) if text})
     chosen = np.random.default_rng(0).permutation(len(texts))[: options.texts]
     texts = [texts[index] for index in sorted(chosen.tolist())]

@@ -114,3 +114,11 @@ def kill_tree(pid: int | None) -> None:
         except psutil.NoSuchProcess:
             continue
     psutil.wait_procs(family, timeout=30)
+
+
+def remedy_of(done: Finished) -> str:
+    """The last line on standard error, which says what to do."""
+    last = done.stderr.rstrip("\n").splitlines()[-1]
+    assert last.startswith("  → "), done.stderr
+    assert "Traceback" not in done.stderr
+    return last.removeprefix("  → ")

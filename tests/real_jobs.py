@@ -22,6 +22,11 @@ from onboard.submit import Request, submit
 from onboard.testing import MemoryDoorbell, RecordedProgress
 
 WORKER = "test"
+DOCUMENT = {  # the keys of a result document, which the README promises
+    "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard",
+    "seconds",
+}  # fmt: skip
+STAGES = ["check", "probe", "train", "evaluate"]  # what runs before publishing
 OPINIONS = ("good", "great", "fine", "happy"), ("bad", "awful", "poor", "sad")
 THINGS = ("film", "plot", "the film", "the plot", "a film and a plot", "film and plot", "this film", "a plot")
 

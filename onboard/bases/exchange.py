@@ -14,10 +14,12 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from onboard.bases import FORMAT, Base, SourceTask, find_base
+from onboard.bases.documents import write_documents
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
 from onboard.domain.names import require_name
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
+from onboard.hub import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.model.encoding import TextEncoder
 from onboard.model.exporters import TASK_PREFIX, official_config, official_tensors
 from onboard.model.official import Checkpoint, read_checkpoint
@@ -29,7 +31,6 @@ _OWN_SECTION = "onboard"  # of an exported config.json: what a base knows and th
 _OWN_TYPES = {"pair_separator": str, "max_tokens": int, "licence": str, "anchors": list}
 _PAIR_SEPARATOR = "|"
 _MAX_TOKENS = 128  # the authors' max_source_length
-_HUB_SECONDS = 5.0  # for one answer of the hub
 _LICENCE = "Not stated: the weights were imported, and whoever trained them has to say.\n"
 
 
@@ -158,7 +159,6 @@ def _own_section(described: Mapping[str, Any]) -> dict[str, Any]:
 def _load_tokenizer(source: str) -> Any:
     """Of a folder, of what was downloaded before, or of the hub, which is asked once and not for long."""
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
     from transformers import AutoTokenizer
 
     folder = Path(source).expanduser()
@@ -170,16 +170,15 @@ def _load_tokenizer(source: str) -> Any:
                 f"The tokenizer in {source} cannot be loaded: {_first_line(error)}",
                 "The folder has to hold tokenizer.json and tokenizer_config.json, as save_pretrained writes them.",
             ) from error
-    unreachable: tuple[type[Exception], ...] = (OSError, ValueError, ImportError)
-    unreachable += tuple(each for each in HfHubHTTPError.__bases__ if issubclass(each, Exception))
+    failures: tuple[type[Exception], ...] = (*unreachable(), ValueError, ImportError)
     try:
         return AutoTokenizer.from_pretrained(source, local_files_only=True)
     except (OSError, ValueError, ImportError):
         pass  # not downloaded yet
     try:
-        HfApi().model_info(source, timeout=_HUB_SECONDS)
+        within_deadline(lambda: HfApi().model_info(source, timeout=ANSWER_SECONDS))
         return AutoTokenizer.from_pretrained(source)
-    except unreachable as error:
+    except failures as error:
         raise UnavailableError(
             f"The tokenizer {source} cannot be loaded from the hub: {_first_line(error)}",
             "Check the name and the network, or --tokenizer a folder.",
@@ -226,29 +225,14 @@ def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: 
     write_tensors(checkpoint.embeddings, folder / "embeddings.safetensors", {})
     unknown: dict[str, Tensor] = {name: torch.empty(0, dtype=torch.int64) for name in document["sources"]}
     write_tensors(unknown, folder / "trained_rows.safetensors", {})
-    (folder / "card.md").write_text(_card(document), encoding="utf-8")
-    licence = f"# Licence of the base `{document['name']}`\n\n{document['licence'].strip()}\n"
-    (folder / "LICENSE.md").write_text(licence, encoding="utf-8")
-    _write_json(folder / "base.json", document)  # last: without it this is no base
-
-
-def _card(document: Mapping[str, Any]) -> str:
-    """card.md: the facts of base.json for people."""
     made = (
-        f"Imported from the checkpoint `{document['imported']['from']}` of the method {document['method']}: a frozen "
-        f"T5 with adapters of bottleneck d_model/{document['reduction_factor']}, generated from task embeddings of "
-        f"{document['task_embedding_size']} numbers. Texts are cut at {document['max_tokens']} tokens."
+        f"Imported from the checkpoint `{document['imported']['from']}` of the method {document['method']}: "
+        "a frozen T5 with adapters"
     )
-    unknown = "Which rows trained it is not known, and it was not measured here."
-    paragraphs = [
-        f"# Base `{document['name']}`",
-        document["licence"].strip(),
-        made,
-        *document["imported"]["notes"],
-        unknown,
-    ]
+    unknown_here = "Which rows trained it is not known, and it was not measured here."
     rows = [f"| {name} | {', '.join(facts['words'])} |" for name, facts in document["sources"].items()]
-    return "\n\n".join([*paragraphs, "\n".join(["| source | label words |", "|---|---|", *rows])]) + "\n"
+    table = ["| source | label words |", "|---|---|", *rows]
+    write_documents(folder, document, made, table, [*document["imported"]["notes"], unknown_here])
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:

@@ -37,20 +37,25 @@ def resolve_device(device: str) -> torch.device:
 
 def load_engine(base: Base, device: str = "auto") -> Engine:
     """Backbone and first hypernetwork of a base, frozen, on a device; the same object when asked for again."""
-    return _load(base.digest, str(base.folder), str(resolve_device(device)))
+    return _shared(base.digest, str(base.folder), str(resolve_device(device)))
 
 
 @lru_cache(_KEPT)
-def _load(digest: str, folder: str, device: str) -> Engine:
+def _shared(digest: str, folder: str, device: str) -> Engine:
     del digest  # part of the key: a base that was made anew is loaded anew
+    engine = fresh_engine(find_base(folder))
+    engine.hypernetwork.requires_grad_(False)
+    return engine.to(device)
+
+
+def fresh_engine(base: Base) -> Engine:
+    """The same on the CPU, of the caller's own, who may train it: the hypernetwork is not frozen."""
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # a bar per load says nothing to whoever waits for a prediction
-    base = find_base(folder)
     backbone = base.folder / "backbone"
     encoder = TextEncoder(
         AutoTokenizer.from_pretrained(backbone), base.document["pair_separator"], base.document["max_tokens"]
     )
-    hypernetwork = load_hypernetwork(base.folder / "hypernetwork.safetensors").requires_grad_(False)
-    return Engine(load_backbone(backbone), hypernetwork, encoder).to(device)
+    return Engine(load_backbone(backbone), load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)

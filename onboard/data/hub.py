@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.hub import ANSWER_SECONDS, unreachable, within_deadline
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetInfo
 
 SCHEME: Final = "hf://"
 
-_ANSWER_SECONDS: Final = 5.0  # for one answer of the hub
-_DEADLINE_SECONDS: Final = 15.0  # for finding the dataset, name resolution included
 _CONVERTED: Final = "refs/convert/parquet"
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _SPLIT_NAMES: Final = {
@@ -67,7 +65,7 @@ def fetch(source: str, endpoint: str | None = None, cache_folder: Path | None = 
     """
     candidates = _candidates(source)
     with _translated(source):
-        info, wanted = _within_deadline(lambda: _find(source, candidates, endpoint))
+        info, wanted = within_deadline(lambda: _find(source, candidates, endpoint))
         files = _of_config(source, list(_listed(info)), wanted)
         _require_size(source, files)
         splits = {
@@ -108,7 +106,7 @@ def _find(
     for repository, config in candidates:
         for revision in (_CONVERTED, None):
             try:
-                info = api.dataset_info(repository, revision=revision, files_metadata=True, timeout=_ANSWER_SECONDS)
+                info = api.dataset_info(repository, revision=revision, files_metadata=True, timeout=ANSWER_SECONDS)
             except RevisionNotFoundError:
                 continue
             except GatedRepoError as error:
@@ -165,45 +163,19 @@ def _download(info: DatasetInfo, file: _Listed, endpoint: str | None, cache_fold
             revision=info.sha,
             endpoint=endpoint,
             cache_dir=cache_folder,
-            etag_timeout=_ANSWER_SECONDS,
+            etag_timeout=ANSWER_SECONDS,
         )
     )
 
 
-def _within_deadline(
-    find: Callable[[], tuple[DatasetInfo, str | None]],
-) -> tuple[DatasetInfo, str | None]:
-    """Run in a thread that is left behind when time is up: resolving a name cannot be given a timeout."""
-    results: list[tuple[DatasetInfo, str | None]] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(find())
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread, which raises it
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(_DEADLINE_SECONDS)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise TimeoutError(f"no answer within {_DEADLINE_SECONDS:.0f} seconds")
-    return results[0]
-
-
 @contextmanager
 def _translated(source: str) -> Iterator[None]:
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    from huggingface_hub.errors import HFValidationError
 
-    # the base error of the HTTP library, whichever library the hub's client uses
-    bases = (each for each in HfHubHTTPError.__bases__ if issubclass(each, Exception))
-    unreachable: tuple[type[Exception], ...] = (OSError, *bases)
     try:
         yield
     except HFValidationError as error:
         raise InputError(f"{source!r} is not a dataset of the hub: {error}", source=source) from error
-    except unreachable as error:
+    except unreachable() as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise UnavailableError(f"The hub cannot be reached for {source}: {reason}.", _OFFLINE, source=source) from error

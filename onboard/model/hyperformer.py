@@ -60,36 +60,22 @@ class PlainHypernetwork(Hypernetwork):
     """Plain HyperFormer: I = h_I(z) = W₂ · relu(W₁ · z) (eq. 5), without a layer norm, one projector for both stacks.
 
     Args:
-        d_model: h of the backbone.
-        encoder_layers: L of the encoder.
-        decoder_layers: L of the decoder.
-        bottleneck: b.
         task_embedding_size: t.
         projector_width: e.
         conditioning_size: c.
+        sizes: d_model, encoder_layers, decoder_layers and bottleneck, as in `Hypernetwork`.
     """
 
     METHOD: ClassVar[str] = "hyperformer"
 
     def __init__(
-        self,
-        *,
-        d_model: int,
-        encoder_layers: int,
-        decoder_layers: int,
-        bottleneck: int,
-        task_embedding_size: int = 512,
-        projector_width: int = 128,
-        conditioning_size: int = 64,
+        self, *, task_embedding_size: int = 512, projector_width: int = 128, conditioning_size: int = 64, **sizes: int
     ) -> None:
         super().__init__(
-            d_model=d_model,
-            encoder_layers=encoder_layers,
-            decoder_layers=decoder_layers,
-            bottleneck=bottleneck,
             task_embedding_size=task_embedding_size,
             projector_width=projector_width,
             conditioning_size=conditioning_size,
+            **sizes,
         )
         self.projector_in = nn.Linear(task_embedding_size, projector_width)
         self.projector_out = nn.Linear(projector_width, conditioning_size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from safetensors.numpy import save_file as save_arrays
 from torch import nn
 
 from onboard.bases import FORMAT
+from onboard.bases.documents import write_documents
 from onboard.curriculum.source import Source
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset, Example
@@ -124,7 +124,13 @@ def save_base(
         StorageError: it cannot be written; what was trained is in the work folder.
     """
     try:
-        _save(engine, embeddings, document, sources, output)
+        _clear(output)
+        _save_model(engine, output, in_int8=document.get("weights") == "int8")
+        _save_arrays(embeddings, sources, output)
+        write_documents(output, document, _made(document), _table(document["sources"]))
+        for path in output.rglob("*"):
+            if path.is_file():
+                path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
     except OSError as error:
         raise StorageError(
             f"The base cannot be written to {output}: {error.strerror or error}.",
@@ -132,19 +138,18 @@ def save_base(
         ) from error
 
 
-def _save(
-    engine: Engine,
-    embeddings: Mapping[str, np.ndarray],
-    document: Mapping[str, Any],
-    sources: Sequence[Source],
-    output: Path,
-) -> None:
-    backbone, in_int8 = output / "backbone", document.get("weights") == "int8"
+def _clear(output: Path) -> None:
+    """From here on the folder is no base; weights and tokenizer of an earlier one would stay beside the new ones."""
+    backbone = output / "backbone"
     backbone.mkdir(parents=True, exist_ok=True)
     (output / "base.json").unlink(missing_ok=True)
-    for path in backbone.iterdir():  # or weights and tokenizer of an earlier base would stay beside the new ones
+    for path in backbone.iterdir():
         if path.is_file():
             path.unlink()
+
+
+def _save_model(engine: Engine, output: Path, *, in_int8: bool) -> None:
+    backbone = output / "backbone"
     if in_int8:
         save_quantised_backbone(engine.backbone, backbone)
     else:
@@ -154,19 +159,13 @@ def _save(
     engine.encoder.tokenizer.save_pretrained(backbone)
     dtype = torch.int8 if in_int8 else torch.float16
     save_hypernetwork(engine.hypernetwork, output / "hypernetwork.safetensors", dtype=dtype)
-    save_arrays(
-        {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in embeddings.items()},
-        output / "embeddings.safetensors",
-    )
+
+
+def _save_arrays(embeddings: Mapping[str, np.ndarray], sources: Sequence[Source], output: Path) -> None:
+    tables = {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in embeddings.items()}
+    save_arrays(tables, output / "embeddings.safetensors")
     hashes = {source.name: np.unique(np.array(row_hashes(source.train), dtype=np.int64)) for source in sources}
     save_arrays(hashes, output / "trained_rows.safetensors")
-    (output / "card.md").write_text(render_card(document), encoding="utf-8")
-    licence = f"# Licence of the base `{document['name']}`\n\n{document['licence'].strip()}\n"
-    (output / "LICENSE.md").write_text(licence, encoding="utf-8")
-    (output / "base.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    for path in output.rglob("*"):
-        if path.is_file():
-            path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
 
 
 def measure(engine: Engine, z: np.ndarray, source: Source, test: Sequence[Example]) -> dict[str, Any]:
@@ -187,21 +186,24 @@ def test_line(metrics: Mapping[str, Any]) -> str:
     return ", ".join(f"test {name} {metric['value']:.3f}" for name, metric in metrics["test"].items())
 
 
-def render_card(document: Mapping[str, Any]) -> str:
-    """card.md: the facts of base.json for people."""
+def _made(document: Mapping[str, Any]) -> str:
     method = document.get("method", "hyperformer++")
+    return f"{_backbone_text(document.get('backbone', {}))}, frozen, with {_METHODS.get(method, method)} adapters"
+
+
+def _backbone_text(backbone: Mapping[str, Any]) -> str:
+    if not backbone.get("from"):
+        return "A T5 of its own"
+    at = f" at {backbone['revision']}" if backbone.get("revision") else ""
+    return f"The T5 {backbone['from']}{at}, its layer norms trained on the sources"
+
+
+def _table(sources: Mapping[str, Any]) -> list[str]:
     lines = [
-        f"# Base `{document['name']}`", "",
-        document["licence"].strip(), "",
-        f"{_backbone_text(document.get('backbone', {}))}, frozen, with {_METHODS.get(method, method)} adapters of "
-        f"bottleneck d_model/{document['reduction_factor']}, generated from "
-        f"task embeddings of {document['task_embedding_size']} numbers. "
-        f"Texts are cut at {document['max_tokens']} tokens."
-        f"{' Weights are stored in int8 with a scale per row.' if document.get('weights') == 'int8' else ''}", "",
         "| source | rows | metric on test | this base | majority | TF-IDF + logistic regression |",
         "|---|---|---|---|---|---|",
-    ]  # fmt: skip
-    for name, facts in document["sources"].items():
+    ]
+    for name, facts in sources.items():
         test = facts["metrics"].get("test", {})
         metric = facts.get("metric") or ("pearson" if facts["kind"] == "regression" else "accuracy")
         if metric in test:
@@ -210,14 +212,7 @@ def render_card(document: Mapping[str, Any]) -> str:
             ]
             shown = " | ".join("–" if value is None else f"{value:.3f}" for value in others)
             lines.append(f"| {name} | {facts['rows']:,} | {metric} | {test[metric]['value']:.3f} | {shown} |")
-    return "\n".join([*lines, ""])
-
-
-def _backbone_text(backbone: Mapping[str, Any]) -> str:
-    if not backbone.get("from"):
-        return "A T5 of its own"
-    at = f" at {backbone['revision']}" if backbone.get("revision") else ""
-    return f"The T5 {backbone['from']}{at}, its layer norms trained on the sources"
+    return lines
 
 
 def embedding_table(embeddings: nn.ParameterList, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import torch
 
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.hub import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.model.backbone import load_backbone
 from onboard.multitask.recipe import GivenBackbone
 
-_ANSWER_SECONDS: Final = 5.0  # for one answer of the hub
-_DEADLINE_SECONDS: Final = 15.0  # for finding the model, name resolution included
 _NEEDED: Final = ("*.json", "*.safetensors", "*.model", "*.txt")
 _LARGEST_HALF: Final = torch.finfo(torch.float16).max
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -98,20 +93,11 @@ def _tokenizer(found: FoundBackbone) -> Any:
 
 def _on_hub(wanted: GivenBackbone) -> FoundBackbone:
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
-    # the base error of the HTTP library, whichever library the hub's client uses
-    bases = (each for each in HfHubHTTPError.__bases__ if issubclass(each, Exception))
-    unreachable: tuple[type[Exception], ...] = (OSError, *bases)
     api = HfApi()
     try:
-        info = within_deadline(lambda: api.model_info(wanted.source, revision=wanted.revision, timeout=_ANSWER_SECONDS))
+        info = within_deadline(lambda: api.model_info(wanted.source, revision=wanted.revision, timeout=ANSWER_SECONDS))
         folder = snapshot_download(wanted.source, revision=info.sha, allow_patterns=list(_NEEDED))
     except HFValidationError as error:
         raise NotFoundError(
@@ -123,7 +109,7 @@ def _on_hub(wanted: GivenBackbone) -> FoundBackbone:
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         at = f" at {wanted.revision}" if wanted.revision else ""
         raise NotFoundError(f"The hub has no model {wanted.source}{at}.", "Check name and revision.") from error
-    except unreachable as error:
+    except unreachable() as error:
         return _downloaded_before(wanted, error)
     licence = None if info.card_data is None else info.card_data.get("license")
     return FoundBackbone(wanted.source, Path(folder), info.sha, licence)
@@ -143,24 +129,3 @@ def _downloaded_before(wanted: GivenBackbone, reason: Exception) -> FoundBackbon
             "tokenizer; or download it where the hub can be reached and bring the cache along (HF_HUB_OFFLINE=1).",
         ) from reason
     return FoundBackbone(wanted.source, folder, folder.name, None)
-
-
-def within_deadline(find: Callable[[], Answer]) -> Answer:
-    """Run in a thread that is left behind when time is up: resolving a name cannot be given a timeout."""
-    results: list[Answer] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(find())
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread, which raises it
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(_DEADLINE_SECONDS)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise TimeoutError(f"no answer within {_DEADLINE_SECONDS:.0f} seconds")
-    return results[0]

@@ -6,7 +6,7 @@ What comes after the backbone is the same for every base: `onboard.multitask`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from onboard.model.weights import read_tensors, write_tensors
 from onboard.multitask.assemble import Description, embedding_table, measure, save_base, test_line
 from onboard.multitask.hypernetwork import new_engine, train_hypernetwork
 from onboard.multitask.loop import Running, Stage, StepLoss, run_stage
-from onboard.multitask.loss import Sampling, bare_scores, multitask_loss, precision_of
+from onboard.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
 from onboard.multitask.make import PAIR_SEPARATOR, rows_digests
 from onboard.multitask.sources import SourceRows, read_sources
 from onboard.pretrain import sentences
@@ -77,10 +77,11 @@ def make_base(made_from: Ingredients, output: Path) -> None:
     encoder = TextEncoder(started.tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
     sources = [each.worded(encoder) for each in rows]
     made = build_curriculum(sources, started.material, recipe.curriculum, encoder, recipe.seed)
+    groups = _plain_groups(made, recipe.multitask.shares)
     say(f"curriculum: {len(made.tasks)} tasks")
     engine = new_engine(recipe.hypernetwork, started.backbone, encoder, recipe.seed + 1)
     engine.to(made_from.running.processes.device)
-    _train_backbone(made_from, engine, made, rows)
+    _train_backbone(made_from, engine, groups, rows)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(rows)
     embeddings = train_hypernetwork(
         engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, recipe.seed + 2,
@@ -90,16 +91,29 @@ def make_base(made_from: Ingredients, output: Path) -> None:
         _write(made_from, engine, embeddings, made, rows, sources, output)
 
 
-def _train_backbone(made_from: Ingredients, engine: Engine, made: Curriculum, rows: Sequence[SourceRows]) -> None:
-    """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded."""
-    recipe, running = made_from.recipe, made_from.running
-    schedule, backbone = recipe.multitask, engine.backbone
-    backbone.requires_grad_(True)
-    shares = schedule.shares
+def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
+    """The tasks that the bare backbone learns, kind by kind, with the recipe's shares of the steps.
+
+    Raises:
+        InputError: no kind with a share has such tasks.
+    """
     plain = made.plain
     groups = tuple(
         (tasks, shares[kind]) for kind, (tasks, _) in zip(plain.kinds, plain.groups, strict=True) if kind in shares
     )
+    if not groups:
+        raise InputError(
+            f"multitask.shares names {', '.join(shares)}, but the curriculum has no such tasks for the bare backbone.",
+            f"Give shares to some of: {', '.join(plain.kinds)}.", field="multitask.shares",
+        )  # fmt: skip
+    return groups
+
+
+def _train_backbone(made_from: Ingredients, engine: Engine, groups: Groups, rows: Sequence[SourceRows]) -> None:
+    """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded."""
+    recipe, running = made_from.recipe, made_from.running
+    schedule, backbone = recipe.multitask, engine.backbone
+    backbone.requires_grad_(True)
     sampling = Sampling(groups, schedule.steps, schedule.batch, recipe.hypernetwork.temperature, recipe.seed + 1)
     precision = precision_of(recipe.hypernetwork.precision, engine.device)
     scales = {each.name for each in rows if each.dataset.kind == "regression"}

@@ -21,7 +21,7 @@ LAYERS = (
     ("onboard.services",),
     ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard"),
     ("onboard.model",),
-    ("onboard.registry", "onboard.artifacts", "onboard.queue"),
+    ("onboard.registry", "onboard.artifacts", "onboard.queue", "onboard.hub"),
     ("onboard.domain", "onboard.errors", "onboard.settings"),
 )
 STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_base import make_tiny_base
 from tiny_training import make_sources, write_split
 
 from bench import ablations, budgeted, curriculum, step_time
 from bench.variants import VARIANTS
 from onboard.bases import Base
+from onboard.bases.load import fresh_engine
 from onboard.curriculum import Curriculum, Source
 from onboard.model.encoding import TextEncoder
 from onboard.multitask.tasks import SourceTask
@@ -24,11 +24,6 @@ from onboard.pretrain.teacher import Teacher
 from onboard.train.fewshot import FewShotSettings
 
 WORDS = ["good", "bad", "film", "plot", "the", "was", "and", "great", "awful", "yes", "no"]
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    return make_tiny_base(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +58,9 @@ def test_without_a_gpu_its_step_times_are_skipped_and_that_is_said(capsys: pytes
     assert "skipped" in capsys.readouterr().out
 
 
-def test_every_ablation_trains_is_scored_and_stands_in_a_table(base: Base, sources: Path, tmp_path: Path) -> None:
-    options = ["--base", str(base.folder), "--sources", str(sources), "--seeds", "1", "--steps", "4", "--batch", "4"]
-    work = ["--processes", "1", "--work", str(tmp_path / "work.jsonl")]
+def test_every_ablation_trains_is_scored_and_stands_in_a_table(tiny_base: Base, sources: Path, tmp_path: Path) -> None:
+    options = ["--base", str(tiny_base.folder), "--sources", str(sources), "--steps", "4", "--batch", "4"]
+    work = ["--seeds", "1", "--processes", "1", "--work", str(tmp_path / "work.jsonl")]
     assert ablations.main([*options, *work, *files(tmp_path)]) == 0
     document = json.loads((tmp_path / "out.json").read_text())
     assert [run["variant"] for run in document["runs"]] == list(VARIANTS)
@@ -135,8 +130,8 @@ VARIANT_PARTS = {  # tensors that the variant trains beside or instead of the pl
 
 
 @pytest.mark.parametrize("name", VARIANT_PARTS)
-def test_variants_train_what_the_paper_says_and_nothing_else(base: Base, name: str) -> None:
-    engine = budgeted.fresh_engine(base)
+def test_variants_train_what_the_paper_says_and_nothing_else(tiny_base: Base, name: str) -> None:
+    engine = fresh_engine(tiny_base)
     method = VARIANTS[name].build(engine, ["one", "two"])
     parts, same_norm_for_all = VARIANT_PARTS[name]
     assert set(method.modules) == parts
@@ -173,7 +168,7 @@ def hand_made(sources: Sequence[Source], material: Any, counts: Any, encoder: Te
 
 @pytest.fixture
 def curriculum_options(
-    base: Base, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_base: Base, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[str]]:
     monkeypatch.setattr(curriculum, "Teacher", FakeTeacher)
     monkeypatch.setattr(curriculum, "build_curriculum", hand_made)
@@ -189,7 +184,7 @@ def curriculum_options(
 
     def options(*more: str) -> list[str]:
         return [
-            "--base", str(base.folder), "--sources", str(sources), "--target", str(tmp_path / "questions"),
+            "--base", str(tiny_base.folder), "--sources", str(sources), "--target", str(tmp_path / "questions"),
             "--recipe", str(tmp_path / "tiny.toml"), "--steps", "4", "--batch", "4", "--draws", "1",
             "--processes", "1", "--work", str(tmp_path / "work"), *files(tmp_path), *more,
         ]  # fmt: skip
@@ -224,7 +219,7 @@ def test_without_the_teacher_the_curricula_are_skipped_and_the_command_that_mend
     assert "onboard[mini]" in said
 
 
-def test_the_backbone_of_a_variant_is_its_own(base: Base) -> None:
-    first, second = budgeted.fresh_engine(base), budgeted.fresh_engine(base)
+def test_the_backbone_of_a_variant_is_its_own(tiny_base: Base) -> None:
+    first, second = fresh_engine(tiny_base), fresh_engine(tiny_base)
     VARIANTS["full"].build(first, ["one"])
     assert not any(parameter.requires_grad for parameter in second.backbone.parameters())

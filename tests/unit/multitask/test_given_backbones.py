@@ -12,7 +12,6 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from safetensors.torch import load_file, save_file
 
 from onboard.errors import InputError, NotFoundError, UnavailableError
-from onboard.multitask import backbone as module
 from onboard.multitask.backbone import FoundBackbone, find_backbone, load_given
 from onboard.multitask.recipe import GivenBackbone
 
@@ -71,7 +70,7 @@ def test_a_hub_that_cannot_be_reached_is_told_with_the_way_without_it(hub: Hub) 
 
 
 def test_a_hub_that_never_answers_is_given_up_within_seconds(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_DEADLINE_SECONDS", 0.2)
+    monkeypatch.setattr("onboard.hub._DEADLINE_SECONDS", 0.2)
     monkeypatch.setattr(hub, "model_info", lambda *arguments, **named: time.sleep(2))
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="no answer within"):

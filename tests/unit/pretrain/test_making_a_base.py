@@ -134,3 +134,15 @@ def test_too_little_text_for_the_vocabulary_is_told_before_anything_is_trained(
     with pytest.raises(InputError, match="the recipe asks for 5000") as caught:
         make_base(wanting, tmp_path / "base")
     assert "backbone.vocabulary_size" in caught.value.remedy
+
+
+def test_shares_of_kinds_without_tasks_are_told_before_the_backbone_is_trained(
+    ingredients: Callable[[str], Ingredients], tmp_path: Path
+) -> None:
+    given = ingredients("work")
+    stage = RECIPE.multitask.model_copy(update={"shares": {"form": 0.5, "renamed": 0.5}})
+    wanting = replace(given, recipe=given.recipe.model_copy(update={"multitask": stage}))
+    with pytest.raises(InputError, match="form, renamed") as caught:
+        make_base(wanting, tmp_path / "base")
+    assert caught.value.data["field"] == "multitask.shares"
+    assert "sources, topics" in caught.value.remedy

@@ -1,0 +1,124 @@
+"""A task's way through the `onboard` program: submitted, learned, listed, fetched, asked, reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from program import Finished, Place, remedy_of
+from real_jobs import DOCUMENT, opinions
+
+from onboard.embedding import embedding_digest, unpack_embedding
+from onboard.registry.jobs import JobRepository
+from onboard.serving import Predictor
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Iterator[Place]:
+    """The home of this file's tests: one task is learned in it, and its worker stays for a while."""
+    place = Place(tmp_path_factory.mktemp("place"), open_base)
+    yield place
+    place.leave()
+
+
+@pytest.fixture(scope="module")
+def learned(place: Place) -> Finished:
+    """`onboard submit --wait --json`: enough rows to hold some out."""
+    rows = place.write("mood.jsonl", opinions(70))
+    test = place.write("test.jsonl", opinions(12, start=100))
+    return place.run("submit", "--dataset", rows, "--test", test, "--wait", "--json")
+
+
+def test_submit_and_wait_prints_one_document_on_stdout_and_progress_only_on_stderr(learned: Finished) -> None:
+    assert learned.returncode == 0, learned.stderr
+    document = json.loads(learned.stdout)
+    assert set(document) == DOCUMENT
+    assert (document["state"], document["task"], document["version"]) == ("succeeded", "mood", 1)
+    assert {"accuracy", "macro_f1"} <= set(document["metrics"]["validation"])
+    assert document["metrics"]["test"]["accuracy"]["n"] == 12
+    assert {"chosen", "candidates"} <= set(document["init"])
+    for stage in ("check", "probe", "train", "evaluate", "publish"):
+        assert f"{stage}: done in" in learned.stderr
+        assert stage in document["seconds"]
+    assert "started a worker" in learned.stderr
+    assert "{" not in learned.stderr
+
+
+def test_a_second_submit_starts_no_second_worker_and_makes_the_next_version(place: Place, learned: Finished) -> None:
+    assert len([worker for worker in place.workers() if worker.live]) == 1
+    done = place.run("submit", "--dataset", place.folder / "mood.jsonl", "--wait", "--seed", "1", "--shots", "6")
+    assert done.returncode == 0, done.stderr
+    assert "started a worker" not in done.stderr
+    assert "mood" in done.stdout
+    assert len(place.workers()) == 1
+    document = place.json("versions", "mood")
+    assert [version["version"] for version in document["versions"]] == [1, 2]
+    assert document["aliases"]["latest"] in (1, 2)
+
+
+def test_fetch_writes_the_verified_files(place: Place, learned: Finished) -> None:
+    document = place.json("fetch", "mood@v1", "--output", "fetched")
+    assert [Path(file).name for file in document["files"]] == ["embedding.safetensors", "card.md"]
+    z = unpack_embedding((place.folder / "fetched" / "embedding.safetensors").read_bytes())
+    assert embedding_digest(z) == json.loads(learned.stdout)["embedding_digest"] == document["embedding_digest"]
+    assert (place.folder / "fetched" / "card.md").read_text(encoding="utf-8").startswith("# mood@v1")
+
+
+def test_predictions_come_in_the_order_of_the_file(place: Place, learned: Finished) -> None:
+    texts = [row["text"] for row in opinions(30, start=40)]
+    texts[3] = "good\u2028film"  # a line separator inside of a JSON string is no end of a row
+    rows = place.folder / "texts.jsonl"
+    lines = [json.dumps({"text": text, "id": number}, ensure_ascii=False) for number, text in enumerate(texts)]
+    rows.write_text("\ufeff" + "\n".join(lines) + "\n\n", encoding="utf-8")
+    document = place.json("predict", "mood@v1", "--input", rows, "--output", "answers.jsonl")
+    assert len(document["predictions"]) == 30
+    assert all(set(each) == {"label", "probability", "task", "version"} for each in document["predictions"])
+    assert {(each["task"], each["version"]) for each in document["predictions"]} == {("mood", 1)}
+    written = (place.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in written] == document["predictions"]
+    with place.services() as services:
+        back = Predictor(services).predict([{"task": "mood", "ref": "v1", "text": text} for text in texts[::-1]])
+    assert [each.label for each in back[::-1]] == [each["label"] for each in document["predictions"]]
+    for one, other in zip(back[::-1], document["predictions"], strict=True):
+        assert one.probability == pytest.approx(other["probability"], abs=1e-5)
+
+
+def test_a_jobs_report_is_one_html_file(place: Place, learned: Finished) -> None:
+    job = json.loads(learned.stdout)["job"]
+    document = place.json("jobs", "show", job, "--report", "report.html")
+    assert (document["job"], document["state"], document["version"]) == (job, "succeeded", 1)
+    page = (place.folder / "report.html").read_text(encoding="utf-8")
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert "mood" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    listed = place.json("jobs", "list", "--task", "mood")
+    assert listed["jobs"][-1]["job"] == job
+    unwritable = place.run("jobs", "show", job, "--report", place.folder / "mood.jsonl" / "report.html")
+    assert unwritable.returncode == 6
+    assert remedy_of(unwritable)
+
+
+def test_a_finished_job_cannot_be_cancelled(place: Place, learned: Finished) -> None:
+    done = place.run("jobs", "cancel", json.loads(learned.stdout)["job"])
+    assert done.returncode == 4
+    assert "succeeded" in done.stderr
+    assert "onboard jobs show" in remedy_of(done)
+
+
+def test_another_label_set_is_refused_and_nothing_is_queued(place: Place, learned: Finished) -> None:
+    before = jobs_in(place)
+    rows = place.write("other.jsonl", opinions(20, ("pro", "contra")))
+    done = place.run("submit", "--dataset", rows, "--task", "mood")
+    assert done.returncode == 4
+    assert "--new-labels" in remedy_of(done)
+    done = place.run("submit", "--dataset", rows, "--task", "sst2", "--json")
+    assert done.returncode == 4
+    assert json.loads(done.stdout)["error"]["code"] == "conflict"
+    assert jobs_in(place) == before
+
+
+def jobs_in(place: Place) -> int:
+    with place.services() as services, services.database.read() as session:
+        return len(JobRepository(session).list())

@@ -1,0 +1,98 @@
+"""What is wrong with a command is told with what mends it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from program import Place, remedy_of
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Iterator[Place]:
+    """A home to which everything that is submitted is wrong: no job may be in it at the end."""
+    place = Place(tmp_path_factory.mktemp("refusing"), open_base)
+    (place.folder / "folder.jsonl").mkdir()
+    good = '{"text": "good film", "label": "a"}\n'
+    for name, content in {
+        "ok.jsonl": good.encode() + b'{"text": "bad film", "label": "b"}\n',
+        "junk.jsonl": bytes(range(256)) * 20,
+        "latin.csv": "text,label\ncafé,a\nx,b\n".encode("latin-1"),
+        "broken.jsonl": good.encode() + b'{"text": "bad film",\n',
+        "nan.jsonl": good.encode() + b'{"text": "bad film", "label": NaN}\n',
+        "empty-text.jsonl": good.encode() + b'{"text": " ", "label": "b"}\n',
+        "empty.jsonl": b"",
+        "one-label.jsonl": good.encode() + b'{"text": "bad film", "label": "a"}\n',
+        "no-label.jsonl": good.encode() + b'{"text": "bad film"}\n',
+        "number.jsonl": good.encode() + b'{"text": 7, "label": "b"}\n',
+        "Bad Name.jsonl": good.encode() + b'{"text": "bad film", "label": "b"}\n',
+    }.items():
+        (place.folder / name).write_bytes(content)
+    yield place
+    try:
+        assert place.json("jobs", "list") == {"jobs": []}
+        assert place.workers() == []
+    finally:
+        place.leave()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["missing.jsonl"], "does not exist"),
+        (["folder.jsonl"], "is a folder"),
+        (["junk.jsonl"], "binary"),
+        (["latin.csv"], "not UTF-8"),
+        (["broken.jsonl"], "row 2"),
+        (["nan.jsonl"], "NaN"),
+        (["empty-text.jsonl"], "row 2, field text"),
+        (["one-label.jsonl"], "nothing to learn"),
+        (["no-label.jsonl"], "row 2"),
+        (["number.jsonl"], "row 2"),
+        (["Bad Name.jsonl"], "task name"),
+        (["ok.jsonl", "--task", "../../x"], "task name"),
+        (["ok.jsonl", "--init", "nothing"], "nothing"),
+        (["ok.jsonl", "--init", "sst2@v9"], "sst2@v9"),
+        (["ok.jsonl", "--queue", "../q"], "queue"),
+        (["ok.jsonl", "--metric", "magic"], "magic"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_with_a_submission_is_told_with_what_mends_it(
+    refusing: Place, words: list[str], told: str
+) -> None:
+    done = refusing.run("submit", "--dataset", *words)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert told in done.stderr
+    assert remedy_of(done)
+
+
+def test_an_empty_file_is_refused(refusing: Place) -> None:
+    done = refusing.run("submit", "--dataset", "empty.jsonl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "empty.jsonl is empty" in done.stderr
+
+
+def test_an_error_is_a_document_too_and_names_its_rows(refusing: Place) -> None:
+    error = refusing.json("submit", "--dataset", "empty-text.jsonl", code=2)["error"]
+    assert error["code"] == "dataset"
+    assert error["problems"][0]["row"] == 2
+    assert error["problems"][0]["field"] == "text"
+
+
+def test_what_does_not_exist_is_not_found(refusing: Place) -> None:
+    for words in (
+        ["predict", "nothing", "--text", "x"], ["fetch", "sst2@v7"], ["jobs", "show", "0123456789ab"],
+        ["submit", "--dataset", "ok.jsonl", "--base", "no-such-base"],
+    ):  # fmt: skip
+        done = refusing.run(*words)
+        assert done.returncode == 3, done.stderr
+        assert remedy_of(done).startswith(("onboard ", "List "))
+
+
+def test_a_bare_backbone_is_refused_with_the_command_that_makes_a_base(refusing: Place) -> None:
+    done = refusing.run("submit", "--dataset", "ok.jsonl", ONBOARD_BASE=str(refusing.base / "backbone"))
+    assert done.returncode == 2
+    assert "onboard base train" in remedy_of(done)

@@ -1,0 +1,179 @@
+"""Attempts that crash, meet a full disk or lose their job: the next one goes on, and nothing is published twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_jobs import STAGES, Desk, HookedProgress, opinions
+
+from onboard import pipeline
+from onboard.bases import Base
+from onboard.domain.job import Job, JobState
+from onboard.domain.progress import Progress
+from onboard.errors import FencedError, PinMismatchError, StorageError
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.jobs import JobRepository
+from onboard.services import Services
+from onboard.testing import RecordedProgress
+from onboard.train.fewshot import FewShotSettings
+from onboard.workbench import prepare
+from workers.shell import work
+
+
+class _CrashError(Exception):
+    """The worker's process ends here."""
+
+
+def crash_after(stage: str) -> HookedProgress:
+    def crash(what: str, name: str) -> None:
+        if (what, name) == ("finished", stage):
+            raise _CrashError
+
+    return HookedProgress(crash)
+
+
+def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = desk.submit(opinions(24), init="sst2")
+    first = desk.claim()
+    with pytest.raises(_CrashError):
+        desk.run(first, crash_after("probe"))
+    desk.lose()
+    second = desk.claim()
+    assert (second.id, second.attempt) == (job.id, 2)
+    monkeypatch.setattr(pipeline, "probe_exhaustively", _never)
+    progress = RecordedProgress()
+    result = desk.run(second, progress).result
+    assert progress.stages == ["check", "train", "evaluate"]
+    assert result is not None
+    assert result["version"] == 1
+    assert len(desk.versions("mood")) == 1
+    assert set(result["seconds"]) == {*STAGES, "publish"}
+    monkeypatch.undo()
+    monkeypatch.setattr(pipeline, "FewShotSettings", partial(FewShotSettings, steps=5, batch=8))
+    undisturbed = desk.learn(opinions(24), "undisturbed", init="sst2")
+    assert undisturbed["embedding_digest"] == result["embedding_digest"]
+
+
+def test_an_attempt_that_died_while_publishing_leaves_nothing_and_the_next_only_publishes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.submit(opinions(24))
+    with pytest.raises(_CrashError):
+        desk.run(desk.claim(), HookedProgress(lambda what, name: _crash_at(what, name, "publish")))
+    assert desk.jobs()[0].state is JobState.RUNNING
+    desk.lose()
+    for work_ in ("probe_exhaustively", "train_embedding", "out_of_fold", "judge"):
+        monkeypatch.setattr(pipeline, work_, _never)
+    assert desk.run(desk.claim()).state is JobState.SUCCEEDED
+    assert [version.version for version in desk.versions("mood")] == [1]
+
+
+def _crash_at(what: str, name: str, stage: str) -> None:
+    if (what, name) == ("started", stage):
+        raise _CrashError
+
+
+def _never(*arguments: Any, **named: Any) -> Any:
+    raise AssertionError("this stage had finished before")
+
+
+def test_a_stored_output_that_is_damaged_or_gone_is_made_again(desk: Desk, tiny_services: Services) -> None:
+    for number, harm in enumerate((_damage, _remove)):
+        desk.submit(opinions(24), f"task{number}")
+        with pytest.raises(_CrashError):
+            desk.run(desk.claim(), crash_after("train"))
+        desk.lose()
+        harm(tiny_services)
+        progress = RecordedProgress()
+        assert desk.run(desk.claim(), progress).state is JobState.SUCCEEDED
+        assert progress.stages == STAGES
+
+
+def _outputs(services: Services) -> Iterator[Path]:
+    for path in (services.settings.resolved_home / "artifacts").rglob("*"):
+        if path.is_file() and path.read_bytes().startswith(b'{"z"'):
+            yield path
+
+
+def _damage(services: Services) -> None:
+    for path in _outputs(services):
+        path.write_bytes(path.read_bytes()[:-9])
+
+
+def _remove(services: Services) -> None:
+    for path in _outputs(services):
+        path.unlink()
+
+
+def test_an_attempt_that_lost_its_job_cannot_publish(desk: Desk) -> None:
+    desk.submit(opinions(24))
+    first = desk.claim()
+    desk.lose()
+    second = desk.claim(pid=2)
+    with pytest.raises(FencedError):
+        desk.run(first)
+    assert desk.versions("mood") == []
+    assert desk.run(second).state is JobState.SUCCEEDED
+    assert [version.version for version in desk.versions("mood")] == [1]
+
+
+def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base, tiny_services: Services) -> None:
+    desk.submit(opinions(24))
+    job = desk.claim()
+    changed = {**job.spec.to_json(), "base": str(other_base.folder)}
+    with pytest.raises(PinMismatchError, match="submitted for base"):
+        prepare(type(job.spec).from_json(changed), tiny_services)
+
+
+def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
+    desk: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onboard import artifacts
+
+    job = desk.submit(opinions(24))
+    write = artifacts._write_atomically
+
+    def full(target: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(artifacts, "_write_atomically", full)
+    for attempt in range(1, 4):
+        done = work(tiny_services, "worker", ["default"], pipeline.run)
+        assert done is not None
+        assert done.error is not None
+        assert (done.attempt, done.error["code"]) == (attempt, "storage")
+        assert "No space left on device" in done.error["message"]
+        _let_it_be_due(tiny_services, job.id)
+    assert desk.job(job.id).state is JobState.DEAD
+    monkeypatch.setattr(artifacts, "_write_atomically", write)
+    with tiny_services.database.write() as session:
+        JobRepository(session).retry(job.id)
+    again = work(tiny_services, "worker", ["default"], pipeline.run)
+    assert again is not None
+    assert again.state is JobState.SUCCEEDED
+    assert again.error is None
+    assert [version.version for version in desk.versions("mood")] == [1]
+
+
+def _let_it_be_due(services: Services, job: str) -> None:
+    from sqlalchemy import text
+
+    with services.database.write() as session:
+        session.execute(text("UPDATE jobs SET not_before_at = 0 WHERE id = :id"), {"id": job})
+
+
+def test_a_claim_waits_out_its_back_off(desk: Desk, tiny_services: Services) -> None:
+    desk.submit(opinions(24))
+
+    def away(job: Job, services: Services, progress: Progress) -> None:
+        raise StorageError("The disk is full.", "Free some space, then retry.")
+
+    done = work(tiny_services, "worker", ["default"], away)
+    assert done is not None
+    assert done.state is JobState.QUEUED
+    with tiny_services.database.write() as session:
+        assert ClaimRepository(session).claim("worker", ["default"]) is None

@@ -1,0 +1,160 @@
+"""A task submitted again: the next version, other labels, and whether `latest` moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from published import embedding_of
+from real_jobs import Desk, opinions
+
+from onboard.bases import Base
+from onboard.bases.load import load_engine
+from onboard.errors import ConflictError
+from onboard.model.batched import log_probabilities
+
+
+def test_a_resubmission_makes_the_next_version_and_knows_its_predecessor(desk: Desk) -> None:
+    assert desk.learn(opinions(70))["version"] == 1
+    second = desk.learn(opinions(70))
+    assert second["version"] == 2
+    assert [version.version for version in desk.versions("mood")] == [1, 2]
+    assert second["latest"]["present"] == "mood@v1"
+    names = {candidate["embedding"] for candidate in second["init"]["candidates"]}
+    assert "mood@v1" not in names  # it has been trained on these very rows
+    assert second["init"]["overlap"] == second["dataset"]["rows"]["train"]
+    fresh = desk.learn(opinions(40, start=100))
+    assert "mood@v2" in {candidate["embedding"] for candidate in fresh["init"]["candidates"]}
+    assert fresh["init"]["overlap"] == 0
+
+
+def test_other_labels_are_refused_with_nothing_queued_unless_new_labels_are_meant(desk: Desk) -> None:
+    desk.learn(opinions(20))
+    other = opinions(20, ("pro", "contra"))
+    with pytest.raises(ConflictError) as caught:
+        desk.submit(other)
+    assert caught.value.exit_code == 4
+    assert "--new-labels" in caught.value.remedy
+    with pytest.raises(ConflictError):
+        desk.submit(other, "sst2")  # a shipped task is a task like any other
+    assert len(desk.jobs()) == 1
+    assert desk.learn(other, new_labels=True)["version"] == 2
+    assert desk.version("mood@v2").labels == ("contra", "pro")
+    assert desk.version("mood@v1").labels == ("no", "yes")
+
+
+def test_labels_that_another_job_changed_meanwhile_fail_the_publishing_and_nothing_else(desk: Desk) -> None:
+    desk.submit(opinions(20))
+    first = desk.claim()
+    desk.learn(opinions(20, ("pro", "contra")))
+    with pytest.raises(ConflictError):
+        desk.run(first)
+    assert [version.labels for version in desk.versions("mood")] == [("contra", "pro")]
+
+
+def rows_as_seen(base: Base, z: np.ndarray, count: int, start: int = 200) -> list[dict[str, Any]]:
+    """Rows that carry the label which `z` gives them."""
+    engine = load_engine(base, "cpu")
+    rows = opinions(count, start=start)
+    ids = engine.encoder.encode([(row["text"], None) for row in rows])
+    best = log_probabilities(engine, ids, z, engine.trie(["no", "yes"])).argmax(1)
+    return [{**row, "label": ("no", "yes")[index]} for row, index in zip(rows, best, strict=True)]
+
+
+def opposed(base: Base) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    """Two embeddings that disagree, and rows that are labelled as the first sees them."""
+    for seed in range(200):
+        good = 3 * embedding_of(seed)
+        rows = rows_as_seen(base, good, 40)
+        if not 10 <= sum(row["label"] == "yes" for row in rows) <= 30:
+            continue
+        for other in range(200):
+            bad = 3 * embedding_of(1000 + other)
+            if sum(one != two for one, two in zip(rows, rows_as_seen(base, bad, 40), strict=True)) >= 18:
+                return good, bad, rows
+    raise AssertionError("no two embeddings of this base disagree")
+
+
+def test_latest_stays_when_the_new_version_is_significantly_worse_and_moves_when_it_is_better(
+    desk: Desk, tiny_base: Base, trained_as: Any
+) -> None:
+    good, bad, test = opposed(tiny_base)
+    trained_as(good)
+    first = desk.learn(opinions(30), test=test, init="random")
+    assert first["metrics"]["test"]["accuracy"]["value"] == 1.0
+    assert first["latest"]["moved"]
+    assert not first["weak"]
+    trained_as(bad)
+    second = desk.learn(opinions(30), test=test, init="random")
+    assert second["version"] == 2
+    assert not second["latest"]["moved"]
+    assert second["latest"]["comparison"]["verdict"] == "worse"
+    assert second["latest"]["comparison"]["newly_wrong"] >= 18
+    assert second["latest"]["comparison"]["newly_right"] == 0
+    assert desk.version("mood").version == 1
+    assert desk.version("mood@v2").weak
+    trained_as(good)
+    third = desk.learn(opinions(30), test=test, init="random")
+    assert third["latest"]["moved"]
+    assert third["latest"]["comparison"]["verdict"] == "no significant difference"
+    assert desk.version("mood").version == 3
+
+
+def test_latest_moves_to_a_better_version(desk: Desk, tiny_base: Base, trained_as: Any) -> None:
+    good, bad, test = opposed(tiny_base)
+    trained_as(bad)
+    desk.learn(opinions(30), test=test, init="random")
+    trained_as(good)
+    better = desk.learn(opinions(30), test=test, init="random")
+    assert better["latest"]["moved"]
+    assert better["latest"]["comparison"]["verdict"] == "better"
+    assert better["latest"]["comparison"]["newly_right"] >= 18
+    assert desk.version("mood").version == 2
+
+
+def test_rows_that_the_predecessor_has_trained_on_are_no_witnesses(
+    desk: Desk, tiny_base: Base, trained_as: Any
+) -> None:
+    good, bad, rows = opposed(tiny_base)
+    trained_as(good)
+    desk.learn(rows, init="random")
+    trained_as(bad)
+    second = desk.learn(opinions(30), test=rows, init="random")
+    assert second["latest"]["comparison"] is None
+
+
+def test_rows_that_both_versions_held_out_are_shared_witnesses(desk: Desk, tiny_base: Base, trained_as: Any) -> None:
+    good, bad, _ = opposed(tiny_base)
+    rows = rows_as_seen(tiny_base, good, 120)
+    trained_as(good)
+    first = desk.learn(rows, init="random")
+    trained_as(bad)
+    second = desk.learn(rows, init="random")
+    assert first["dataset"]["rows"]["validation"] == second["latest"]["comparison"]["rows"] == 30
+    assert second["latest"]["comparison"]["verdict"] == "worse"
+    assert not second["latest"]["moved"]
+    other_draw = desk.learn(rows, init="random", seed=3)  # some of its held-out rows have trained the present version
+    assert 0 < other_draw["latest"]["comparison"]["rows"] < 30
+
+
+def test_a_scale_is_compared_by_values_even_when_its_range_has_changed(
+    desk: Desk, tiny_base: Base, trained_as: Any
+) -> None:
+    trained_as(embedding_of(1))
+    asked = {"options": {"kind": "regression"}, "kind": "regression", "init": "random"}
+    rows = opinions(40)
+    narrow = [{**row, "label": round(1 + number / 39, 3)} for number, row in enumerate(rows)]
+    test = [{**row, "label": 1.5} for row in opinions(30, start=200)]
+    test[0]["label"] = 1.25
+    desk.learn(narrow, "stars", test=test, **asked)
+    wide = [{**row, "label": 100 * row["label"]} for row in narrow]
+    second = desk.learn(wide, "stars", test=test, **asked)
+    comparison = second["latest"]["comparison"]
+    assert comparison["verdict"] == "worse"  # it answers 100 at least where 1.5 is right, the present one 2 at most
+    assert comparison["increase"] > 9000
+    assert not second["latest"]["moved"]
+    desk.learn(wide, "percent", test=test, **asked)
+    better = desk.learn(narrow, "percent", test=test, **asked)
+    assert better["latest"]["comparison"]["increase"] < -9000
+    assert better["latest"]["moved"]
