@@ -140,7 +140,7 @@ def score(method: Method, task: int, held: HeldOut, metric: str) -> float:
     for start in range(0, len(order), SCORED_AT_ONCE):
         chosen = order[start : start + SCORED_AT_ONCE]
         rows = Batch([held.ids[row] for row in chosen], held.trie, np.empty(0, dtype=np.float32))
-        probabilities[chosen] = method.scores_of([rows], [task])[0].double().exp().numpy()
+        probabilities[chosen] = method.scores_of([rows], [task], 0)[0].double().exp().numpy()
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     source = held.source
     if source.low is not None and source.high is not None:

@@ -221,7 +221,8 @@ def _as_base(base: Base, candidates: Mapping[str, np.ndarray], folder: Path) -> 
     anchors = {
         name: {"kind": "classification", "labels": [], "words": []} for name in candidates if name not in sources
     }
-    return Base(folder, {**base.document, "sources": sources, "anchors": anchors})
+    size = len(next(iter(candidates.values())))
+    return Base(folder, {**base.document, "task_embedding_size": size, "sources": sources, "anchors": anchors})
 
 
 def _panel(

@@ -14,7 +14,7 @@ import json
 import statistics
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ import torch
 from bench.machine import describe
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
+from onboard.candidates import shipped_candidates
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.dataset import Dataset, Example
 from onboard.evaluate import score_baselines
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.probe.candidates import Candidate, mean_candidate, random_candidate
+from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.exhaustive import probe_exhaustively
 from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
@@ -95,7 +96,7 @@ def measure(
         bench.hashes(dataset.train),
         mapped=True,
     )
-    probed = probe_exhaustively(evaluator, candidates(base, seed, folder.name))
+    probed = probe_exhaustively(evaluator, candidates(base, seed, folder.name, bench.fingerprint(dataset.train)))
     probe_seconds = time.monotonic() - started
     found: dict[str, Any] = {
         "task": folder.name,
@@ -118,15 +119,17 @@ def measure(
     return found
 
 
-def candidates(base: Base, seed: int, task: str) -> list[Candidate]:
-    """Everything that the base ships but the task itself, random and mean."""
+def candidates(base: Base, seed: int, task: str, fingerprint: np.ndarray | None) -> list[Candidate]:
+    """What an empty home would offer, but for the task itself and the made tasks that bear its name."""
     found = [
         Candidate(source.name, base.embeddings[source.name], source.words, source.kind == "regression")
         for source in base.sources
         if source.name != task
     ]
-    found += [Candidate(anchor.name, base.embeddings[anchor.name]) for anchor in base.anchors]
-    return [*found, random_candidate(len(found[0].z), seed), mean_candidate(found)]
+    anchors = base.document.get("anchors", {})
+    others = {name: facts for name, facts in anchors.items() if f"-{task}-" not in f"-{name}-"}
+    without = replace(base, document={**base.document, "anchors": others})
+    return [*found, *shipped_candidates(without, [candidate.z for candidate in found], seed, fingerprint)]
 
 
 def accuracy(bench: Workbench, z: np.ndarray, words: tuple[str, ...], rows: list[Example]) -> float:

@@ -19,7 +19,7 @@ from onboard.model.engine import Engine
 from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork
 from onboard.model.methods.adapter_table import AdapterTable
-from onboard.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores
+from onboard.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
 
 PAPERS_REDUCTION = 32
 
@@ -71,7 +71,7 @@ def hypernetwork(
         size = engine.hypernetwork.sizes["task_embedding_size"]
         embeddings = nn.ParameterList(nn.Parameter(torch.randn(1, size)) for _ in tasks)
         modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings} | (_norms(engine) if norms else {})
-        return Method(modules, hypernetwork_scores(engine, embeddings))
+        return Method(modules, hypernetwork_scores(engine, own_embeddings(embeddings)))
 
     return build
 
@@ -82,7 +82,7 @@ def adapters(reduction: int = PAPERS_REDUCTION) -> Build:
     def build(engine: Engine, tasks: Sequence[str]) -> Method:
         table = AdapterTable(**_sizes(engine, reduction), tasks=len(tasks))
 
-        def scores_of(drawn: Sequence[Batch], tasks: Sequence[int]) -> list[Tensor]:
+        def scores_of(drawn: Sequence[Batch], tasks: Sequence[int], _: int) -> list[Tensor]:
             return [
                 engine.score(batch.ids, table(torch.tensor([task])), [batch.trie])
                 for batch, task in zip(drawn, tasks, strict=True)
@@ -109,12 +109,12 @@ def full_fine_tuning(engine: Engine, tasks: Sequence[str]) -> Method:
 def _prefixed(scores_of: ScoresOf, engine: Engine, tasks: Sequence[str]) -> ScoresOf:
     prefixes = [engine.encoder.label_ids(f"{task}:")[:-1] for task in tasks]
 
-    def prefixed(drawn: Sequence[Batch], tasks: Sequence[int]) -> Sequence[Tensor]:
+    def prefixed(drawn: Sequence[Batch], tasks: Sequence[int], step: int) -> Sequence[Tensor]:
         named = [
             Batch([[*prefixes[task], *ids] for ids in batch.ids], batch.trie, batch.targets)
             for batch, task in zip(drawn, tasks, strict=True)
         ]
-        return scores_of(named, tasks)
+        return scores_of(named, tasks, step)
 
     return prefixed
 

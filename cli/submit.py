@@ -22,7 +22,7 @@ def submit(
         str, typer.Option(help="JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].")
     ],
     task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
-    init: Annotated[str, typer.Option(help="auto (probe all embeddings), random, or TASK[@REF].")] = "auto",
+    init: Annotated[str, typer.Option(help="auto (probes all that fit), random, fingerprint, TASK[@REF].")] = "auto",
     tune_hypernetwork: Annotated[str, typer.Option(help="never, auto or always.")] = "never",
     method: Annotated[str, typer.Option(help="Fine-tuning method; the base's own if left out.")] = "",
     validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,

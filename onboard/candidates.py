@@ -1,8 +1,10 @@
-"""The candidates of the probe: every task's latest version under the head, the base's anchors, the mean, and random."""
+"""The candidates of the probe: each task's latest version under the head, anchors, fingerprint, mean and random."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -14,15 +16,28 @@ from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import unpack_embedding
 from onboard.errors import InputError, NotFoundError
-from onboard.probe.candidates import Candidate, mean_candidate, random_candidate
+from onboard.probe.candidates import FINGERPRINT, Candidate, mean_candidate, random_candidate
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.workbench import read_snapshot
 
+_NEAREST: Final = 12  # anchors that are measured, where fingerprints can tell which
+_MOST_WORDS: Final = 24  # of an anchor whose label words a new task may take
 
-def collect_candidates(services: Services, base: Base, head: int, seed: int) -> list[Candidate]:
-    """Everything that a new task could start from, `random` and `mean` included."""
+
+def collect_candidates(
+    services: Services, base: Base, head: int, seed: int, fingerprint: np.ndarray | None = None
+) -> list[Candidate]:
+    """Everything that a new task could start from.
+
+    Args:
+        services: where the learned tasks lie.
+        base: that the task is learned on.
+        head: version of the hypernetwork.
+        seed: of `random`.
+        fingerprint: of the new task (t,), where the base has fingerprints.
+    """
     with services.database.read() as session:
         repository = VersionRepository(session)
         of_task = {version.task: version for version in repository.list(base_digest=base.digest)}  # the newest
@@ -30,16 +45,38 @@ def collect_candidates(services: Services, base: Base, head: int, seed: int) -> 
     versions = [of_task[task] for task in sorted(of_task)]
     trained = TrainedRows(services, base)
     found = [_candidate(services, version, trained) for version in versions if version.hypernetwork_version <= head]
-    found += [
-        Candidate(anchor.name, base.embeddings[anchor.name], trained_rows=trained.of_head) for anchor in base.anchors
-    ]
-    size = int(base.document["task_embedding_size"])
-    extra = [random_candidate(size, seed), *([mean_candidate(found)] if found else [])]
-    return [*found, *(Candidate(each.embedding, each.z, trained_rows=trained.of_head) for each in extra)]
+    extra = shipped_candidates(base, [candidate.z for candidate in found], seed, fingerprint)
+    return [*found, *(replace(each, trained_rows=trained.of_head) for each in extra)]
+
+
+def shipped_candidates(
+    base: Base, learned: Sequence[np.ndarray], seed: int, fingerprint: np.ndarray | None
+) -> list[Candidate]:
+    """What stands beside the tasks: anchors, the new task's fingerprint, random and the mean.
+
+    Args:
+        base: that the task is learned on.
+        learned: embeddings of tasks (t,); they count in the mean, as do all anchors.
+        seed: of `random`.
+        fingerprint: of the new task (t,): only the anchors nearest to it are worth a measurement. None takes them all.
+    """
+    anchors = {anchor.name: anchor for anchor in base.anchors}
+    names: Sequence[str] = list(anchors)
+    if fingerprint is not None and base.fingerprints is not None:
+        names = base.fingerprints.nearest(fingerprint, names, _NEAREST)
+    found = []
+    for name in names:
+        words = anchors[name].words if len(anchors[name].words) <= _MOST_WORDS else ()
+        found.append(Candidate(name, base.embeddings[name], words))
+    if fingerprint is not None:
+        found.append(Candidate(FINGERPRINT, fingerprint))
+    found.append(random_candidate(int(base.document["task_embedding_size"]), seed))
+    everything = [*learned, *(base.embeddings[name] for name in anchors)]
+    return [*found, *([mean_candidate(everything)] if everything else [])]
 
 
 def named_candidate(candidates: Sequence[Candidate], services: Services, base: Base, init: str) -> Candidate:
-    """The candidate that `--init` names: `random`, `mean`, an anchor, or TASK[@REF].
+    """The candidate that `--init` names: `random`, `mean`, `fingerprint`, an anchor, or TASK[@REF].
 
     Raises:
         InputError: there is none.

@@ -21,7 +21,7 @@ from onboard.domain.progress import Progress
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
 from onboard.judge import judge
-from onboard.probe.candidates import CandidateScore
+from onboard.probe.candidates import FINGERPRINT, CandidateScore
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.exhaustive import probe_exhaustively
 from onboard.publish import publish
@@ -133,12 +133,13 @@ def _key(attempt: Run, stage: Stage) -> str:
 def _probe(attempt: Run) -> Output:
     """Choose the initialisation; a named one is only measured, so that its label words can be mapped."""
     spec, bench = attempt.job.spec, attempt.bench
-    everything = collect_candidates(attempt.services, bench.base, attempt.base.head, spec.seed)
+    rows = _probe_rows(bench, spec.seed)
+    examples = [bench.dataset.train[row] for row in rows]
+    fingerprint = bench.fingerprint(examples) if spec.init in ("auto", FINGERPRINT) else None
+    everything = collect_candidates(attempt.services, bench.base, attempt.base.head, spec.seed, fingerprint)
     candidates = (
         everything if spec.init == "auto" else [named_candidate(everything, attempt.services, bench.base, spec.init)]
     )
-    rows = _probe_rows(bench, spec.seed)
-    examples = [bench.dataset.train[row] for row in rows]
     evaluator = Evaluator(
         bench.engine, bench.encode(examples), bench.targets(examples), bench.words, bench.hashes(examples),
         mapped=bench.buckets is None, checkpoint=attempt.progress.raise_if_cancelled_or_fenced,

@@ -14,6 +14,7 @@ from onboard.domain.job import Job, JobSpec
 from onboard.domain.names import Reference
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import InputError, NotFoundError
+from onboard.probe.candidates import FINGERPRINT, MEAN, RANDOM
 from onboard.queue import ring_or_warn
 from onboard.register import register_base
 from onboard.registry.jobs import JobRepository
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from onboard.queue import Doorbell
     from onboard.services import Services
 
-_PROBED = ("auto", "random", "mean")
+_PROBED = ("auto", RANDOM, MEAN)
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,8 @@ def _require_known(spec: JobSpec, dataset: Dataset, base: Base) -> None:
 
 def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
     if init in _PROBED or init in {anchor.name for anchor in base.anchors}:
+        return
+    if init == FINGERPRINT and base.fingerprints is not None:
         return
     try:
         found = versions.resolve(Reference.parse(init))

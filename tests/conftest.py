@@ -114,6 +114,14 @@ def other_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 
 
 @pytest.fixture(scope="session")
+def fingerprinted_base(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Base:
+    """The tiny base with fingerprints, and 21 anchors instead of one."""
+    from tiny_base import with_fingerprints
+
+    return with_fingerprints(tiny_base, tmp_path_factory.mktemp("fingerprinted") / "base")
+
+
+@pytest.fixture(scope="session")
 def tiny_engine(tiny_base: Base) -> Engine:
     """The tiny base as a model, shared by the whole run: nobody may change its weights."""
     from onboard.bases.load import load_engine

@@ -95,10 +95,10 @@ class Desk:
         assert result is not None
         return result
 
-    def learn_on(self, base: Base, rows: Rows, task: str) -> dict[str, Any]:
+    def learn_on(self, base: Base, rows: Rows, task: str, **more: Any) -> dict[str, Any]:
         """The same on another base of this home."""
         settings = self.services.settings.model_copy(update={"base": str(base.folder)})
-        return Desk(replace(self.services, settings=settings), self.folder).learn(rows, task)
+        return Desk(replace(self.services, settings=settings), self.folder).learn(rows, task, **more)
 
     def job(self, job_id: str) -> Job:
         with self.services.database.read() as session:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.numpy import save_file
 from tiny_training import make_tiny_tokenizer
 from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from onboard.bases import Base, find_base
+from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, Projections, write_fingerprints
 from onboard.curriculum import Source
 from onboard.domain.dataset import Example
 from onboard.model.encoding import TextEncoder
@@ -48,6 +52,22 @@ def make_tiny_base(folder: Path, seed: int = 0) -> Base:
     embeddings = {name: rng.standard_normal(SIZE).astype(np.float32) for name in ("sst2", "stsb", "topics-2")}
     save_base(engine, embeddings, _document(sources), sources, folder / "base")
     return find_base(str(folder / "base"))
+
+
+def with_fingerprints(base: Base, folder: Path, anchors: int = 20) -> Base:
+    """A copy with the anchors `made-0`, `made-1` … besides, and a made-up fingerprint for each of its tasks."""
+    shutil.copytree(base.folder, folder)
+    rng, document = np.random.default_rng(5), dict(base.document)
+    made = [f"made-{number}" for number in range(anchors)]
+    document["anchors"] = document["anchors"] | dict.fromkeys(made, document["anchors"]["topics-2"])
+    raw = {name: rng.standard_normal(SIZE).astype(np.float32) for name in (*document["sources"], *document["anchors"])}
+    width = json.loads((folder / "backbone" / "config.json").read_text(encoding="utf-8"))["d_model"]
+    projections = Projections.drawn(width, SIZE, 5)
+    write_fingerprints(Fingerprints.from_raw(projections, raw), folder / FINGERPRINTS)
+    table = {name: rng.standard_normal(SIZE).astype(np.float32) for name in made}
+    save_file(base.embeddings | table, folder / "embeddings.safetensors")
+    (folder / "base.json").write_text(json.dumps(document), encoding="utf-8")
+    return find_base(str(folder))
 
 
 def _bucket_words() -> tuple[str, ...]:

@@ -5,6 +5,7 @@
     hypernetwork.safetensors version 1
     embeddings.safetensors   one `z` per source and per anchor
     trained_rows.safetensors hashes of the rows that trained it, per source
+    fingerprints.safetensors fingerprint of every source and anchor, and their scale; not in every base
     card.md, LICENSE.md      the same facts for people
 
 Backbone and hypernetwork are stored in int8 with a scale per row where we made the backbone too, in float16 where a T5
@@ -30,6 +31,8 @@ from onboard.settings import Settings
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from onboard.bases.fingerprints import Fingerprints
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
@@ -105,6 +108,14 @@ class Base:
         from safetensors.numpy import load_file
 
         return load_file(self.folder / "trained_rows.safetensors")
+
+    @cached_property
+    def fingerprints(self) -> Fingerprints | None:
+        """What its tasks look like to its backbone; None when the embeddings did not start from that."""
+        from onboard.bases.fingerprints import FINGERPRINTS, read_fingerprints
+
+        path = self.folder / FINGERPRINTS
+        return read_fingerprints(path) if path.is_file() else None
 
     def _entries(self, key: str) -> Iterator[SourceTask]:
         for name, facts in self.document.get(key, {}).items():

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from onboard.bases import FORMAT, Base, SourceTask, find_base
 from onboard.bases.documents import write_documents
+from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, read_fingerprints, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
 from onboard.domain.names import require_name
@@ -82,17 +83,20 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
         "sources": {name: _entry(task) for name, task in tasks.items() if name not in anchors},
         "anchors": {name: _entry(task) for name, task in tasks.items() if name in anchors},
     }
+    fingerprints = _fingerprints(folder, tasks)
     logging.disable_progress_bar()  # a bar for one file says nothing
     with _new_folder(output) as part:
         _write_base(part, checkpoint, encoder.tokenizer, document)
+        if fingerprints is not None:
+            write_fingerprints(fingerprints, part / FINGERPRINTS)
     return find_base(str(output.resolve()))
 
 
 def export_base(base: Base, output: Path) -> list[Path]:
     """Write a base's first hypernetwork, its backbone and all its embeddings with the authors' names.
 
-    model.safetensors, config.json, labels.json and the tokenizer: all that `import_base` needs to give the same tensors
-    bit for bit. Metrics, recipe and the hashes of the training rows have no place in that format.
+    model.safetensors, config.json, labels.json, the tokenizer: all that `import_base` needs to give the same tensors
+    bit for bit, and the fingerprints. Metrics, recipe and the hashes of the training rows have no place in that format.
 
     Args:
         base: any base.
@@ -125,6 +129,8 @@ def export_base(base: Base, output: Path) -> list[Path]:
         engine.encoder.tokenizer.save_pretrained(part)
         _write_json(part / "config.json", config)
         _write_json(part / LABELS_FILE, label_words(tasks))
+        if base.fingerprints is not None:
+            write_fingerprints(base.fingerprints, part / FINGERPRINTS)
     return sorted(path for path in output.rglob("*") if path.is_file())
 
 
@@ -154,6 +160,17 @@ def _own_section(described: Mapping[str, Any]) -> dict[str, Any]:
     if not fine:
         raise DamagedError(f"config.json has a section {_OWN_SECTION!r} that no export wrote.", "Take it away.")
     return dict(found)
+
+
+def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
+    """What an export wrote beside the checkpoint; None when there is nothing."""
+    path = folder / FINGERPRINTS
+    if not path.is_file():
+        return None
+    try:
+        return read_fingerprints(path).only(tasks)
+    except (SafetensorError, KeyError) as error:
+        raise DamagedError(f"{path} holds no fingerprints of these tasks: {error}", "Take it away.") from error
 
 
 def _load_tokenizer(source: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ from onboard.curriculum.rows import Rows, RowsTask
 from onboard.curriculum.source import Source
 from onboard.curriculum.texts import TextStore
 from onboard.curriculum.wording import Wording
+from onboard.domain.names import MOST_LETTERS
 from onboard.model.encoding import TextEncoder
 
+_NO_NAME = re.compile(r"[^a-z0-9_-]")
 _FEWEST_OF_A_CLASS = 20
 
 
@@ -122,5 +125,10 @@ class Workshop:
 
 
 def task_name(stem: str, words: Sequence[str]) -> str:
-    """`form-tense` and (past, present) → `form-tense-past-present`."""
-    return "-".join([stem, *words]).replace(" ", "_")
+    """`form-tense` and (past, present) → `form-tense-past-present`; cut and numbered where that is no task name."""
+    wanted = "-".join([stem, *words]).replace(" ", "_")
+    name = _NO_NAME.sub("_", wanted.lower())
+    if name == wanted and len(name) <= MOST_LETTERS:
+        return name
+    told_apart = f"-{zlib.crc32(repr((stem, *words)).encode()):08x}"
+    return name[: MOST_LETTERS - len(told_apart)].rstrip("-_") + told_apart

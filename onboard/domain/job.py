@@ -96,7 +96,7 @@ class JobSpec:
     Args:
         task: name of the task.
         dataset: digest of the snapshot of its rows ("sha256:…").
-        init: "auto" (probe), "random", or an embedding's reference ("sst2@v1").
+        init: "auto" (probe), "random", "mean", "fingerprint", an anchor, or an embedding's reference ("sst2@v1").
         tune_hypernetwork: never, auto or always.
         method: name of the fine-tuning method; empty means the base's default.
         kind: what the labels are taken for.

@@ -10,7 +10,9 @@ from onboard.errors import InputError
 
 LATEST: Final = "latest"
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+MOST_LETTERS: Final = 64  # of a name
+
+_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MOST_LETTERS - 1}}}")
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 
 
@@ -19,7 +21,7 @@ def require_name(name: str, what: str = "task name") -> str:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} is not a {what}.",
-            "Use 1 to 64 lower-case letters, digits, '-' or '_', starting with a letter or digit.",
+            f"Use 1 to {MOST_LETTERS} lower-case letters, digits, '-' or '_', starting with a letter or digit.",
             name=name,
         )
     return name

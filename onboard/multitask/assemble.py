@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.numpy import save_file as save_arrays
-from torch import nn
 
 from onboard.bases import FORMAT
 from onboard.bases.documents import write_documents
+from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
 from onboard.curriculum.source import Source
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset, Example
@@ -110,6 +111,7 @@ def save_base(
     document: Mapping[str, Any],
     sources: Sequence[Source],
     output: Path,
+    fingerprints: Fingerprints | None = None,
 ) -> None:
     """Write the base folder; base.json, without which it is no base, comes last.
 
@@ -119,6 +121,7 @@ def save_base(
         document: base.json; `weights` in it says how backbone and hypernetwork are stored, float16 if left out.
         sources: with their training rows, whose hashes are kept.
         output: the folder; the files of a base that lies there are replaced.
+        fingerprints: of every source and anchor, where the embeddings started from them.
 
     Raises:
         StorageError: it cannot be written; what was trained is in the work folder.
@@ -127,13 +130,15 @@ def save_base(
         _clear(output)
         _save_model(engine, output, in_int8=document.get("weights") == "int8")
         _save_arrays(embeddings, sources, output)
+        if fingerprints is not None:
+            write_fingerprints(fingerprints, output / FINGERPRINTS)
         write_documents(output, document, _made(document), _table(document["sources"]))
         for path in output.rglob("*"):
             if path.is_file():
                 path.chmod(0o644)  # safetensors writes files that nobody else may read, workers of other users included
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise StorageError(
-            f"The base cannot be written to {output}: {error.strerror or error}.",
+            f"The base cannot be written to {output}: {getattr(error, 'strerror', None) or error}.",
             "Free space there or name another --output, and give the same command again: nothing is trained twice.",
         ) from error
 
@@ -143,6 +148,7 @@ def _clear(output: Path) -> None:
     backbone = output / "backbone"
     backbone.mkdir(parents=True, exist_ok=True)
     (output / "base.json").unlink(missing_ok=True)
+    (output / FINGERPRINTS).unlink(missing_ok=True)
     for path in backbone.iterdir():
         if path.is_file():
             path.unlink()
@@ -213,8 +219,3 @@ def _table(sources: Mapping[str, Any]) -> list[str]:
             shown = " | ".join("–" if value is None else f"{value:.3f}" for value in others)
             lines.append(f"| {name} | {facts['rows']:,} | {metric} | {test[metric]['value']:.3f} | {shown} |")
     return lines
-
-
-def embedding_table(embeddings: nn.ParameterList, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The first rows of the trained table, by name."""
-    return {name: embeddings[index].detach()[0].float().cpu().numpy() for index, name in enumerate(names)}

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import nn
 
+from onboard.bases.fingerprints import Fingerprints, Projections
+from onboard.curriculum.batch import TrainingTask
 from onboard.curriculum.source import Source
 from onboard.errors import InputError
 from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
+from onboard.model.fingerprint import LabelledBatch, raw_fingerprint
+from onboard.model.hypernetwork import scale_projectors
 from onboard.model.weights import new_hypernetwork
-from onboard.multitask.loop import Running, Stage, Validation, run_stage
-from onboard.multitask.loss import Groups, Sampling, hypernetwork_scores, multitask_loss, precision_of
+from onboard.multitask.loop import Running, Stage, StepLoss, Validation, run_stage
+from onboard.multitask.loss import (
+    EmbeddingsOf,
+    Groups,
+    Sampling,
+    hypernetwork_scores,
+    multitask_loss,
+    own_embeddings,
+    precision_of,
+)
 from onboard.multitask.recipe import HypernetworkStage
 from onboard.multitask.validation import scorer
+
+_FINGERPRINTED: Final = (4, 8)  # batches and rows of each that a fingerprint is taken from, few as a new task has
+_UNSEEN: Final = 10**6  # their turn: no stage gets that far
 
 
 def new_engine(recipe: HypernetworkStage, backbone: Any, encoder: TextEncoder, seed: int) -> Engine:
@@ -42,7 +59,80 @@ def new_engine(recipe: HypernetworkStage, backbone: Any, encoder: TextEncoder, s
         "task_embedding_size": recipe.embedding_size,
         "projector_width": recipe.projector_width,
     }
-    return Engine(backbone, new_hypernetwork(recipe.method, sizes), encoder)
+    hypernetwork = new_hypernetwork(recipe.method, sizes)
+    if recipe.projector_start == "scaled":
+        scale_projectors(hypernetwork)
+    return Engine(backbone, hypernetwork, encoder)
+
+
+@dataclass(frozen=True)
+class TaskEmbeddings:
+    """What was learned for each task, in the order of the groups.
+
+    Args:
+        z: one (1, t) per task. Each is a parameter of its own: AdamW leaves one that is not in the batch alone, so no
+            momentum moves it.
+        fingerprints: of each task, where the embeddings started from them.
+    """
+
+    z: nn.ParameterList
+    fingerprints: Fingerprints | None = None
+
+    def table(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """`z` (t,) float32 of the first tasks, by name."""
+        return {name: self.z[index].detach()[0].float().cpu().numpy() for index, name in enumerate(names)}
+
+
+class _Fingerprinter:
+    """Takes the fingerprints of training tasks, of rows that are drawn apart from those that a step trains on.
+
+    Args:
+        engine: the model in training; its bare backbone sees the rows.
+        tasks: in the order of the embeddings.
+        size: t.
+        seed: of the projections.
+    """
+
+    def __init__(self, engine: Engine, tasks: Sequence[TrainingTask], size: int, seed: int) -> None:
+        self._engine, self._tasks = engine, tasks
+        self._projections = Projections.drawn(engine.backbone.config.d_model, size, seed)
+        self.present = Fingerprints.from_raw(self._projections, self._all())
+
+    def taken_again(self) -> Fingerprints:
+        """Of all tasks as the present weights see them, on the scale of the first ones."""
+        return self.present.again(self._all())
+
+    def fresh(self, task: int, turn: int) -> np.ndarray:
+        """(t,), on the scale of the first ones."""
+        return self.present.scaled(self._raw(self._tasks[task], turn))
+
+    def _all(self) -> dict[str, np.ndarray]:
+        return {task.name: self._raw(task, 0) for task in self._tasks}
+
+    def _raw(self, task: TrainingTask, turn: int) -> np.ndarray:
+        count, rows = _FINGERPRINTED
+        drawn = [task.batch(_UNSEEN + turn * count + each, rows) for each in range(count)]
+        batches = [LabelledBatch(each.ids, each.trie, each.targets) for each in drawn]
+        return raw_fingerprint(self._engine, batches, self._projections)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is trained besides hypernetwork and embeddings, and is rounded with them.
+
+    Args:
+        modules: by name, as the checkpoint holds them.
+        groups: their parameters, with the multiple of the stage's learning rate.
+    """
+
+    modules: Mapping[str, nn.Module]
+    groups: Sequence[tuple[Sequence[nn.Parameter], float]]
+
+
+def norms_beside(engine: Engine, recipe: HypernetworkStage) -> Beside:
+    """The T5 norms (authors), unless the recipe leaves them as they are."""
+    norms = nn.ParameterList(norm_parameters(engine.backbone) if recipe.train_norms else [])
+    return Beside({"norms": norms}, [(list(norms), 1.0)])
 
 
 def train_hypernetwork(
@@ -51,11 +141,13 @@ def train_hypernetwork(
     sources: Sequence[Source],
     metrics: Sequence[str],
     recipe: HypernetworkStage,
+    beside: Beside,
     seed: int,
     settings: Mapping[str, Any],
     running: Running,
     rounded: Callable[[nn.Module], None],
-) -> nn.ParameterList:
+    around: Callable[[Callable[[int], StepLoss]], Callable[[int], StepLoss]] = lambda loss_of: loss_of,
+) -> TaskEmbeddings:
     """Train on all tasks; the engine ends with the best weights, rounded as they will be stored.
 
     Args:
@@ -64,45 +156,62 @@ def train_hypernetwork(
         sources: with validation rows, which choose the checkpoint.
         metrics: which metric counts, by source.
         recipe: shape and schedule.
+        beside: what else is trained; the T5 norms, as a rule.
         seed: of embeddings and draws.
         settings: what the result depends on.
         running: work folder, progress, processes, signals.
         rounded: rounds every parameter of a module to what will be stored.
-
-    Returns:
-        One z (1, t) per task, in the order of the groups. Each is a parameter of its own: AdamW leaves one that is not
-        in the batch alone, so no momentum moves it.
+        around: wraps the loss of a step, for dropout.
     """
     sampling = Sampling(groups, recipe.steps, recipe.batch, recipe.temperature, seed, recipe.tasks_per_batch)
-    generator = torch.Generator().manual_seed(seed)
-    embeddings = nn.ParameterList(
-        nn.Parameter(torch.randn(1, recipe.embedding_size, generator=generator)) for _ in sampling.tasks
-    ).to(engine.device)
-    norms = nn.ParameterList(norm_parameters(engine.backbone) if recipe.train_norms else [])
-    norms.requires_grad_(True)
+    size, taker = recipe.embedding_size, None
+    if recipe.embedding_start == "fingerprint":
+        taker = _Fingerprinter(engine, sampling.tasks, size, seed)
+        started = torch.from_numpy(np.stack(list(taker.present.of.values())))
+    else:
+        generator = torch.Generator().manual_seed(seed)
+        started = torch.cat([torch.randn(1, size, generator=generator) for _ in sampling.tasks])
+    embeddings = nn.ParameterList(nn.Parameter(z[None].clone()) for z in started).to(engine.device)
+    for module in beside.modules.values():
+        module.requires_grad_(True)
     precision = precision_of(recipe.precision, engine.device)
-    modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, "norms": norms}
+    modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, **beside.modules}
     loss_of = multitask_loss(
-        hypernetwork_scores(engine, embeddings), sampling, precision, running.processes, recipe.label_smoothing,
+        hypernetwork_scores(engine, _embeddings_of(embeddings, taker, recipe.fingerprint_share, seed)), sampling,
+        precision, running.processes, recipe.label_smoothing,
         {source.name for source in sources if source.kind == "regression"},
     )  # fmt: skip
     score = scorer(engine, embeddings, sources, metrics, recipe.validation_rows, precision, seed)
-    rates = {"hypernetwork": 1.0, "embeddings": recipe.embedding_rate, "norms": 1.0}
-    learning = [(list(module.parameters()), rates[name]) for name, module in modules.items()]
-    stage = Stage(
-        "hypernetwork",
-        recipe,
-        modules,
-        learning,
-        loss_of,
-        settings,
-        Validation(recipe.validate_every, score),
-    )
+    own = dict(engine.hypernetwork.named_parameters())
+    projectors = [parameter for name, parameter in own.items() if "projector" in name]
+    learning = [
+        ([parameter for name, parameter in own.items() if "projector" not in name], 1.0),
+        (projectors, recipe.projector_rate), (list(embeddings), recipe.embedding_rate), *beside.groups,
+    ]  # fmt: skip
+    validation = Validation(recipe.validate_every, score)
+    stage = Stage("hypernetwork", recipe, modules, learning, around(loss_of), settings, validation)
     run_stage(stage, running)
-    norms.requires_grad_(False)
     rounded(engine.hypernetwork)
-    rounded(norms)
-    return embeddings
+    for module in beside.modules.values():
+        rounded(module.requires_grad_(False))
+    return TaskEmbeddings(embeddings, None if taker is None else taker.taken_again())
+
+
+def _embeddings_of(embeddings: nn.ParameterList, taker: _Fingerprinter | None, share: float, seed: int) -> EmbeddingsOf:
+    """Each task's own; in a share of the turns the fingerprint of other rows of it, from which a new task starts."""
+    if taker is None or not share:
+        return own_embeddings(embeddings)
+
+    def embeddings_of(tasks: Sequence[int], step: int) -> torch.Tensor:
+        rng = np.random.default_rng((seed, 6, step))
+        rows = []
+        for task in tasks:  # a z that is not used gets no gradient, not even zeros: they would let momentum move it
+            z = embeddings[task]  # (1, t)
+            fresh = rng.random() < share
+            rows.append(torch.from_numpy(taker.fresh(task, step + 1))[None].to(z) if fresh else z)
+        return torch.cat(rows)  # (m, t)
+
+    return embeddings_of
 
 
 @torch.no_grad()

@@ -20,7 +20,8 @@ from onboard.multitask.loop import StepLoss
 from onboard.multitask.processes import Processes
 
 Groups = tuple[tuple[tuple[TrainingTask, ...], float], ...]
-ScoresOf = Callable[[Sequence[Batch], Sequence[int]], Sequence[torch.Tensor]]
+EmbeddingsOf = Callable[[Sequence[int], int], torch.Tensor]  # of m tasks at a step: (m, t)
+ScoresOf = Callable[[Sequence[Batch], Sequence[int], int], Sequence[torch.Tensor]]
 
 
 def task_probabilities(groups: Groups, temperature: float) -> np.ndarray:
@@ -77,13 +78,18 @@ class Sampling:
         return [task for group, _ in self.groups for task in group]
 
 
-def hypernetwork_scores(engine: Engine, embeddings: nn.ParameterList) -> ScoresOf:
-    """Log-probabilities under each task's own embedding's adapters, all tasks in one pass."""
+def own_embeddings(embeddings: nn.ParameterList) -> EmbeddingsOf:
+    """Each task under its own, at every step."""
+    return lambda tasks, _: torch.cat([embeddings[task] for task in tasks])
 
-    def scores_of(drawn: Sequence[Batch], tasks: Sequence[int]) -> list[torch.Tensor]:
+
+def hypernetwork_scores(engine: Engine, embeddings_of: EmbeddingsOf) -> ScoresOf:
+    """Log-probabilities under the adapters of each task's embedding, all tasks in one pass."""
+
+    def scores_of(drawn: Sequence[Batch], tasks: Sequence[int], step: int) -> list[torch.Tensor]:
         counts = [len(batch.ids) for batch in drawn]
         rows = torch.arange(len(drawn)).repeat_interleave(torch.tensor(counts))  # (B,)
-        z = torch.cat([embeddings[task] for task in tasks])  # (m, t)
+        z = embeddings_of(tasks, step)  # (m, t)
         ids = [text for batch in drawn for text in batch.ids]
         found = engine.log_probabilities(ids, z, [batch.trie for batch in drawn], rows)  # (B, K)
         return [part[:, : batch.trie.labels] for part, batch in zip(torch.split(found, counts), drawn, strict=True)]
@@ -93,7 +99,7 @@ def hypernetwork_scores(engine: Engine, embeddings: nn.ParameterList) -> ScoresO
 
 def bare_scores(engine: Engine) -> ScoresOf:
     """Log-probabilities under the bare backbone; the label words tell the tasks apart."""
-    return lambda drawn, _: [engine.bare_log_probabilities(batch.ids, [batch.trie]) for batch in drawn]
+    return lambda drawn, *_: [engine.bare_log_probabilities(batch.ids, [batch.trie]) for batch in drawn]
 
 
 def multitask_loss(
@@ -107,7 +113,7 @@ def multitask_loss(
     """The loss by step, the mean over its tasks of the mean over their rows; depends on the step alone.
 
     Args:
-        scores_of: (b, K) log-probabilities of each batch, of batches and the indices of their tasks.
+        scores_of: (b, K) log-probabilities of each batch, of batches, the indices of their tasks and the step.
         sampling: which task and which rows.
         precision: the type that is computed in.
         processes: this one takes its share of the rows.
@@ -124,7 +130,7 @@ def multitask_loss(
         whole = [tasks[order[turn]].batch(int(before[turn]), sampling.batch // together) for turn in drawn]
         own = [_share(batch, processes) for batch in whole]
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
-            scores = scores_of(own, chosen)  # m × (b, K), this process's rows
+            scores = scores_of(own, chosen, step)  # m × (b, K), this process's rows
         parts = []
         for batch, mine, found, task in zip(whole, own, scores, chosen, strict=True):
             smoothed = smoothing and tasks[task].name not in unsmoothed

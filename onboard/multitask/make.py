@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-from torch import nn
-
 from onboard.bases import folder_digest
 from onboard.curriculum.source import Source
 from onboard.domain.dataset import Dataset, example_key
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.multitask.assemble import Description, embedding_table, measure, save_base, test_line
+from onboard.multitask.assemble import Description, measure, save_base, test_line
 from onboard.multitask.backbone import FoundBackbone, find_backbone, load_given
-from onboard.multitask.hypernetwork import new_engine, round_to_half, train_hypernetwork
+from onboard.multitask.hypernetwork import TaskEmbeddings, new_engine, norms_beside, round_to_half, train_hypernetwork
 from onboard.multitask.loop import Running
 from onboard.multitask.recipe import Recipe
 from onboard.multitask.sources import SourceRows, read_sources
@@ -52,12 +49,12 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
         counts = ", ".join(f"{source.name} {len(source.train):,}" for source in sources)
         running.say(f"backbone: {found.source}  rows: {counts}")
     settings = _settings(recipe, found, rows)
-    embeddings = train_hypernetwork(
-        engine, ((tasks, 1.0),), sources, [each.metric for each in rows], recipe.hypernetwork, recipe.seed + 2,
-        settings, running, round_to_half,
+    learned = train_hypernetwork(
+        engine, ((tasks, 1.0),), sources, [each.metric for each in rows], recipe.hypernetwork,
+        norms_beside(engine, recipe.hypernetwork), recipe.seed + 2, settings, running, round_to_half,
     )  # fmt: skip
     if running.processes.first:
-        _write(recipe, found, licence, engine, embeddings, rows, sources, running, output)
+        _write(recipe, found, licence, engine, learned, rows, sources, running, output)
 
 
 def _licence(recipe: Recipe, found: FoundBackbone) -> str:
@@ -104,13 +101,13 @@ def _write(
     found: FoundBackbone,
     licence: str,
     engine: Engine,
-    embeddings: nn.ParameterList,
+    learned: TaskEmbeddings,
     rows: Sequence[SourceRows],
     sources: Sequence[Source],
     running: Running,
     output: Path,
 ) -> None:
-    table: dict[str, np.ndarray] = embedding_table(embeddings, [source.name for source in sources])
+    table = learned.table([source.name for source in sources])
     metrics = {}
     for source, each in zip(sources, rows, strict=True):
         metrics[source.name] = measure(engine, table[source.name], source, each.dataset.test)
@@ -123,5 +120,5 @@ def _write(
         weights="float16",
     )  # fmt: skip
     document = description.document(sources, {}, {each.name: each.metric for each in rows}, metrics)
-    save_base(engine, table, document, sources, output)
+    save_base(engine, table, document, sources, output, learned.fingerprints)
     running.say(f"base: {output}")

@@ -118,6 +118,14 @@ class HypernetworkStage(Schedule):
         description="t, numbers of z; 64 for hyperformer++ and 512 for hyperformer if left out (authors).",
     )
     projector_width: int = Field(default=128, ge=1, description="e, hidden units of the projector (authors: 128).")
+    projector_start: Literal["authors", "scaled"] = Field(
+        default="authors",
+        description="First weights of the projector. authors: N(0, 0.01). scaled: unit inputs give unit outputs; "
+        "without it many tasks in few steps end with one conditioning for all.",
+    )
+    projector_rate: float = Field(
+        default=1.0, gt=0, description="Multiple of the learning rate for the projector (authors: 1, one rate)."
+    )
     steps: int = Field(
         default=65536, ge=1, description="Optimiser steps (authors: 65,536 of 4 x 32 rows; paper: 2^18)."
     )
@@ -132,6 +140,16 @@ class HypernetworkStage(Schedule):
     embedding_rate: float = Field(
         default=1.0, gt=0, description="Multiple of the learning rate for the task embeddings (authors: 1, one rate)."
     )
+    embedding_start: Literal["random", "fingerprint"] = Field(
+        default="random",
+        description="Where z starts. random: N(0, 1) (authors). fingerprint: at what the task's rows look like to the "
+        "bare backbone, so that tasks that are alike start alike.",
+    )
+    fingerprint_share: float = Field(
+        default=0.0, ge=0, le=1,
+        description="Share of a task's turns under the fingerprint of other rows of it, as a new task starts, instead "
+        "of its own embedding; needs embedding_start = fingerprint.",
+    )  # fmt: skip
     warmup_steps: int = Field(default=500, ge=0, description="Steps of the linear warm-up (authors).")
     label_smoothing: float = Field(
         default=0.1, ge=0, lt=1,
@@ -163,6 +181,13 @@ class HypernetworkStage(Schedule):
         if batch is not None and batch % tasks:
             raise ValueError(f"{batch} rows a step cannot be shared evenly by {tasks} tasks")
         return tasks
+
+    @field_validator("fingerprint_share")
+    @classmethod
+    def _has_fingerprints(cls, share: float, info: ValidationInfo) -> float:
+        if share and info.data.get("embedding_start") == "random":
+            raise ValueError('needs embedding_start = "fingerprint"')
+        return share
 
     @property
     def embedding_size(self) -> int:

@@ -59,6 +59,15 @@ class BackboneStage(Schedule):
         return shares
 
 
+class JointStage(HypernetworkStage):
+    """Hypernetwork, embeddings and, beside them, the backbone, which learns to follow adapters; then all is frozen."""
+
+    backbone_rate: float = Field(
+        default=0.0, ge=0, description="Relative learning rate of the backbone; 0 trains its norms at most."
+    )
+    dropout: float = Field(default=0.0, ge=0, lt=1, description="As T5 has it.")
+
+
 class OwnRecipe(Section):
     """The whole recipe of a base with a backbone of its own."""
 
@@ -72,7 +81,7 @@ class OwnRecipe(Section):
     distill: DistillStage
     curriculum: CurriculumCounts
     multitask: BackboneStage
-    hypernetwork: HypernetworkStage
+    hypernetwork: JointStage
 
 
 def recipe_of(document: dict[str, Any], path: Path | str) -> OwnRecipe | Recipe:

@@ -24,8 +24,8 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import read_tensors, write_tensors
-from onboard.multitask.assemble import Description, embedding_table, measure, save_base, test_line
-from onboard.multitask.hypernetwork import new_engine, train_hypernetwork
+from onboard.multitask.assemble import Description, measure, save_base, test_line
+from onboard.multitask.hypernetwork import Beside, TaskEmbeddings, new_engine, norms_beside, train_hypernetwork
 from onboard.multitask.loop import Running, Stage, StepLoss, run_stage
 from onboard.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
 from onboard.multitask.make import PAIR_SEPARATOR, rows_digests
@@ -37,7 +37,7 @@ from onboard.pretrain.recipe import OwnRecipe
 from onboard.pretrain.teacher import Teacher
 from onboard.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 
-_ANCHORS = "topics-any-"  # beginning of the names of made tasks that are candidates of the probe
+_ANCHORS = "topics-any-"  # beginning of the names of made tasks that stay candidates where fingerprints cannot choose
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,13 @@ def make_base(made_from: Ingredients, output: Path) -> None:
     engine.to(made_from.running.processes.device)
     _train_backbone(made_from, engine, groups, rows)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(rows)
-    embeddings = train_hypernetwork(
-        engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, recipe.seed + 2,
-        settings, made_from.running, round_to_stored,
+    learned = train_hypernetwork(
+        engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, _beside(engine, recipe),
+        recipe.seed + 2, settings, made_from.running, round_to_stored,
+        _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank),
     )  # fmt: skip
     if made_from.running.processes.first:
-        _write(made_from, engine, embeddings, made, rows, sources, output)
+        _write(made_from, engine, learned, made, rows, sources, output)
 
 
 def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
@@ -120,29 +121,43 @@ def _train_backbone(made_from: Ingredients, engine: Engine, groups: Groups, rows
     loss_of = multitask_loss(
         bare_scores(engine), sampling, precision, running.processes, schedule.label_smoothing, scales
     )
-    seeded = _seeded(loss_of, recipe.seed, running.processes.rank)
+    dropping = _dropping(backbone, schedule.dropout, recipe.seed, running.processes.rank)
     settings = made_from.settings("backbone", "curriculum", "multitask") | rows_digests(rows)
     relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
-    with _dropout(backbone, schedule.dropout):
-        run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, seeded, settings), running)
+    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, dropping(loss_of), settings), running)
     backbone.requires_grad_(False)
     round_to_stored(backbone)
 
 
-def _seeded(loss_of: Callable[[int], StepLoss], seed: int, rank: int) -> Callable[[int], StepLoss]:
-    """The same loss with a dropout that depends on the step alone, as a resumed run needs it."""
+def _beside(engine: Engine, recipe: OwnRecipe) -> Beside:
+    """What the stage `hypernetwork` trains besides: the whole backbone, or its norms."""
+    stage, backbone = recipe.hypernetwork, engine.backbone
+    if not stage.backbone_rate:
+        return norms_beside(engine, stage)
+    share = stage.backbone_rate / stage.learning_rate
+    relative = relative_groups(dict(backbone.named_parameters()), recipe.multitask.decoder_rate)
+    return Beside({"backbone": backbone}, [(parameters, multiple * share) for parameters, multiple in relative])
 
-    def seeded(step: int) -> StepLoss:
-        torch.manual_seed(int(np.random.SeedSequence((seed, 3, rank, step)).generate_state(1)[0]))
-        return loss_of(step)
 
-    return seeded
+def _dropping(
+    backbone: Any, share: float, seed: int, rank: int
+) -> Callable[[Callable[[int], StepLoss]], Callable[[int], StepLoss]]:
+    """Wraps a loss: the backbone drops this share of its states, and which ones depends on the step alone."""
+    places = [module for module in backbone.modules() if isinstance(module, nn.Dropout)]
+
+    def wrapped(loss_of: Callable[[int], StepLoss]) -> Callable[[int], StepLoss]:
+        def dropped(step: int) -> StepLoss:
+            torch.manual_seed(int(np.random.SeedSequence((seed, 3, rank, step)).generate_state(1)[0]))
+            with _dropout(backbone, places, share):
+                return loss_of(step)
+
+        return dropped
+
+    return wrapped
 
 
 @contextmanager
-def _dropout(backbone: Any, share: float) -> Iterator[None]:
-    """Within the block the backbone drops this share of its states."""
-    places = [module for module in backbone.modules() if isinstance(module, nn.Dropout)]
+def _dropout(backbone: Any, places: Sequence[nn.Dropout], share: float) -> Iterator[None]:
     for place in places:
         place.p = share
     backbone.train()
@@ -157,16 +172,18 @@ def _dropout(backbone: Any, share: float) -> Iterator[None]:
 def _write(
     made_from: Ingredients,
     engine: Engine,
-    embeddings: nn.ParameterList,
+    learned: TaskEmbeddings,
     made: Curriculum,
     rows: Sequence[SourceRows],
     sources: Sequence[Source],
     output: Path,
 ) -> None:
     recipe, say = made_from.recipe, made_from.running.say
-    table = embedding_table(embeddings, [task.name for task in made.tasks])
-    anchors = {task.name: task.words for task in made.tasks if task.name.startswith(_ANCHORS)}
-    kept = {name: table[name] for name in (*(source.name for source in sources), *anchors)}
+    table = learned.table([task.name for task in made.tasks])
+    prints, own = learned.fingerprints, {source.name for source in sources}
+    candidates = [task for task in made.tasks if prints is not None or task.name.startswith(_ANCHORS)]
+    anchors = {task.name: task.words for task in candidates if task.name not in own}
+    kept = {name: table[name] for name in (*own, *anchors)}
     metrics = {}
     for source, each in zip(sources, rows, strict=True):
         metrics[source.name] = measure(engine, table[source.name], source, each.dataset.test)
@@ -179,7 +196,7 @@ def _write(
         weights="int8",
     )  # fmt: skip
     document = description.document(sources, anchors, {each.name: each.metric for each in rows}, metrics)
-    save_base(engine, kept, document, sources, output)
+    save_base(engine, kept, document, sources, output, prints)
     say(f"base: {output}")
 
 

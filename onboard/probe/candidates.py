@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-RANDOM, MEAN = "random", "mean"
+RANDOM, MEAN, FINGERPRINT = "random", "mean", "fingerprint"
 NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -17,7 +17,7 @@ class Candidate:
     """A possible initialisation.
 
     Args:
-        embedding: what it is called: `sst2@v1`, an anchor of the base, `random` or `mean`.
+        embedding: what it is called: `sst2@v1`, an anchor of the base, `random`, `mean` or `fingerprint`.
         z: its numbers (t,), float32.
         words: label words it was trained with; empty when it has none of its own.
         ordered: whether the words are the buckets of a regression.
@@ -88,6 +88,6 @@ def random_candidate(size: int, seed: int) -> Candidate:
     return Candidate(RANDOM, np.random.default_rng((seed, 64)).standard_normal(size).astype(np.float32))
 
 
-def mean_candidate(candidates: Sequence[Candidate]) -> Candidate:
-    """The mean of all embeddings that exist."""
-    return Candidate(MEAN, np.mean([candidate.z for candidate in candidates], axis=0).astype(np.float32))
+def mean_candidate(embeddings: Sequence[np.ndarray]) -> Candidate:
+    """The mean of embeddings (t,)."""
+    return Candidate(MEAN, np.mean(embeddings, axis=0).astype(np.float32))

@@ -20,7 +20,7 @@ from onboard.testing import MemoryDoorbell
 def test_what_is_refused_is_not_queued_and_rings_no_bell(desk: Desk) -> None:
     for wrong in (
         {"init": "nothing"}, {"init": "nothing@v3"}, {"init": "sst2@v9"}, {"init": "../x"}, {"method": "magic"},
-        {"metric": "spearman"},
+        {"metric": "spearman"}, {"init": "fingerprint"},
     ):  # fmt: skip
         asked: dict[str, Any] = dict(wrong)
         with pytest.raises(InputError) as caught:
@@ -78,3 +78,22 @@ def test_the_sources_of_a_second_base_in_one_home_are_candidates_too(
     names = {candidate["embedding"] for candidate in result["init"]["candidates"]}
     assert names == {"sst2@v2", "stsb@v2", "topics-2", "mean", "random"}
     assert desk.version("second").base_digest == other_base.digest
+
+
+def started_from(result: dict[str, Any]) -> set[str]:
+    """What the probe measured."""
+    return {candidate["embedding"] for candidate in result["init"]["candidates"]}
+
+
+def test_where_a_base_has_fingerprints_the_nearest_anchors_are_measured_and_any_other_can_be_asked_for(
+    desk: Desk, fingerprinted_base: Base
+) -> None:
+    measured = started_from(desk.learn_on(fingerprinted_base, opinions(20), "first"))
+    anchors = {anchor.name for anchor in fingerprinted_base.anchors}
+    assert len(measured & anchors) == 12
+    assert {"fingerprint", "random", "mean"} < measured
+    assert desk.version("first").base_digest == fingerprinted_base.digest
+    for asked in ("fingerprint", min(anchors - measured)):
+        result = desk.learn_on(fingerprinted_base, opinions(20), f"from-{asked}", init=asked)
+        assert started_from(result) == {asked}
+        assert desk.version(f"from-{asked}").parent == asked

@@ -13,7 +13,7 @@ import pytest
 import torch
 from tiny_training import make_sources, write_split
 
-from bench import ablations, budgeted, curriculum, step_time
+from bench import ablations, budgeted, curriculum, few_shot, step_time
 from bench.variants import VARIANTS
 from onboard.bases import Base
 from onboard.bases.load import fresh_engine
@@ -207,6 +207,30 @@ def test_curricula_are_compared_on_a_new_task_and_on_kinds_that_they_leave_out(
     cells = {line.split(" | ")[0]: line.split(" | ") for line in (tmp_path / "out.md").read_text().splitlines()}
     assert ["(seen)" in cell for cell in cells["| everything but form"][4:6]] == [True, False]
     assert ["(seen)" in cell for cell in cells["| sources only"][4:6]] == [False, False]
+
+
+def test_a_curriculum_that_is_compared_has_no_fingerprints_of_the_base_that_lent_the_backbone(
+    fingerprinted_base: Base, tmp_path: Path
+) -> None:
+    table = {name: np.zeros(64, dtype=np.float32) for name in ("sst2", "one", "two")}
+    trained = curriculum._as_base(fingerprinted_base, table, tmp_path)
+    assert trained.fingerprints is None
+    found = few_shot.candidates(trained, 0, "new", None)
+    assert [(each.embedding, len(each.z)) for each in found] == [
+        (name, 64) for name in ("sst2", "one", "two", "random", "mean")
+    ]
+
+
+def test_a_task_that_is_learned_as_if_it_were_new_meets_no_made_task_that_bears_its_name(
+    fingerprinted_base: Base,
+) -> None:
+    def offered(task: str) -> set[str]:
+        return {each.embedding for each in few_shot.candidates(fingerprinted_base, 0, task, None)}
+
+    everything = offered("new")
+    assert everything - offered("sst2") == {"sst2"}
+    assert everything - offered("made-1") == {"made-1"}
+    assert everything - offered("made") == {f"made-{number}" for number in range(20)}
 
 
 def test_without_the_teacher_the_curricula_are_skipped_and_the_command_that_mends_it_is_named(

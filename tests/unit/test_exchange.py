@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ import numpy as np
 import pytest
 import torch
 from authors_checkpoint import BIAS, LABELS, TASKS, make_tensors, write_checkpoint
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner, Result
 
 from cli.base import app
 from onboard.bases import Base, find_base
 from onboard.bases.exchange import export_base, import_base
+from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, Projections, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
@@ -129,6 +131,37 @@ def test_any_base_is_exported_with_its_anchors_labels_and_template(method: str, 
     for key in ("sources", "anchors", "max_tokens", "pair_separator", "licence", "reduction_factor"):
         assert second.document[key] == document[key]
     assert all(np.array_equal(first.embeddings[task], second.embeddings[task]) for task in TASKS)
+
+
+def write_some_fingerprints(folder: Path, tasks: Sequence[str] = TASKS) -> None:
+    rng = np.random.default_rng(0)
+    raw = {task: rng.standard_normal(10).astype(np.float32) for task in tasks}
+    write_fingerprints(Fingerprints.from_raw(Projections.drawn(8, 10, 0), raw), folder / FINGERPRINTS)
+
+
+def test_fingerprints_are_exported_and_imported_as_they_are(folder: Path, tmp_path: Path) -> None:
+    first = imported(folder, tmp_path / "first")
+    write_some_fingerprints(first.folder)
+    files = export_base(find_base(str(first.folder)), tmp_path / "exported")
+    assert FINGERPRINTS in {path.name for path in files}
+    second = imported(tmp_path / "exported", tmp_path / "second")
+    contents = {(place / FINGERPRINTS).read_bytes() for place in (first.folder, tmp_path / "exported", second.folder)}
+    assert len(contents) == 1
+    assert (second.folder / FINGERPRINTS).stat().st_mode & 0o044 == 0o044
+
+
+@pytest.mark.parametrize("harm", ["other bytes", "a task is missing", "no scale", "no projections"])
+def test_fingerprints_that_are_damaged_are_refused_and_nothing_is_left(folder: Path, tmp_path: Path, harm: str) -> None:
+    if harm == "other bytes":
+        (folder / FINGERPRINTS).write_bytes(b"of something else")
+    elif harm == "a task is missing":
+        write_some_fingerprints(folder, ["cola", "mnli"])
+    else:
+        write_some_fingerprints(folder)
+        missing, whole = harm.removeprefix("no "), load_file(folder / FINGERPRINTS)
+        save_file({key: value for key, value in whole.items() if not key.startswith(missing)}, folder / FINGERPRINTS)
+    assert FINGERPRINTS in refused(DamagedError, *order(folder, tmp_path / "out" / "base")).message
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_was_left_out_is_said_and_kept_in_the_card(tmp_path: Path) -> None:

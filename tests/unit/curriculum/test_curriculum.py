@@ -7,6 +7,8 @@ import pytest
 from curriculum_samples import COUNTS, MARK
 
 from onboard.curriculum import KINDS, Curriculum, KindCounts, Material, Source, build_curriculum, topical
+from onboard.curriculum.workshop import task_name
+from onboard.domain.names import require_name
 from onboard.model.encoding import TextEncoder
 
 
@@ -32,8 +34,20 @@ def test_every_kind_makes_tasks_and_the_sources_come_first_under_their_own_names
 def test_names_are_unique_and_readable(curriculum: Curriculum) -> None:
     names = [task.name for task in curriculum.tasks]
     assert len(set(names)) == len(names)
-    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-.") for name in names)
+    assert all(require_name(name) for name in names)
     assert "form-tense-past-present" in names
+
+
+def test_words_that_no_task_may_be_named_by_are_cut_or_replaced_and_still_told_apart() -> None:
+    assert task_name("form-tense", ("not past", "past")) == "form-tense-not_past-past"
+    words = [f"word{number}" for number in range(30)]
+    wordings = [words, words[::-1], [*words[:-1], "other"], ["yes", "no"], ["Yes", "no"], ["да", "нет"], ["ja", "нет"],
+                ["ти", "нет"], ["sci/tech", "world"], ["sci tech", "world"]]  # fmt: skip
+    names = [task_name("topics-all-40", each) for each in wordings]
+    assert len(set(names)) == len(names)
+    assert all(require_name(name).startswith("topics-all-40-") for name in names)
+    longest = 64 - len("topics-all-40-")
+    assert task_name("topics-all-40", ["w" * longest]) == f"topics-all-40-{'w' * longest}"
 
 
 def test_every_batch_has_a_text_and_a_distribution_over_two_labels_or_more_per_row(

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.hyperformer import PlainHypernetwork
+from onboard.model.hypernetwork import Hypernetwork, scale_projectors
 
 
 def make(**sizes: int) -> Hypernetwork:
@@ -88,3 +89,18 @@ def test_parameters_start_as_the_authors_start_them() -> None:
 def test_embeddings_of_another_shape_are_refused(z: Tensor) -> None:
     with pytest.raises(ValueError, match=r"\(T, 8\)"):
         make()(z)
+
+
+@pytest.mark.parametrize("kind", [Hypernetwork, PlainHypernetwork])
+def test_scaled_projectors_keep_unit_inputs_at_unit_size_and_leave_all_else(kind: type[Hypernetwork]) -> None:
+    torch.manual_seed(0)
+    hypernetwork = kind(d_model=16, encoder_layers=2, decoder_layers=1, bottleneck=4, projector_width=256)
+    before = {name: value.clone() for name, value in hypernetwork.state_dict().items()}
+    scale_projectors(hypernetwork)
+    modules = dict(hypernetwork.named_modules())
+    for name in (each.rpartition(".")[0] for each in modules if each.endswith("projector_in")):
+        first, last = (modules[f"{name}.{part}".lstrip(".")] for part in ("projector_in", "projector_out"))
+        out = last(torch.relu(first(torch.randn(4096, first.in_features))))
+        assert out.detach().square().mean().item() == pytest.approx(1.0, rel=0.3)
+    changed = {name for name, value in hypernetwork.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == {name for name in before if "projector" in name and name.endswith("weight")}

@@ -16,6 +16,7 @@ from onboard.multitask.loss import (
     Sampling,
     hypernetwork_scores,
     multitask_loss,
+    own_embeddings,
     precision_of,
     task_probabilities,
     turns,
@@ -97,7 +98,7 @@ def loss_with(
         nn.Parameter(torch.randn(1, 16, generator=torch.Generator().manual_seed(index))) for index in range(len(tasks))
     )
     sampling = Sampling(((tasks, 1.0),), 50, 6, 10.0, 4, together)
-    scores_of = hypernetwork_scores(engine, embeddings)
+    scores_of = hypernetwork_scores(engine, own_embeddings(embeddings))
     return embeddings, multitask_loss(scores_of, sampling, torch.float32, processes, smoothing, {"scale"})
 
 

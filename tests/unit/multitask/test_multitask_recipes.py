@@ -24,6 +24,7 @@ def test_without_a_word_the_recipe_is_the_paper_s() -> None:
     assert (stage.weight_decay, stage.label_smoothing, stage.temperature) == (0.0, 0.1, 10.0)
     assert stage.train_norms
     assert (stage.embedding_rate, stage.tasks_per_batch) == (1.0, 1)
+    assert (stage.embedding_start, stage.fingerprint_share) == ("random", 0.0)
     assert HypernetworkStage(method="hyperformer").embedding_size == 512
     assert HypernetworkStage(method="hyperformer", task_embedding_size=32).embedding_size == 32
 
@@ -43,6 +44,14 @@ def test_every_field_says_what_it_is() -> None:
         ("hypernetwork", {"label_smoothing": 1.0}, "hypernetwork.label_smoothing", "less than 1"),
         ("hypernetwork", {"learning_rates": 1.0}, "hypernetwork.learning_rates", "not permitted"),
         ("hypernetwork", {"embedding_rate": 0.0}, "hypernetwork.embedding_rate", "greater than 0"),
+        ("hypernetwork", {"embedding_start": "zero"}, "hypernetwork.embedding_start", "fingerprint"),
+        ("hypernetwork", {"fingerprint_share": 0.5}, "hypernetwork.fingerprint_share", "embedding_start"),
+        (
+            "hypernetwork",
+            {"embedding_start": "fingerprint", "fingerprint_share": 1.1},
+            "hypernetwork.fingerprint_share",
+            "less than or equal to 1",
+        ),
         ("hypernetwork", {"tasks_per_batch": 0}, "hypernetwork.tasks_per_batch", "greater than or equal to 1"),
         ("hypernetwork", {"batch": 48, "tasks_per_batch": 5}, "hypernetwork.tasks_per_batch", "48 rows"),
         ("sources", {"moods": {"from": "x", "metric": "bleu"}}, "sources.moods.metric", "accuracy"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -12,16 +13,20 @@ from tiny_training import make_tiny_t5
 from transformers import ByT5Tokenizer
 
 from onboard.bases import find_base, home_bases, named_bases
+from onboard.bases.fingerprints import Fingerprints, Projections
 from onboard.bases.load import load_engine
 from onboard.errors import ConflictError, InputError
 from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
+from onboard.model.fingerprint import LabelledBatch, raw_fingerprint
 from onboard.multitask.backbone import find_backbone, load_given
-from onboard.multitask.hypernetwork import new_engine
+from onboard.multitask.hypernetwork import new_engine, round_to_half
 from onboard.multitask.loop import Running
 from onboard.multitask.make import make_base
 from onboard.multitask.recipe import Recipe
+from onboard.multitask.sources import read_sources
+from onboard.multitask.tasks import SourceTask
 from onboard.serving import Predictor
 
 
@@ -153,9 +158,73 @@ def test_embeddings_move_at_their_own_rate_and_nothing_else_does(
         assert float((trained[f"module.hypernetwork.{name}"] - value).abs().max()) <= 3.1e-3, name
 
 
+def test_the_projector_moves_at_its_own_rate_from_where_the_recipe_starts_it(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    document["hypernetwork"] |= {"steps": 1, "warmup_steps": 0, "projector_rate": 0.1, "projector_start": "scaled"}
+    make(document, tmp_path / "work", tmp_path / "base")
+    trained = load_file(tmp_path / "work" / "hypernetwork.safetensors")
+    given = load_given_engine(Recipe.model_validate(document)).hypernetwork.state_dict()
+    moved = {name: float((trained[f"module.hypernetwork.{name}"] - value).abs().max()) for name, value in given.items()}
+    projectors = {name for name in moved if "projector" in name}
+    assert max(moved[name] for name in projectors) == pytest.approx(3e-4, rel=1e-2)
+    assert max(moved[name] for name in moved.keys() - projectors) == pytest.approx(3e-3, rel=1e-2)
+
+
+@pytest.mark.parametrize(("share", "moves"), [(0.0, True), (0.5, True), (1.0, False)])
+def test_embeddings_start_at_the_fingerprints_and_do_not_move_where_every_turn_has_a_fresh_one(
+    document: dict[str, Any], tmp_path: Path, share: float, moves: bool
+) -> None:
+    document["hypernetwork"] |= {"embedding_start": "fingerprint", "fingerprint_share": share, "tasks_per_batch": 2}
+    make(document, tmp_path / "work", tmp_path / "base")
+    base, recipe = find_base(str(tmp_path / "base")), Recipe.model_validate(document)
+    assert base.fingerprints is not None
+    projections, given = base.fingerprints.projections, load_given_engine(recipe)
+    started = Fingerprints.from_raw(projections, raw_fingerprints(given, recipe, projections))
+    trained = load_file(tmp_path / "work" / "hypernetwork.safetensors")
+    for task, expected in enumerate(started.of.values()):
+        moved = float(np.abs(trained[f"module.embeddings.{task}"][0].numpy() - expected).max())
+        assert moved > 1e-4 if moves else moved < 1e-6
+        assert moved < 0.1
+    for name, value in given.hypernetwork.state_dict().items():
+        assert not torch.equal(trained[f"module.hypernetwork.{name}"], value), name
+
+
+@pytest.mark.parametrize("train_norms", [True, False])
+def test_a_base_has_the_fingerprints_that_its_own_backbone_sees_on_the_scale_of_the_first_ones(
+    document: dict[str, Any], tmp_path: Path, train_norms: bool
+) -> None:
+    document["hypernetwork"] |= {"embedding_start": "fingerprint", "train_norms": train_norms, "learning_rate": 3e-2}
+    make(document, tmp_path / "work", tmp_path / "base")
+    base, recipe = find_base(str(tmp_path / "base")), Recipe.model_validate(document)
+    known = base.fingerprints
+    assert known is not None
+    given = raw_fingerprints(load_given_engine(recipe), recipe, known.projections)
+    shipped = raw_fingerprints(load_engine(base, "cpu"), recipe, known.projections)
+    first = Fingerprints.from_raw(known.projections, given)
+    np.testing.assert_allclose(known.mean, first.mean, atol=1e-6)
+    np.testing.assert_allclose(known.deviation, first.deviation, atol=1e-6)
+    assert list(known.of) == ["alike", "moods"]
+    for name, each in known.again(shipped).of.items():
+        np.testing.assert_allclose(known.of[name], each, atol=1e-5)
+        assert np.allclose(known.of[name], first.of[name], atol=1e-3) != train_norms
+
+
+def raw_fingerprints(engine: Engine, recipe: Recipe, projections: Projections) -> dict[str, np.ndarray]:
+    """Of the recipe's sources: four batches of eight rows, far from those of any step."""
+    found = {}
+    for index, rows in enumerate(read_sources(recipe.sources, recipe.seed)):
+        task = SourceTask(rows.worded(engine.encoder), engine.encoder, recipe.seed + index)
+        drawn = [task.batch(10**6 + turn, 8) for turn in range(4)]
+        batches = [LabelledBatch(each.ids, each.trie, each.targets) for each in drawn]
+        found[rows.name] = raw_fingerprint(engine, batches, projections)
+    return found
+
+
 def load_given_engine(recipe: Recipe) -> Engine:
     """The engine that training starts from."""
     backbone, tokenizer = load_given(find_backbone(recipe.backbone))
+    round_to_half(backbone)
     return new_engine(recipe.hypernetwork, backbone, TextEncoder(tokenizer, "|", 32), recipe.seed)
 
 

@@ -14,9 +14,11 @@ from torch import nn
 from transformers import AutoTokenizer
 
 from onboard.bases import find_base
+from onboard.bases.fingerprints import FINGERPRINTS
 from onboard.bases.load import load_engine
 from onboard.curriculum import Source
 from onboard.domain.dataset import Example
+from onboard.errors import StorageError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
@@ -84,8 +86,16 @@ def test_nothing_of_an_earlier_base_stays_beside_the_new_one(folder: Path, tmp_p
     write(engine, "int8", tmp_path / "float16")
     assert find_base(str(tmp_path / "float16")).digest == find_base(str(tmp_path / "int8")).digest
     (tmp_path / "int8" / "backbone" / "spiece.model").write_bytes(b"of another tokenizer")
+    (tmp_path / "int8" / FINGERPRINTS).write_bytes(b"of other tasks")
     (tmp_path / "int8" / "notes.txt").write_text("somebody's own")
     write(engine, "float16", tmp_path / "int8")
     names = {path.name for path in (tmp_path / "int8").rglob("*")}
-    assert not {"spiece.model", "model.int8.safetensors"} & names
+    assert not {"spiece.model", "model.int8.safetensors", FINGERPRINTS} & names
     assert {"model.safetensors", "tokenizer.json", "notes.txt"} <= names
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_with_what_mends_it(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "embeddings.safetensors").mkdir()
+    with pytest.raises(StorageError, match="cannot be written") as caught:
+        write(make_engine(folder), "float16", tmp_path)
+    assert "nothing is trained twice" in caught.value.remedy

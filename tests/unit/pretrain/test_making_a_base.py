@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tiny_base import WORDS
 from tiny_teacher import make_teacher
 from tiny_training import WORDS as SOURCE_WORDS
@@ -16,10 +19,13 @@ from onboard.bases import find_base
 from onboard.bases.load import load_engine
 from onboard.curriculum import topics
 from onboard.errors import InputError
-from onboard.multitask import checkpoint
+from onboard.model.backbone import norm_parameters
+from onboard.model.quantised import dequantise, quantise
+from onboard.model.quantised_backbone import QUANTISED_FILE
+from onboard.multitask import checkpoint, hypernetwork
 from onboard.multitask.assemble import measure
 from onboard.multitask.checkpoint import Checkpoint
-from onboard.multitask.loop import Running
+from onboard.multitask.loop import Running, Stage, run_stage
 from onboard.multitask.sources import folder_entries, read_sources
 from onboard.pretrain.recipe import OwnRecipe
 from onboard.pretrain.run import Ingredients, make_base
@@ -60,8 +66,8 @@ class _PowerCutError(Exception):
 
 
 @pytest.fixture
-def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Ingredients]:
-    """Sources and corpus with a work folder of its own for each name."""
+def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ingredients]:
+    """Sources and corpus with a work folder of its own for each name; changes to the section [hypernetwork]."""
     words = [word + end for word in (*SUBJECTS, *WORDS.split(), *MADE) for end in ENDS]
     known = ["this", "sentence", "speaks", "of", "all", "day", *SOURCE_WORDS, *words]
     monkeypatch.setattr(Teacher, "load", lambda: make_teacher(known))
@@ -71,21 +77,40 @@ def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(f"This sentence speaks of {word} all day." for word in words), encoding="utf-8")
 
-    def make(name: str) -> Ingredients:
-        recipe = RECIPE.model_copy(update={"sources": sources})
+    def make(name: str, **changes: Any) -> Ingredients:
+        stage = RECIPE.hypernetwork.model_copy(update=changes)
+        recipe = RECIPE.model_copy(update={"sources": sources, "hypernetwork": stage})
         return Ingredients(recipe, [corpus], Running(tmp_path / name, lambda line: None))
 
     return make
 
 
+STARTED = {"embedding_start": "fingerprint"}
+JOINT = {**STARTED, "fingerprint_share": 0.5, "backbone_rate": 2e-2}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, STARTED, {**STARTED, "fingerprint_share": 0.5}, {"backbone_rate": 2e-2}, {"dropout": 0.3},
+     {**JOINT, "dropout": 0.3}],
+    ids=["random", "fingerprint", "fresh fingerprints", "backbone", "dropout", "all of it"],
+)  # fmt: skip
 def test_a_base_is_made_resumes_where_it_was_cut_and_gives_the_same_bytes(
-    ingredients: Callable[[str], Ingredients], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ingredients: Callable[..., Ingredients], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    whole = ingredients("whole")
+    whole = ingredients("whole", **changes)
     make_base(whole, tmp_path / "first")
     base = find_base(str(tmp_path / "first"))
+    anchors = [anchor.name for anchor in base.anchors]
     assert [source.name for source in base.sources] == ["alike", "moods"]
-    assert [anchor.name for anchor in base.anchors] == ["topics-any-all-2", "topics-any-all-3"]
+    if "embedding_start" not in changes:
+        assert anchors == ["topics-any-all-2", "topics-any-all-3"]
+        assert base.fingerprints is None
+    else:
+        assert {"topics-any-all-2", "topics-any-all-3"} < set(anchors)
+        assert any(name.startswith("moods-") for name in anchors)
+        assert base.fingerprints is not None
+        assert set(base.fingerprints.of) == set(base.embeddings) == {"alike", "moods", *anchors}
     assert base.document["sources"]["moods"]["metrics"]["test"]["accuracy"]["n"] == 24
     assert all(z.shape == (16,) for z in base.embeddings.values())
     assert set(base.trained_rows) == {"alike", "moods"}
@@ -93,13 +118,13 @@ def test_a_base_is_made_resumes_where_it_was_cut_and_gives_the_same_bytes(
     (answer,) = Predictor(base).predict([{"task": "moods", "text": "a great film"}])
     assert answer.label in ("negative", "positive")
 
-    cut = ingredients("cut")
+    cut = ingredients("cut", **changes)
     save, saved = Checkpoint.save, []
 
     def save_then_cut(self: Checkpoint, step: int) -> None:
         save(self, step)
         saved.append(step)
-        if len(saved) in (2, 6, 10):  # in the middle of each of the training stages
+        if len(saved) in (2, 6, 9):  # in the middle of each of the training stages
             raise _PowerCutError
 
     monkeypatch.setattr(Checkpoint, "save", save_then_cut)
@@ -111,8 +136,11 @@ def test_a_base_is_made_resumes_where_it_was_cut_and_gives_the_same_bytes(
     assert find_base(str(tmp_path / "second")).digest == base.digest
 
 
-def test_what_was_measured_is_what_is_stored_in_int8(ingredients: Callable[[str], Ingredients], tmp_path: Path) -> None:
-    given = ingredients("work")
+@pytest.mark.parametrize("changes", [{}, JOINT], ids=["norms", "backbone"])
+def test_what_was_measured_is_what_is_stored_in_int8(
+    ingredients: Callable[..., Ingredients], tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    given = ingredients("work", **changes)
     make_base(given, tmp_path / "base")
     base = find_base(str(tmp_path / "base"))
     engine = load_engine(base, "cpu")
@@ -125,8 +153,84 @@ def test_what_was_measured_is_what_is_stored_in_int8(ingredients: Callable[[str]
         assert again == base.document["sources"][rows.name]["metrics"]
 
 
+def backbone_in(checkpoint_file: Path) -> dict[str, torch.Tensor]:
+    """The backbone of a stage, as a base would store it."""
+    prefix = "module.backbone."
+    tensors = load_file(checkpoint_file)
+    return quantise({name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)})
+
+
+def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> set[str]:
+    """Names of the weights that differ, of those that are stored."""
+    return {name.removesuffix(".scale") for name, each in after.items() if not torch.equal(before[name], each)}
+
+
+def test_without_a_rate_of_its_own_nothing_of_the_backbone_is_trained_with_the_hypernetwork_but_its_norms(
+    ingredients: Callable[..., Ingredients], tmp_path: Path
+) -> None:
+    make_base(ingredients("work", **STARTED, dropout=0.3), tmp_path / "base")
+    stored = load_file(tmp_path / "base" / "backbone" / QUANTISED_FILE)
+    changed = moved(backbone_in(tmp_path / "work" / "multitask.safetensors"), stored)
+    assert changed == {name for name in stored if name.endswith("layer_norm.weight")}
+    assert len(changed) == len(norm_parameters(load_engine(find_base(str(tmp_path / "base")), "cpu").backbone))
+
+
+def test_with_a_rate_of_its_own_the_whole_backbone_is_trained_and_its_best_weights_are_stored(
+    ingredients: Callable[..., Ingredients], tmp_path: Path
+) -> None:
+    make_base(ingredients("work", **JOINT, validate_every=1), tmp_path / "base")
+    stored = load_file(tmp_path / "base" / "backbone" / QUANTISED_FILE)
+    changed = moved(backbone_in(tmp_path / "work" / "multitask.safetensors"), stored)
+    alone = "decoder.block.0.layer.0.SelfAttention."  # a label of one piece attends to nothing but itself
+    assert changed >= {name for name in stored if not name.endswith(".scale") and not name.startswith(alone)}
+    assert moved(backbone_in(tmp_path / "work" / "hypernetwork-best.safetensors"), stored) == set()
+
+
+def test_the_backbone_moves_in_proportion_to_its_own_rate_whatever_the_rate_of_the_stage(
+    ingredients: Callable[..., Ingredients], tmp_path: Path
+) -> None:
+    first = {"steps": 1, "warmup_steps": 1, "backbone_rate": 1e-3}
+    for name, rates in (("low", {"learning_rate": 1e-4}), ("high", {"learning_rate": 1e-2})):
+        make_base(ingredients(name, **first, **rates), tmp_path / f"base-{name}")
+    started, low, high = (
+        load_file(tmp_path / place)["module.backbone.encoder.block.0.layer.0.SelfAttention.q.weight"]
+        for place in ("low/multitask.safetensors", "low/hypernetwork.safetensors", "high/hypernetwork.safetensors")
+    )
+    begun = dequantise(quantise({"q": started}))["q"]
+    assert torch.equal(low, high)
+    assert float((low - begun).abs().max()) == pytest.approx(1e-3 * float(begun.square().mean().sqrt()), rel=1e-2)
+
+
+def test_states_are_dropped_in_the_loss_of_a_step_and_neither_in_validation_nor_afterwards(
+    ingredients: Callable[..., Ingredients], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores: list[dict[str, float]] = []
+    losses: list[list[float]] = []
+
+    def look_then_run(stage: Stage, running: Running) -> None:
+        def validate() -> None:
+            assert stage.validation is not None
+            scores.append(dict(stage.validation.score(lambda: None).values))
+
+        validate()
+        losses.append([float(stage.loss_of(step).value.detach()) for step in (0, 1, 0)])
+        validate()
+        validate()
+        run_stage(stage, running)
+
+    monkeypatch.setattr(hypernetwork, "run_stage", look_then_run)
+    for name, share in (("plain", 0.0), ("dropped", 0.5)):
+        make_base(ingredients(name, **JOINT, dropout=share), tmp_path / f"base-{name}")
+    assert len(scores) == 6
+    assert all(each == scores[0] for each in scores)
+    plain, dropped = losses
+    assert plain[0] == plain[2]
+    assert dropped[0] == dropped[2]  # what is dropped depends on the step alone
+    assert all(abs(one - other) > 1e-4 for one, other in zip(plain[:2], dropped[:2], strict=True))
+
+
 def test_too_little_text_for_the_vocabulary_is_told_before_anything_is_trained(
-    ingredients: Callable[[str], Ingredients], tmp_path: Path
+    ingredients: Callable[..., Ingredients], tmp_path: Path
 ) -> None:
     given = ingredients("work")
     shape = RECIPE.backbone.model_copy(update={"vocabulary_size": 5000})
@@ -137,7 +241,7 @@ def test_too_little_text_for_the_vocabulary_is_told_before_anything_is_trained(
 
 
 def test_shares_of_kinds_without_tasks_are_told_before_the_backbone_is_trained(
-    ingredients: Callable[[str], Ingredients], tmp_path: Path
+    ingredients: Callable[..., Ingredients], tmp_path: Path
 ) -> None:
     given = ingredients("work")
     stage = RECIPE.multitask.model_copy(update={"shares": {"form": 0.5, "renamed": 0.5}})

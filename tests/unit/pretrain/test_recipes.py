@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_the_shipped_recipe_is_whole() -> None:
 def test_every_field_of_a_stage_says_what_it_is() -> None:
     stages = (
         sections.BackboneShape, sections.SentenceCounts, sections.Inheritance, sections.DistillStage,
-        sections.BackboneStage,
+        sections.BackboneStage, sections.JointStage,
     )  # fmt: skip
     for stage in stages:
         assert all(field.description for field in stage.model_fields.values()), stage
@@ -49,10 +50,7 @@ def test_every_field_of_a_stage_says_what_it_is() -> None:
         ("texts = 2400", "texts = 0", "inherit.texts"),
         ("learning_rate = 4e-3", "learning_rate = -1", "distill.learning_rate"),
         ("topic_levels = [12, 40, 150, 400]", 'topic_levels = ["many"]', "curriculum.topic_levels.0"),
-        ("dropout = 0.1", "dropout = 1.0", "multitask.dropout"),
         ("shares = { sources", "shares = { source", "multitask.shares"),
-        ("shares = { sources = 0.58", "shares = { sources = 0.0", "multitask.shares.sources"),
-        ("shares = { sources = 0.58, joined = 0.14, topics = 0.12, pairs = 0.16 }", "shares = {}", "multitask.shares"),
         ("projector_width = 128", "projector_width = 0", "hypernetwork.projector_width"),
         ("projector_width = 128", "tasks_per_batch = 5", "hypernetwork.tasks_per_batch"),
     ],
@@ -69,6 +67,34 @@ def test_a_field_that_is_missing_unknown_or_out_of_range_is_named(
     assert caught.value.data["field"] == field
     assert field in caught.value.message
     assert str(path) in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("section", "change", "field"),
+    [
+        ("multitask", {"dropout": 1.0}, "multitask.dropout"),
+        ("multitask", {"shares": {"sources": 0.0}}, "multitask.shares.sources"),
+        ("multitask", {"shares": {}}, "multitask.shares"),
+        ("hypernetwork", {"embedding_start": "random", "fingerprint_share": 0.5}, "hypernetwork.fingerprint_share"),
+        ("hypernetwork", {"backbone_rate": -1e-4}, "hypernetwork.backbone_rate"),
+        ("hypernetwork", {"dropout": 1.0}, "hypernetwork.dropout"),
+    ],
+)
+def test_a_wrong_field_of_the_multi_task_stages_is_named_too(section: str, change: dict[str, Any], field: str) -> None:
+    document = read_toml(MINI)
+    document[section] |= change
+    with pytest.raises(InputError) as caught:
+        recipe_of(document, MINI)
+    assert caught.value.data["field"] == field
+
+
+def test_a_t5_that_exists_is_never_trained_with_its_hypernetwork() -> None:
+    path = MINI.with_name("t5-small-glue.toml")
+    document = read_toml(path)
+    document["hypernetwork"] |= {"backbone_rate": 1e-4}
+    with pytest.raises(InputError) as caught:
+        recipe_of(document, path)
+    assert caught.value.data["field"] == "hypernetwork.backbone_rate"
 
 
 def test_what_is_no_recipe_is_refused(tmp_path: Path) -> None:

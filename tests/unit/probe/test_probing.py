@@ -172,11 +172,11 @@ def test_the_random_candidate_is_the_same_for_a_seed_and_another_for_another() -
 
 
 def test_the_mean_candidate_is_the_mean_of_all() -> None:
-    candidates = [Candidate("a", z(1)), Candidate("b", z(2)), Candidate("c", z(3))]
-    found = mean_candidate(candidates)
+    embeddings = [z(1), z(2), z(3)]
+    found = mean_candidate(embeddings)
     np.testing.assert_allclose(found.z, (z(1) + z(2) + z(3)) / 3, rtol=1e-6)
     assert found.z.dtype == np.float32
-    assert mean_candidate(candidates).z.tobytes() == found.z.tobytes()
+    assert mean_candidate(embeddings).z.tobytes() == found.z.tobytes()
 
 
 def test_the_probe_can_be_stopped_before_every_batch(evaluator: Make) -> None:

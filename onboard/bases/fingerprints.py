@@ -1,0 +1,101 @@
+"""What a base's tasks look like to its backbone: where their embeddings started, and a new task's may start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+FINGERPRINTS: Final = "fingerprints.safetensors"  # in a base's folder
+_TINY = 1e-6
+
+
+class Projections(NamedTuple):
+    """Random directions on which a fingerprint is taken; kept with the base, so that they are the same for ever.
+
+    Args:
+        left, right: (t // 2, h) each, of the texts' features and of the labels'.
+        both: (t - t // 2, 2h), of the means of the two.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    both: np.ndarray
+
+    @classmethod
+    def drawn(cls, features: int, size: int, seed: int) -> Projections:
+        """For h features and fingerprints of t numbers."""
+        rng, half = np.random.default_rng((seed, 64)), size // 2
+        shapes = ((half, features), (half, features), (size - half, 2 * features))
+        return cls(*(rng.standard_normal(shape).astype(np.float32) for shape in shapes))
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """The fingerprints of a base's tasks, on the scale of task embeddings.
+
+    Args:
+        projections: that all of them, and those of new tasks, are taken on.
+        mean, deviation: of the raw fingerprints that the scale was made from (t,).
+        of: the scaled fingerprint of each task (t,) float32, by name.
+    """
+
+    projections: Projections
+    mean: np.ndarray
+    deviation: np.ndarray
+    of: Mapping[str, np.ndarray]
+
+    @classmethod
+    def from_raw(cls, projections: Projections, raw: Mapping[str, np.ndarray]) -> Fingerprints:
+        """Scaled so that every number has mean 0 and deviation 1 over the tasks."""
+        stacked = np.stack(list(raw.values()))
+        return cls(projections, stacked.mean(0), stacked.std(0) + _TINY, {}).again(raw)
+
+    def again(self, raw: Mapping[str, np.ndarray]) -> Fingerprints:
+        """Other raw fingerprints on the same scale."""
+        return replace(self, of={name: self.scaled(each) for name, each in raw.items()})
+
+    def scaled(self, raw: np.ndarray) -> np.ndarray:
+        """(t,) with norm √t, as that of an embedding drawn from N(0, 1) is on average."""
+        standard = (raw - self.mean) / self.deviation
+        scaled: np.ndarray = (standard * (len(raw) ** 0.5 / (np.linalg.norm(standard) + _TINY))).astype(np.float32)
+        return scaled
+
+    def nearest(self, scaled: np.ndarray, names: Iterable[str], count: int) -> list[str]:
+        """Those of `names` whose fingerprints have the largest cosine with this one, best first."""
+        return sorted(names, key=lambda name: -float(self.of[name] @ scaled))[:count]
+
+    def only(self, names: Iterable[str]) -> Fingerprints:
+        """The same scale with fewer tasks.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return replace(self, of={name: self.of[name] for name in names})
+
+
+def write_fingerprints(fingerprints: Fingerprints, path: Path) -> None:
+    """One safetensors file.
+
+    Raises:
+        OSError, safetensors.SafetensorError: it cannot be written.
+    """
+    scale = {"scale.mean": fingerprints.mean, "scale.deviation": fingerprints.deviation}
+    projections = {f"projections.{name}": matrix for name, matrix in fingerprints.projections._asdict().items()}
+    save_file(projections | scale | {f"task.{name}": each for name, each in fingerprints.of.items()}, path)
+
+
+def read_fingerprints(path: Path) -> Fingerprints:
+    """What `write_fingerprints` wrote.
+
+    Raises:
+        KeyError, safetensors.SafetensorError: it is another file, or damaged.
+    """
+    stored = load_file(path)
+    projections = Projections(*(stored[f"projections.{name}"] for name in Projections._fields))
+    of = {key.removeprefix("task."): each for key, each in stored.items() if key.startswith("task.")}
+    return Fingerprints(projections, stored["scale.mean"], stored["scale.deviation"], of)

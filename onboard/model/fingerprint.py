@@ -1,0 +1,85 @@
+"""The fingerprint of a labelled dataset: numbers that are alike for tasks that are alike, before anything is trained.
+
+Half of them say which direction of the texts' features goes with which label: random projections of the covariance
+between the bare encoder's features and the label words' embeddings. The others say what texts and labels are like:
+projections of both means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from onboard.bases.fingerprints import Projections
+from onboard.model.engine import Engine
+from onboard.model.scoring import LabelTrie
+
+_TINY = 1e-6
+
+
+class LabelledBatch(NamedTuple):
+    """Token ids of n texts, a trie of K label words, and the distribution over them of each text (n, K)."""
+
+    ids: Sequence[Sequence[int]]
+    trie: LabelTrie
+    targets: np.ndarray
+
+
+@torch.no_grad()
+def raw_fingerprint(engine: Engine, batches: Iterable[LabelledBatch], projections: Projections) -> np.ndarray:
+    """Of the rows of all batches together: (t,) float32, to be scaled by `Fingerprints.scaled`.
+
+    Args:
+        engine: its bare backbone sees the texts; adapters and hypernetwork play no part.
+        batches: some rows of the task; 32 are enough to tell kinds of tasks apart.
+        projections: of the base.
+    """
+    words = engine.backbone.get_input_embeddings().weight  # (V, h)
+    usual = words.mean(0, dtype=torch.float32)
+    batches = list(batches)
+    with _without_dropout(engine.backbone):
+        texts = torch.cat([engine.encode_features(batch.ids) for batch in batches])  # (n, h)
+    with torch.autocast(engine.device.type, enabled=False):  # within a training in bf16 too
+        features = [_label_features(batch.trie, words) - usual for batch in batches]  # each (K, h)
+        targets = [torch.from_numpy(batch.targets).to(usual) for batch in batches]
+        labels = torch.cat([each @ those for each, those in zip(targets, features, strict=True)])
+        return _projected(texts, labels, projections)
+
+
+def _projected(x: Tensor, y: Tensor, projections: Projections) -> np.ndarray:
+    """Features of texts and of their labels (n, h) → (t,)."""
+    mean_x, mean_y = x.mean(0), y.mean(0)
+    x, y = x - mean_x, y - mean_y
+    covariance = x.T @ y / len(x) / (_spread(x) * _spread(y) + _TINY)  # (h, h)
+    left, right, both = (torch.from_numpy(matrix).to(x) for matrix in projections)
+    found = torch.cat([((left @ covariance) * right).sum(1), both @ torch.cat([mean_x, mean_y])])
+    raw: np.ndarray = found.cpu().numpy()
+    return raw
+
+
+@contextmanager
+def _without_dropout(module: nn.Module) -> Iterator[None]:
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)
+
+
+def _spread(centred: Tensor) -> Tensor:
+    return centred.square().sum(1).mean().sqrt()
+
+
+def _label_features(trie: LabelTrie, words: Tensor) -> Tensor:
+    """(K, h): the mean embedding of the tokens that tell each label from the others."""
+    edges = torch.cat([trie.branches.flatten(), torch.tensor([len(trie.edge_token)])])[trie.paths]  # (K, P)
+    tokens = torch.cat([trie.edge_token, torch.tensor([0])])[edges].to(words.device)
+    real = (edges < len(trie.edge_token)).to(words.device)[..., None]  # (K, P, 1)
+    features: Tensor = (words[tokens].float() * real).sum(1) / real.sum(1).clamp(min=1)
+    return features
