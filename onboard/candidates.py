@@ -23,7 +23,6 @@ from onboard.services import Services
 from onboard.workbench import read_snapshot
 
 _NEAREST: Final = 12  # anchors that are measured, where fingerprints can tell which
-_MOST_WORDS: Final = 24  # of an anchor whose label words a new task may take
 
 
 def collect_candidates(
@@ -64,10 +63,7 @@ def shipped_candidates(
     names: Sequence[str] = list(anchors)
     if fingerprint is not None and base.fingerprints is not None:
         names = base.fingerprints.nearest(fingerprint, names, _NEAREST)
-    found = []
-    for name in names:
-        words = anchors[name].words if len(anchors[name].words) <= _MOST_WORDS else ()
-        found.append(Candidate(name, base.embeddings[name], words))
+    found = [Candidate(name, base.embeddings[name]) for name in names]
     if fingerprint is not None:
         found.append(Candidate(FINGERPRINT, fingerprint))
     found.append(random_candidate(int(base.document["task_embedding_size"]), seed))

@@ -17,7 +17,7 @@ from onboard.multitask.assemble import Description, measure, save_base, test_lin
 from onboard.multitask.backbone import FoundBackbone, find_backbone, load_given
 from onboard.multitask.hypernetwork import TaskEmbeddings, new_engine, norms_beside, round_to_half, train_hypernetwork
 from onboard.multitask.loop import Running
-from onboard.multitask.recipe import Recipe
+from onboard.multitask.recipe import Recipe, as_told
 from onboard.multitask.sources import SourceRows, read_sources
 from onboard.multitask.tasks import SourceTask
 
@@ -116,7 +116,7 @@ def _write(
     description = Description(
         name=recipe.name, licence=licence, backbone=found.to_json(), separator=PAIR_SEPARATOR,
         max_tokens=recipe.backbone.max_tokens, method=stage.method, task_embedding_size=stage.embedding_size,
-        reduction_factor=stage.reduction_factor, recipe=recipe.model_dump(mode="json", by_alias=True),
+        reduction_factor=stage.reduction_factor, recipe=as_told(recipe),
         weights="float16",
     )  # fmt: skip
     document = description.document(sources, {}, {each.name: each.metric for each in rows}, metrics)

@@ -249,3 +249,12 @@ def validated(kind: type[Found], document: dict[str, Any], path: Path | str) -> 
         field = ".".join(str(part) for part in first["loc"]) or "name"
         reason = first["msg"].removeprefix("Value error, ")
         raise InputError(f"recipe {path}, field {field}: {reason}", f"mend {field} in {path}", field=field) from error
+
+
+def as_told(recipe: BaseModel) -> dict[str, Any]:
+    """A recipe as a base keeps it: of its sources' folders only the names, for paths mean nothing elsewhere."""
+    document: dict[str, Any] = recipe.model_dump(mode="json", by_alias=True)
+    for entry in document["sources"].values():
+        if "://" not in entry["from"]:
+            entry["from"] = Path(entry["from"]).name
+    return document

@@ -29,6 +29,7 @@ from onboard.multitask.hypernetwork import Beside, TaskEmbeddings, new_engine, n
 from onboard.multitask.loop import Running, Stage, StepLoss, run_stage
 from onboard.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
 from onboard.multitask.make import PAIR_SEPARATOR, rows_digests
+from onboard.multitask.recipe import as_told
 from onboard.multitask.sources import SourceRows, read_sources
 from onboard.pretrain import sentences
 from onboard.pretrain.distill import Distillation, relative_groups
@@ -192,7 +193,7 @@ def _write(
     description = Description(
         name=recipe.name, licence=recipe.licence, backbone={}, separator=PAIR_SEPARATOR,
         max_tokens=recipe.backbone.max_tokens, method=stage.method, task_embedding_size=stage.embedding_size,
-        reduction_factor=stage.reduction_factor, recipe=recipe.model_dump(mode="json", by_alias=True),
+        reduction_factor=stage.reduction_factor, recipe=as_told(recipe),
         weights="int8",
     )  # fmt: skip
     document = description.document(sources, anchors, {each.name: each.metric for each in rows}, metrics)

@@ -28,7 +28,7 @@ class FewShotSettings:
 
     steps: int = 40
     batch: int = 16
-    learning_rate: float = 0.03
+    learning_rate: float = 0.1
     averaged_share: float = 0.25
     norm_per_root: float = 2.0
 

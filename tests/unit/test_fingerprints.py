@@ -115,11 +115,5 @@ def test_the_mean_is_of_all_tasks_and_anchors_near_or_far(fingerprinted_base: Ba
         np.testing.assert_allclose(mean.z, np.mean([*learned, *anchors], axis=0), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("count", "taken"), [(24, 24), (25, 0)])
-def test_a_new_task_may_take_the_words_of_an_anchor_unless_they_are_very_many(
-    tiny_base: Base, count: int, taken: int
-) -> None:
-    words = [f"word{number}" for number in range(count)]
-    anchor = {**tiny_base.document["anchors"]["topics-2"], "labels": words, "words": words}
-    base = Base(tiny_base.folder, {**tiny_base.document, "anchors": {"topics-2": anchor}})
-    assert len(shipped_candidates(base, [], 0, None)[0].words) == taken
+def test_an_anchor_brings_no_label_words_along(tiny_base: Base) -> None:
+    assert [candidate.words for candidate in shipped_candidates(tiny_base, [], 0, None)] == [(), (), ()]

@@ -63,6 +63,7 @@ def test_the_base_says_what_it_is_and_predicts(shared: dict[str, Path], tiny_t5:
     assert facts["sources"]["moods"]["metrics"]["test"]["accuracy"]["n"] == 24
     assert set(facts["sources"]["moods"]["metrics"]["baselines"]) == {"majority", "tfidf_logistic_regression"}
     assert facts["recipe"]["hypernetwork"]["label_smoothing"] == 0.1
+    assert all("/" not in entry["from"] for entry in facts["recipe"]["sources"].values())  # names, not places
     card = (base.folder / "card.md").read_text(encoding="utf-8")
     for part in (
         "# Base `trial`",
