@@ -88,15 +88,16 @@ def measure(
     bench = Workbench(base, engine, dataset, label_words(dataset, engine))
     test = [dataset.test[row] for row in np.random.default_rng(0).permutation(len(dataset.test))[:TEST_ROWS]]
     started = time.monotonic()
+    ids, targets = bench.encode(dataset.train), bench.targets(dataset.train)
     evaluator = Evaluator(
         engine,
-        bench.encode(dataset.train),
-        bench.targets(dataset.train),
+        ids,
+        targets,
         bench.words,
         bench.hashes(dataset.train),
         mapped=True,
     )
-    probed = probe_exhaustively(evaluator, candidates(base, seed, folder.name, bench.fingerprint(dataset.train)))
+    probed = probe_exhaustively(evaluator, candidates(base, seed, folder.name, bench.fingerprint(ids, targets)))
     probe_seconds = time.monotonic() - started
     found: dict[str, Any] = {
         "task": folder.name,
@@ -109,7 +110,7 @@ def measure(
     for label, z, words in (("auto", probed.z, probed.chosen.words), ("random", random.z, bench.words)):
         found[f"{label}_before"] = accuracy(bench, z, words, test)
         trie = engine.trie(words)
-        rows = LabelledRows(bench.encode(dataset.train), bench.targets(dataset.train))
+        rows = LabelledRows(ids, targets)
         started = time.monotonic()
         trained = train_embedding(engine, z, rows, trie, settings, seed)
         found[f"{label}_train_seconds"] = round(time.monotonic() - started, 1)

@@ -135,13 +135,14 @@ def _probe(attempt: Run) -> Output:
     spec, bench = attempt.job.spec, attempt.bench
     rows = _probe_rows(bench, spec.seed)
     examples = [bench.dataset.train[row] for row in rows]
-    fingerprint = bench.fingerprint(examples) if spec.init in ("auto", FINGERPRINT) else None
+    ids, targets = bench.encode(examples), bench.targets(examples)
+    fingerprint = bench.fingerprint(ids, targets) if spec.init in ("auto", FINGERPRINT) else None
     everything = collect_candidates(attempt.services, bench.base, attempt.base.head, spec.seed, fingerprint)
     candidates = (
         everything if spec.init == "auto" else [named_candidate(everything, attempt.services, bench.base, spec.init)]
     )
     evaluator = Evaluator(
-        bench.engine, bench.encode(examples), bench.targets(examples), bench.words, bench.hashes(examples),
+        bench.engine, ids, targets, bench.words, bench.hashes(examples),
         mapped=bench.buckets is None, checkpoint=attempt.progress.raise_if_cancelled_or_fenced,
     )  # fmt: skip
     result = probe_exhaustively(evaluator, candidates, asked=spec.init != "auto")

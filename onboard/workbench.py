@@ -18,9 +18,10 @@ from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
 from onboard.errors import PinMismatchError
+from onboard.model.batch import Batch
 from onboard.model.batched import BATCH
 from onboard.model.engine import Engine
-from onboard.model.fingerprint import LabelledBatch, raw_fingerprint
+from onboard.model.fingerprint import raw_fingerprint
 from onboard.services import Services
 
 
@@ -55,15 +56,15 @@ class Workbench:
             return np.array([self.buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
         return np.eye(len(self.words), dtype=np.float32)[self.dataset.class_indices(rows)]
 
-    def fingerprint(self, rows: Sequence[Example]) -> np.ndarray | None:
-        """What rows look like to the bare backbone (t,), scaled as the base's own; None when it has none."""
+    def fingerprint(self, ids: Sequence[Sequence[int]], targets: np.ndarray) -> np.ndarray | None:
+        """What encoded rows look like to the bare backbone (t,), scaled as the base's own; None when it has none."""
         known = self.base.fingerprints
         if known is None:
             return None
-        ids, targets, trie = self.encode(rows), self.targets(rows), self.engine.trie(self.words)
+        trie = self.engine.trie(self.words)
         order = np.argsort([len(each) for each in ids], kind="stable")
         parts = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-        batches = [LabelledBatch([ids[row] for row in part], trie, targets[part]) for part in parts]
+        batches = [Batch([ids[row] for row in part], trie, targets[part]) for part in parts]
         return known.scaled(raw_fingerprint(self.engine, batches, known.projections))
 
     def hashes(self, rows: Sequence[Example]) -> np.ndarray:

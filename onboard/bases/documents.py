@@ -27,7 +27,12 @@ def write_documents(
     paragraphs = [f"# Base `{document['name']}`", licence, f"{made} {_adapters(document)}", *notes, "\n".join(table)]
     _write(folder / "card.md", "\n\n".join(paragraphs))
     _write(folder / "LICENSE.md", f"# Licence of the base `{document['name']}`\n\n{licence}")
-    _write(folder / "base.json", json.dumps(document, indent=2, ensure_ascii=False))
+    write_json(folder / "base.json", document)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """JSON as people can read it."""
+    _write(path, json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _adapters(document: Mapping[str, Any]) -> str:

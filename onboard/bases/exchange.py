@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from onboard.bases import FORMAT, Base, SourceTask, find_base
-from onboard.bases.documents import write_documents
+from onboard.bases.documents import write_documents, write_json
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, read_fingerprints, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
@@ -127,8 +126,8 @@ def export_base(base: Base, output: Path) -> list[Path]:
         tensors = official_tensors(engine.backbone, engine.hypernetwork, embeddings)
         write_tensors(tensors, part / "model.safetensors", {"format": "pt"})
         engine.encoder.tokenizer.save_pretrained(part)
-        _write_json(part / "config.json", config)
-        _write_json(part / LABELS_FILE, label_words(tasks))
+        write_json(part / "config.json", config)
+        write_json(part / LABELS_FILE, label_words(tasks))
         if base.fingerprints is not None:
             write_fingerprints(base.fingerprints, part / FINGERPRINTS)
     return sorted(path for path in output.rglob("*") if path.is_file())
@@ -250,10 +249,6 @@ def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: 
     rows = [f"| {name} | {', '.join(facts['words'])} |" for name, facts in document["sources"].items()]
     table = ["| source | label words |", "|---|---|", *rows]
     write_documents(folder, document, made, table, [*document["imported"]["notes"], unknown_here])
-
-
-def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @contextmanager

@@ -10,11 +10,12 @@ curriculum.py         the groups with their shares
 
 from __future__ import annotations
 
-from onboard.curriculum.batch import Batch, TrainingTask
+from onboard.curriculum.batch import TrainingTask
 from onboard.curriculum.counts import KINDS, CurriculumCounts, KindCounts
 from onboard.curriculum.curriculum import Curriculum, build_curriculum
 from onboard.curriculum.source import Source, read_source
 from onboard.curriculum.workshop import Material
+from onboard.model.batch import Batch
 
 __all__ = [
     "KINDS",

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 
-from onboard.model.scoring import LabelTrie
+from onboard.model.batch import Batch
 
 TOKENS_PER_ROW: Final = 40  # `size` rows of so many tokens are a batch's budget
 FEWEST_ROWS: Final = 8  # of a batch, however long its texts are
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One batch of one task.
-
-    Args:
-        ids: token ids of each text (B).
-        trie: label trie of the task.
-        targets: distribution over the labels (B, K), float32.
-    """
-
-    ids: list[Sequence[int]]
-    trie: LabelTrie
-    targets: np.ndarray
 
 
 class TrainingTask(Protocol):

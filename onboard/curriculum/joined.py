@@ -8,13 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.batch import FEWEST_ROWS, TOKENS_PER_ROW, Batch
+from onboard.curriculum.batch import FEWEST_ROWS, TOKENS_PER_ROW
 from onboard.curriculum.genres import GENRES
 from onboard.curriculum.rows import Rows
 from onboard.curriculum.source import Source
 from onboard.curriculum.synonyms import synonyms
 from onboard.curriculum.texts import TextStore
 from onboard.curriculum.workshop import Workshop, task_name
+from onboard.model.batch import Batch
 from onboard.model.scoring import LabelTrie
 
 _PASSAGE_SIDE: Final = {"mnli": "left", "rte": "left", "qnli": "right"}  # the side that holds the evidence

@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from onboard.curriculum.batch import Batch, rows_within_budget
+from onboard.curriculum.batch import rows_within_budget
 from onboard.curriculum.texts import TextStore
+from onboard.model.batch import Batch
 from onboard.model.scoring import LabelTrie
 
 _NARROWEST = 16  # rows of a class that one batch draws from

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.batch import Batch, TrainingTask, rows_within_budget
+from onboard.curriculum.batch import TrainingTask, rows_within_budget
 from onboard.curriculum.genres import GENRES
 from onboard.curriculum.joined import JoinedTask
 from onboard.curriculum.rows import Members, Rows
@@ -16,6 +16,7 @@ from onboard.curriculum.texts import TextStore
 from onboard.curriculum.topics import TopicLevel, find_level, nearest_to_centre
 from onboard.curriculum.wording import Wording
 from onboard.curriculum.workshop import Workshop, task_name
+from onboard.model.batch import Batch
 
 _MOST_LABELS: Final = 20
 _LABELS: Final = (2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10, 12, 16, 20)  # of a fixed choice, one drawn

@@ -7,31 +7,23 @@ projections of both means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from onboard.bases.fingerprints import Projections
+from onboard.model.batch import Batch
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
 
 _TINY = 1e-6
 
 
-class LabelledBatch(NamedTuple):
-    """Token ids of n texts, a trie of K label words, and the distribution over them of each text (n, K)."""
-
-    ids: Sequence[Sequence[int]]
-    trie: LabelTrie
-    targets: np.ndarray
-
-
 @torch.no_grad()
-def raw_fingerprint(engine: Engine, batches: Iterable[LabelledBatch], projections: Projections) -> np.ndarray:
+def raw_fingerprint(engine: Engine, batches: Iterable[Batch], projections: Projections) -> np.ndarray:
     """Of the rows of all batches together: (t,) float32, to be scaled by `Fingerprints.scaled`.
 
     Args:

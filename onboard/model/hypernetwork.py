@@ -186,7 +186,11 @@ def scale_projectors(hypernetwork: nn.Module) -> None:
     behind enlarges them, and every task embedding gets the same conditioning.
     """
     for name, module in hypernetwork.named_modules():
-        place = name.rpartition(".")[2]
-        if isinstance(module, nn.Linear) and place in ("projector_in", "projector_out"):
-            gain = 2.0 if place == "projector_out" else 1.0  # behind a ReLU half of the energy is gone
+        if is_projector(name) and isinstance(module, nn.Linear):
+            gain = 2.0 if name.endswith("_out") else 1.0  # behind a ReLU half of the energy is gone
             nn.init.normal_(module.weight, std=(gain / module.in_features) ** 0.5)
+
+
+def is_projector(name: str) -> bool:
+    """Whether a module or parameter of this name is of a projector: what makes I of z, whatever the method."""
+    return "projector_" in name

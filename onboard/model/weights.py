@@ -94,19 +94,22 @@ def load_hypernetwork(path: str | Path) -> Hypernetwork:
 def write_tensors(tensors: Mapping[str, Tensor], path: str | Path, metadata: Mapping[str, str]) -> None:
     """A safetensors file whose bytes depend on the content alone, so that equal content gives an equal digest.
 
-    The tensors are not copied in memory.
+    Whole or not at all. The tensors are not copied in memory.
 
     Raises:
-        StorageError: the file cannot be written.
+        StorageError: the file cannot be written; what was there before is whole.
     """
     path = Path(path)
-    part = path.with_name(f".{path.name}.part")
+    unsorted, part = path.with_name(f".{path.name}.unsorted"), path.with_name(f".{path.name}.part")
+    contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     try:
-        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, part, dict(metadata))
-        _sort_header(part, path)
+        save_file(contiguous, unsorted, dict(metadata))
+        _sort_header(unsorted, part)
+        part.replace(path)
     except (SafetensorError, OSError) as error:
         raise StorageError(f"{path} cannot be written: {error}", "Free some space, or write elsewhere.") from error
     finally:
+        unsorted.unlink(missing_ok=True)
         part.unlink(missing_ok=True)
 
 

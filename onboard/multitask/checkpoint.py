@@ -73,7 +73,7 @@ class Checkpoint:
         tensors = module_tensors(self._modules)
         for index, state in enumerate(self._states()):
             tensors |= {f"optimiser.{index}.{key}": value.detach() for key, value in state.items()}
-        write_tensors(self.path, tensors, {"step": str(step), "settings": json.dumps(self._settings)})
+        _write_whole(self.path, tensors, {"step": str(step), "settings": json.dumps(self._settings)})
         self._saved_at = time.monotonic()
 
     def save_if_due(self, step: int) -> None:
@@ -136,7 +136,7 @@ class BestWeights:
         """Keep the present weights when they are better than all before; tells whether they are."""
         if mean <= self.mean:
             return False
-        write_tensors(self._path, module_tensors(self._modules), {"step": str(step), "mean": repr(mean)})
+        _write_whole(self._path, module_tensors(self._modules), {"step": str(step), "mean": repr(mean)})
         self.step, self.mean = step, mean
         return True
 
@@ -172,7 +172,7 @@ def load_modules(modules: Mapping[str, nn.Module], tensors: Mapping[str, torch.T
         module.load_state_dict(own)
 
 
-def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+def _write_whole(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
     """A safetensors file, whole or not at all.
 
     Raises:

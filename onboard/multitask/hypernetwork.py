@@ -17,8 +17,8 @@ from onboard.errors import InputError
 from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.model.fingerprint import LabelledBatch, raw_fingerprint
-from onboard.model.hypernetwork import scale_projectors
+from onboard.model.fingerprint import raw_fingerprint
+from onboard.model.hypernetwork import is_projector, scale_projectors
 from onboard.model.weights import new_hypernetwork
 from onboard.multitask.loop import Running, Stage, StepLoss, Validation, run_stage
 from onboard.multitask.loss import (
@@ -111,8 +111,7 @@ class _Fingerprinter:
 
     def _raw(self, task: TrainingTask, turn: int) -> np.ndarray:
         count, rows = _FINGERPRINTED
-        drawn = [task.batch(_UNSEEN + turn * count + each, rows) for each in range(count)]
-        batches = [LabelledBatch(each.ids, each.trie, each.targets) for each in drawn]
+        batches = [task.batch(_UNSEEN + turn * count + each, rows) for each in range(count)]
         return raw_fingerprint(self._engine, batches, self._projections)
 
 
@@ -182,11 +181,11 @@ def train_hypernetwork(
         {source.name for source in sources if source.kind == "regression"},
     )  # fmt: skip
     score = scorer(engine, embeddings, sources, metrics, recipe.validation_rows, precision, seed)
-    own = dict(engine.hypernetwork.named_parameters())
-    projectors = [parameter for name, parameter in own.items() if "projector" in name]
+    own = list(engine.hypernetwork.named_parameters())
+    projectors = [parameter for name, parameter in own if is_projector(name)]
+    others = [parameter for name, parameter in own if not is_projector(name)]
     learning = [
-        ([parameter for name, parameter in own.items() if "projector" not in name], 1.0),
-        (projectors, recipe.projector_rate), (list(embeddings), recipe.embedding_rate), *beside.groups,
+        (others, 1.0), (projectors, recipe.projector_rate), (list(embeddings), recipe.embedding_rate), *beside.groups
     ]  # fmt: skip
     validation = Validation(recipe.validate_every, score)
     stage = Stage("hypernetwork", recipe, modules, learning, around(loss_of), settings, validation)

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from onboard.curriculum.batch import Batch, TrainingTask
+from onboard.curriculum.batch import TrainingTask
+from onboard.model.batch import Batch
 from onboard.model.engine import Engine
 from onboard.multitask.loop import StepLoss
 from onboard.multitask.processes import Processes

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from onboard.curriculum.batch import Batch
 from onboard.curriculum.source import Source
 from onboard.domain.dataset import Example
+from onboard.model.batch import Batch
 from onboard.model.encoding import TextEncoder
 from onboard.model.scoring import LabelTrie
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from onboard.bases.fingerprints import Fingerprints, Projections
+from onboard.model.batch import Batch
 from onboard.model.engine import Engine
-from onboard.model.fingerprint import LabelledBatch, _label_features, raw_fingerprint
+from onboard.model.fingerprint import _label_features, raw_fingerprint
 
 SIZE = 12
 TEXTS = ["w1 a b", "w2 c", "w1 d e f g h i j", "w2 k l", "w1 m", "w2 n o p q", "w1", "w2 r s"]
@@ -23,7 +24,7 @@ def found(
 ) -> np.ndarray:
     ids, targets = engine.encoder.encode([(text, None) for text in texts]), np.eye(len(words), dtype=np.float32)
     batches = [
-        LabelledBatch(ids[start : start + batch], engine.trie(words), targets[answers[start : start + batch]])
+        Batch(ids[start : start + batch], engine.trie(words), targets[answers[start : start + batch]])
         for start in range(0, len(ids), batch)
     ]
     return raw_fingerprint(engine, batches, projections(engine, size))
@@ -68,7 +69,7 @@ def test_a_model_in_training_drops_nothing_for_it_and_stays_in_training(engine: 
 
 def test_it_is_taken_on_the_projections_that_are_given(engine: Engine) -> None:
     ids = engine.encoder.encode([(text, None) for text in TEXTS])
-    batch = LabelledBatch(ids, engine.trie(("a", "b")), np.eye(2, dtype=np.float32)[ANSWERS])
+    batch = Batch(ids, engine.trie(("a", "b")), np.eye(2, dtype=np.float32)[ANSWERS])
     given = projections(engine)
     zero = given._replace(left=np.zeros_like(given.left))
     first, other = raw_fingerprint(engine, [batch], given), raw_fingerprint(engine, [batch], zero)

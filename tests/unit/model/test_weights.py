@@ -172,3 +172,18 @@ def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path
     with pytest.raises(StorageError, match="cannot be written"):
         write_tensors({"z": torch.randn(4)}, tmp_path / "file", {})
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_write_that_breaks_off_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.safetensors"
+    write_tensors({"z": torch.zeros(4)}, path, {})
+    before = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("onboard.model.weights.shutil.copyfileobj", full)
+    with pytest.raises(StorageError, match="No space left"):
+        write_tensors({"z": torch.ones(4)}, path, {})
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

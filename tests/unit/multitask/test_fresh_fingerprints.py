@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from onboard.curriculum import Source
-from onboard.curriculum.batch import Batch
 from onboard.domain.dataset import Example
+from onboard.model.batch import Batch
 from onboard.model.engine import Engine
 from onboard.multitask.hypernetwork import _embeddings_of, _Fingerprinter
 from onboard.multitask.tasks import SourceTask

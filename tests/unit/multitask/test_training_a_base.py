@@ -19,7 +19,7 @@ from onboard.errors import ConflictError, InputError
 from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.model.fingerprint import LabelledBatch, raw_fingerprint
+from onboard.model.fingerprint import raw_fingerprint
 from onboard.multitask.backbone import find_backbone, load_given
 from onboard.multitask.hypernetwork import new_engine, round_to_half
 from onboard.multitask.loop import Running
@@ -216,8 +216,7 @@ def raw_fingerprints(engine: Engine, recipe: Recipe, projections: Projections) -
     found = {}
     for index, rows in enumerate(read_sources(recipe.sources, recipe.seed)):
         task = SourceTask(rows.worded(engine.encoder), engine.encoder, recipe.seed + index)
-        drawn = [task.batch(10**6 + turn, 8) for turn in range(4)]
-        batches = [LabelledBatch(each.ids, each.trie, each.targets) for each in drawn]
+        batches = [task.batch(10**6 + turn, 8) for turn in range(4)]
         found[rows.name] = raw_fingerprint(engine, batches, projections)
     return found
 

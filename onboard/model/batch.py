@@ -1,0 +1,25 @@
+"""Labelled texts of one task, as the model takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onboard.model.scoring import LabelTrie
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of one task.
+
+    Args:
+        ids: token ids of each text (B).
+        trie: label trie of the task.
+        targets: distribution over the labels (B, K), float32.
+    """
+
+    ids: list[Sequence[int]]
+    trie: LabelTrie
+    targets: np.ndarray
