@@ -86,6 +86,11 @@ COMPARISONS = (
         ),
         {},
     ),
+    Comparison(
+        "The projector's start: the authors', or scaled and slowed as in mini (not in the paper)",
+        ("hyperformer++", "hyperformer++-scaled"),
+        None,
+    ),
     Comparison("Table 3: more parameters for Adapters†", ("hyperformer", "adapters-r2", "adapters-r4"), {}),
     Comparison(
         "Table 7: reduction factors (the bottleneck is d_model / r)",

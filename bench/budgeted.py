@@ -28,6 +28,7 @@ from onboard.bases import find_base
 from onboard.curriculum import Batch, Source, read_source
 from onboard.data.regression import Buckets
 from onboard.evaluate import evaluate_classification, evaluate_regression
+from onboard.model.hypernetwork import is_projector
 from onboard.multitask.loop import Running, Stage, run_stage
 from onboard.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
 from onboard.multitask.processes import Processes
@@ -62,15 +63,30 @@ class Budget:
 
 @dataclass(frozen=True)
 class Method:
-    """What is trained, and how it scores: log-probabilities (B, K) of a batch and the number of its task."""
+    """What is trained, and how it scores.
+
+    Args:
+        modules: every weight that gets a gradient.
+        scores_of: log-probabilities (B, K) of a batch and the number of its task.
+        projector_rate: multiple of the learning rate for the projector of a hypernetwork.
+    """
 
     modules: Mapping[str, nn.Module]
     scores_of: ScoresOf
+    projector_rate: float = 1.0
 
     @property
     def trained(self) -> list[nn.Parameter]:
         """All that gets a gradient."""
-        return [parameter for module in self.modules.values() for parameter in module.parameters()]
+        return [parameter for parameters, _ in self.groups for parameter in parameters]
+
+    @property
+    def groups(self) -> list[tuple[list[nn.Parameter], float]]:
+        """The same by multiples of the learning rate."""
+        named = [each for module in self.modules.values() for each in module.named_parameters()]
+        projectors = [parameter for name, parameter in named if is_projector(name)]
+        others = [parameter for name, parameter in named if not is_projector(name)]
+        return [(others, 1.0), (projectors, self.projector_rate)]
 
 
 def command_line(description: str | None, name: str, *, steps: int, seeds: int) -> argparse.ArgumentParser:
@@ -128,7 +144,7 @@ def train(
     alone = Processes(0, 1, torch.device("cpu"))
     loss_of = multitask_loss(method.scores_of, sampling, PRECISIONS[budget.precision], alone, SMOOTHING, unsmoothed)
     with TemporaryDirectory() as work:
-        stage = Stage("budgeted", schedule, method.modules, [(method.trained, 1.0)], loss_of, {})
+        stage = Stage("budgeted", schedule, method.modules, method.groups, loss_of, {})
         run_stage(stage, Running(Path(work), lambda _: None, alone))
 
 

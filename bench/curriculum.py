@@ -143,7 +143,7 @@ def measure(name: str, seed: int, options: Options) -> Row:
     whole = build_curriculum(sources_of(options.sources), _material(options), _counts(options), engine.encoder, 0)
     chosen = curriculum_of(name, whole)
     reduction, tasks = base.document["reduction_factor"], chosen.tasks
-    method = hypernetwork(Hypernetwork, reduction)(engine, [task.name for task in tasks])
+    method = hypernetwork(Hypernetwork, reduction, authors_projector=False)(engine, [task.name for task in tasks])
     regressions = {source.name for source in sources_of(options.sources) if source.kind == "regression"}
     train(method, chosen.groups, options.budget, LEARNING_RATE, seed, regressions)
     engine.backbone.requires_grad_(False)

@@ -17,11 +17,12 @@ from onboard.curriculum import Batch
 from onboard.model.backbone import norm_parameters
 from onboard.model.engine import Engine
 from onboard.model.hyperformer import PlainHypernetwork
-from onboard.model.hypernetwork import POSITIONS, Hypernetwork
+from onboard.model.hypernetwork import POSITIONS, Hypernetwork, scale_projectors
 from onboard.model.methods.adapter_table import AdapterTable
 from onboard.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
 
 PAPERS_REDUCTION = 32
+MINIS_PROJECTOR_RATE = 0.2  # recipes/mini.toml
 
 Build = Callable[[Engine, Sequence[str]], Method]  # an engine of one's own and the names of the tasks
 
@@ -62,16 +63,29 @@ class WithoutConditionalNorm(PlainHypernetwork):
 
 
 def hypernetwork(
-    kind: type[Hypernetwork] = PlainHypernetwork, reduction: int = PAPERS_REDUCTION, norms: bool = True
+    kind: type[Hypernetwork] = PlainHypernetwork,
+    reduction: int = PAPERS_REDUCTION,
+    norms: bool = True,
+    authors_projector: bool = True,
 ) -> Build:
-    """Hypernetwork and embeddings, and the T5 norms."""
+    """Hypernetwork and embeddings, and the T5 norms.
+
+    Args:
+        kind: HyperFormer or HyperFormer++.
+        reduction: r of the bottleneck d_model / r.
+        norms: whether the T5 norms are trained.
+        authors_projector: starts at N(0, 0.01) and learns as fast as the rest; else as `mini` does (decision 7).
+    """
 
     def build(engine: Engine, tasks: Sequence[str]) -> Method:
         engine.hypernetwork = kind(**_sizes(engine, reduction))
+        if not authors_projector:
+            scale_projectors(engine.hypernetwork)
         size = engine.hypernetwork.sizes["task_embedding_size"]
         embeddings = nn.ParameterList(nn.Parameter(torch.randn(1, size)) for _ in tasks)
         modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings} | (_norms(engine) if norms else {})
-        return Method(modules, hypernetwork_scores(engine, own_embeddings(embeddings)))
+        rate = 1.0 if authors_projector else MINIS_PROJECTOR_RATE
+        return Method(modules, hypernetwork_scores(engine, own_embeddings(embeddings)), rate)
 
     return build
 
@@ -153,6 +167,9 @@ class Variant:
 VARIANTS = {
     "hyperformer": Variant("HyperFormer", hypernetwork()),
     "hyperformer++": Variant("HyperFormer++", hypernetwork(Hypernetwork)),
+    "hyperformer++-scaled": Variant(
+        "HyperFormer++, projector as in mini", hypernetwork(Hypernetwork, authors_projector=False)
+    ),
     "adapters": Variant("Adapters†", adapters()),
     "adapters-single": Variant("Adapters, one task each", adapters(), single=True),
     "full": Variant("full fine-tuning, multi-task", full_fine_tuning, 3e-4),
