@@ -341,8 +341,9 @@ def print_table(document: dict[str, Any]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(setup="cpu")
     parser.add_argument("--gpu", dest="setup", action="store_const", const="gpu", help="T5-base in bfloat16 on CUDA")
-    parser.add_argument("--setup", choices=SETUPS, default="cpu", help=argparse.SUPPRESS)
+    parser.add_argument("--setup", choices=SETUPS, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=30, help="steps of each variant that are counted")
     parser.add_argument("--warm-up", type=int, default=3, help="steps of each variant before that")
     parser.add_argument("--output", type=Path, help="where the numbers are written")

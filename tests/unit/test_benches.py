@@ -52,6 +52,14 @@ def test_step_times_of_all_variants_and_the_hypernetworks_share_are_reported(
     assert "share of a step" in capsys.readouterr().out
 
 
+def test_with_no_options_step_times_are_of_the_cpus_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(step_time, "print_own_peak", lambda name, setup: asked.append(setup.device))
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
+    assert step_time.main(["--memory-of", "full_fine_tuning"]) == 0
+    assert asked == ["cpu"]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU: then it is measured")
 def test_without_a_gpu_its_step_times_are_skipped_and_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert step_time.main(["--gpu"]) == 0
