@@ -91,6 +91,11 @@ COMPARISONS = (
         ("hyperformer++", "hyperformer++-scaled"),
         None,
     ),
+    Comparison(
+        "The start of γ, where it is no output of the hypernetwork: 1 as the authors have it, or 0 (not in the paper)",
+        ("hyperformer", "adapters", "adapters-gamma-0", "without-conditional-norm", "without-conditional-norm-gamma-0"),
+        None,
+    ),
     Comparison("Table 3: more parameters for Adapters†", ("hyperformer", "adapters-r2", "adapters-r4"), {}),
     Comparison(
         "Table 7: reduction factors (the bottleneck is d_model / r)",
@@ -207,6 +212,10 @@ def markdown(document: dict[str, Any]) -> str:
         "So small a budget compares how fast methods learn on this backbone; the paper compares where they end on T5. "
         "r = 32 where nothing else is said. "
         "The learning rate is 1e-3, for full fine-tuning 3e-4.",
+        "Where γ is generated it starts near 0, and the backbone is untouched at first. Where it is a parameter it "
+        "starts at 1, as the authors have it, and every adapter adds noise of unit variance: much to a small backbone "
+        "(in `mini` what a sublayer gives has a standard deviation of 0.1 to 3, but for the last two layers of the "
+        "encoder). One table below shows both starts.",
         f"Of the paper's own means only these of its Table 1 (T5-base) were at hand: {_quoted()}. Everywhere else the "
         f"paper's order was not checked, and the table says: {NOT_VERIFIED}.", "",
     ]  # fmt: skip

@@ -54,12 +54,20 @@ class Unconditional(nn.Module):
 class WithoutConditionalNorm(PlainHypernetwork):
     """γ and β of every place are parameters, shared by all tasks; they start at 1 and 0."""
 
+    gamma_start = 1.0
+
     def stack(self, layers: int) -> nn.Module:
         """The hypernetworks of a stack, those of γ and β replaced."""
         stack = super().stack(layers)
-        for name, start in (("gamma", 1.0), ("beta", 0.0)):
+        for name, start in (("gamma", self.gamma_start), ("beta", 0.0)):
             stack.add_module(name, Unconditional(start, layers * POSITIONS * self.sizes["d_model"]))
         return stack
+
+
+class WithoutConditionalNormFromZero(WithoutConditionalNorm):
+    """γ starts at 0: at first the adapters add nothing, as where γ is generated."""
+
+    gamma_start = 0.0
 
 
 def hypernetwork(
@@ -90,11 +98,13 @@ def hypernetwork(
     return build
 
 
-def adapters(reduction: int = PAPERS_REDUCTION) -> Build:
+def adapters(reduction: int = PAPERS_REDUCTION, gamma_start: float = 1.0) -> Build:
     """A set of adapters per task as plain parameters, and the T5 norms."""
 
     def build(engine: Engine, tasks: Sequence[str]) -> Method:
         table = AdapterTable(**_sizes(engine, reduction), tasks=len(tasks))
+        for stack in (table.encoder, table.decoder):
+            nn.init.constant_(stack.gamma, gamma_start)
 
         def scores_of(drawn: Sequence[Batch], tasks: Sequence[int], _: int) -> list[Tensor]:
             return [
@@ -179,6 +189,10 @@ VARIANTS = {
     "without-projector": Variant("without task projector", hypernetwork(WithoutProjector)),
     "without-t5-norms": Variant("without training the T5 norms", hypernetwork(norms=False)),
     "without-both-norms": Variant("without both norms", hypernetwork(WithoutConditionalNorm, norms=False)),
+    "adapters-gamma-0": Variant("Adapters†, γ from 0", adapters(gamma_start=0.0)),
+    "without-conditional-norm-gamma-0": Variant(
+        "without conditional layer norm, γ from 0", hypernetwork(WithoutConditionalNormFromZero)
+    ),
     "adapters-r2": Variant("Adapters†, r = 2", adapters(2)),
     "adapters-r4": Variant("Adapters†, r = 4", adapters(4)),
     "hyperformer++-r8": Variant("HyperFormer++, r = 8", hypernetwork(Hypernetwork, 8)),
