@@ -33,8 +33,12 @@ class TopicLevel:
 
 
 def common_words(texts: Sequence[str]) -> list[str]:
-    """Frequent words of 4 to 12 letters, the most frequent 150 left out."""
-    counts = Counter(word for text in texts for word in set(_WORD.findall(text.lower())))
+    """Frequent words of 4 to 12 letters, the most frequent 150 left out; equally frequent ones as they come.
+
+    The order is the texts' own and not that of a set, which differs from process to process: vectors of these words
+    are kept and read again by a run that goes on.
+    """
+    counts = Counter(word for text in texts for word in dict.fromkeys(_WORD.findall(text.lower())))
     return [word for word, _ in counts.most_common(_COMMON_WORDS + _SKIPPED_WORDS)][_SKIPPED_WORDS:]
 
 

@@ -55,6 +55,12 @@ def test_common_words_are_counted_by_text_and_the_commonest_are_left_out() -> No
     assert common_words(["a an the of"]) == []
 
 
+def test_common_words_that_are_equally_frequent_stand_as_they_come_in_every_process() -> None:
+    every = [f"w{chr(97 + a)}{chr(97 + b)}x" for a in range(15) for b in range(10)]
+    tied = [f"{chr(122 - a)}{chr(97 + b)}tied" for a in range(6) for b in range(6)]
+    assert common_words([" ".join([*every, *tied]), " ".join(every)]) == tied
+
+
 def test_the_share_of_each_cluster_that_lies_nearest_to_its_centre_is_found() -> None:
     vectors = around(np.eye(2, 8), 10)
     assignment = np.repeat([0, 1], 10)
