@@ -14,6 +14,7 @@ from onboard.errors import OnboardError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from onboard.domain.worker import WorkerRecord
     from onboard.settings import Settings
 
 
@@ -43,7 +44,7 @@ def doctor(as_json: AsJson = False) -> None:
     settings = Settings()
     checks: dict[str, Callable[[Settings], str]] = {
         "home": _home, "database": _database, "broker": _broker, "artifacts": _artifacts, "base": _base,
-        "device": _device, "workers": _workers,
+        "device": _device, "workers": _workers, "queues": _queues,
     }  # fmt: skip
     findings = [_looked_at(what, check, settings) for what, check in checks.items()]
     document = {"ok": all(each.ok for each in findings), "checks": [asdict(each) for each in findings]}
@@ -115,20 +116,61 @@ def _device(settings: Settings) -> str:
 
 def _workers(settings: Settings) -> str:
     from onboard.errors import UnavailableError
+
+    live = _live_workers(settings)
+    _require_as_new(live)
+    if live:
+        return ", ".join(f"{worker.name} on {worker.device}" for worker in live)
+    if settings.embedded:
+        return "none now; submit starts one by itself"
+    raise UnavailableError("No worker lives; jobs will wait.", "onboard worker")
+
+
+def _live_workers(settings: Settings) -> list[WorkerRecord]:
     from onboard.registry.schema import open_database
     from onboard.registry.workers import WorkerRepository
 
     database = open_database(settings)
     try:
         with database.read() as session:
-            live = [worker for worker in WorkerRepository(session).list() if worker.live]
+            return [worker for worker in WorkerRepository(session).list() if worker.live]
     finally:
         database.dispose()
-    if live:
-        return ", ".join(f"{worker.name} on {worker.device}" for worker in live)
-    if settings.embedded:
-        return "none now; submit starts one by itself"
-    raise UnavailableError("No worker lives; jobs will wait.", "onboard worker")
+
+
+def _require_as_new(workers: list[WorkerRecord]) -> None:
+    """A worker leaves jobs that were submitted by newer code alone."""
+    from onboard import __version__
+    from onboard.errors import ConflictError
+    from onboard.version import release_number
+
+    known = {worker.name: worker.facts.get("onboard", __version__) for worker in workers}
+    older = [f"{name} has {version}" for name, version in known.items() if release_number(version) < release_number()]
+    if older:
+        raise ConflictError(
+            f"Workers are older than onboard {__version__} here, and leave its jobs alone: {', '.join(older)}.",
+            "Install the same version there and start them again: pip install -U onboard",
+        )
+
+
+def _queues(settings: Settings) -> str:
+    from onboard.errors import UnavailableError
+    from onboard.registry.claims import ClaimRepository
+    from onboard.registry.schema import open_database
+
+    served = {queue for worker in _live_workers(settings) for queue in worker.queues}
+    database = open_database(settings)
+    try:
+        with database.read() as session:
+            waiting = ClaimRepository(session).runnable()
+    finally:
+        database.dispose()
+    unserved = sorted(waiting.keys() - served)
+    if unserved and not settings.embedded:
+        raise UnavailableError(
+            f"Jobs wait in {', '.join(unserved)}, which no live worker serves.", f"onboard worker --queue {unserved[0]}"
+        )
+    return ", ".join(f"{count} to be claimed in {queue}" for queue, count in waiting.items()) or "no job waits"
 
 
 def _table(findings: list[Finding]) -> Any:

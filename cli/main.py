@@ -19,6 +19,7 @@ from cli import (
     queue,
     submit,
     tasks,
+    upkeep,
     versions,
     worker,
     workers,
@@ -63,6 +64,9 @@ for command in (
     doctor.doctor,
     aliases.promote,
     aliases.rollback,
+    upkeep.gc,
+    upkeep.backup,
+    upkeep.restore,
 ):
     app.command()(command)
 for group, name in (

@@ -40,6 +40,9 @@ def submit(
     ] = False,
     queue: Annotated[str, typer.Option(help="Queue that the job waits in.")] = "default",
     priority: Annotated[int, typer.Option(help="More urgent is higher.")] = 0,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="An attempt that takes longer fails.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key never makes a second job.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages and wait for the version.")] = False,
     as_json: AsJson = False,
@@ -70,7 +73,7 @@ def submit(
             task=name, dataset="", init=init, tune_hypernetwork=tuning, method=method, kind=require_kind(kind),
             metric=metric, shots=shots, seed=seed, base=chosen_base, new_labels=new_labels,
         )  # fmt: skip
-        job, warning = enqueue(services, doorbell(services), Request(checked, spec, queue, priority, key))
+        job, warning = enqueue(services, doorbell(services), Request(checked, spec, queue, priority, key, time_limit))
         if warning:
             say(f"warning: {warning}")
         start_worker(services, queue)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, emit
+
+_logger = logging.getLogger(__name__)
 
 
 def worker(
@@ -15,15 +19,23 @@ def worker(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default ONBOARD_DEVICE.")] = None,
     name: Annotated[str | None, typer.Option(help="Name among all workers; default host and a random part.")] = None,
     idle_exit: Annotated[float | None, typer.Option(help="Leave after so many seconds without work.")] = None,
+    alive_file: Annotated[
+        Path | None, typer.Option(help="Touch this file twice a second, for a health check: find FILE -mmin -1")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics of the whole deployment here.")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="Address for them; 0.0.0.0 lets other machines ask.")] = "127.0.0.1",
     as_json: AsJson = False,
 ) -> None:
     """Run a worker: one process, one device. SIGTERM lets it finish its job or hand it back."""
     from onboard.queue import DEFAULT_QUEUE
     from onboard.settings import Settings
-    from workers.plan import RECONCILE_SECONDS, RECONCILE_SECONDS_EMBEDDED, WorkerPlan
+    from workers.exporter import exported
+    from workers.logs import set_up_logging
+    from workers.plan import WorkerPlan
     from workers.run import run_worker, worker_name
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     settings = Settings()
     plan = WorkerPlan(
         settings=settings,
@@ -31,11 +43,14 @@ def worker(
         queues=tuple(queue or (DEFAULT_QUEUE,)),
         device=device or settings.device,
         idle_exit_seconds=idle_exit,
-        reconcile_seconds=RECONCILE_SECONDS_EMBEDDED if settings.embedded else RECONCILE_SECONDS,
+        alive_file=alive_file,
     )
-    say(f"worker {plan.name} takes jobs from {', '.join(plan.queues)} on {plan.device}")
-    code = run_worker(plan)
-    emit(
-        {"worker": plan.name, "queues": list(plan.queues), "state": "stopped"}, as_json, lambda: f"{plan.name} has left"
-    )
+    set_up_logging(settings.log_format, plan.name)
+    metrics = nullcontext(None) if metrics_port is None else exported(settings, metrics_port, metrics_host)
+    with metrics as url:
+        if url:
+            _logger.info("Metrics at %s", url)
+        code = run_worker(plan)
+    if as_json:  # people have been told by the log
+        emit({"worker": plan.name, "queues": list(plan.queues), "state": "stopped"}, as_json, str)
     raise typer.Exit(code)

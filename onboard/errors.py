@@ -11,7 +11,8 @@ OnboardError                     exit  HTTP  retryable
 │   └── StorageError               5    503   yes    an artifact cannot be written (full disk, read-only folder)
 ├── NotAllowedError                6    403   no     the file system or a token forbids it
 ├── JobFailedError                 1    500   no     the job itself failed
-│   └── CancelledError             1    500   no     the job was cancelled while it ran
+│   ├── CancelledError             1    500   no     the job was cancelled while it ran
+│   └── OutOfMemoryError           1    500   no     a GPU's memory is too small, even for one row
 └── DamagedError                   1    500   no     stored bytes do not match their digest
 """
 
@@ -120,6 +121,12 @@ class CancelledError(JobFailedError):
     """The job was cancelled while it ran."""
 
     code = "cancelled"
+
+
+class OutOfMemoryError(JobFailedError):
+    """A GPU's memory is too small, even for one row at a time."""
+
+    code = "out_of_memory"
 
 
 class DamagedError(OnboardError):

@@ -196,7 +196,8 @@ class _Judged:
     def _predict(self, rows: Sequence[Example], z: np.ndarray, words: Sequence[str]) -> np.ndarray:
         engine = self._bench.engine
         checkpoint = self._progress.raise_if_cancelled_or_fenced
-        scores = log_probabilities(engine, self._bench.encode(rows), z, engine.trie(words), checkpoint)
+        trie, at_once = engine.trie(words), self._bench.scored_at_once
+        scores = log_probabilities(engine, self._bench.encode(rows), z, trie, checkpoint, at_once)
         probabilities: np.ndarray = np.exp(scores)
         return probabilities
 

@@ -21,6 +21,7 @@ from onboard.domain.progress import Progress
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
 from onboard.judge import judge
+from onboard.model.memory import is_out_of_memory, too_little_memory
 from onboard.probe.candidates import FINGERPRINT, CandidateScore
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.exhaustive import probe_exhaustively
@@ -50,11 +51,19 @@ class Run:
     base: BaseRecord
     bench: Workbench
     seconds: dict[str, float] = field(default_factory=dict)
+    halved: list[dict[str, int]] = field(default_factory=list)
 
     @property
     def settings(self) -> FewShotSettings:
         """How the embedding is trained."""
         return FewShotSettings()
+
+    def tell_of_halving(self, rows: int, fewer: int) -> None:
+        """The GPU's memory was too small; the report says so too."""
+        self.halved.append({"rows": rows, "rows_at_once": fewer})
+        self.progress.note(
+            f"the GPU's memory is too small for {rows} rows at once: going on with {fewer}", rows_at_once=fewer
+        )
 
 
 def preload(services: Services) -> None:
@@ -71,6 +80,15 @@ def run(job: Job, services: Services, progress: Progress) -> None:
     Raises:
         OnboardError: what is wrong with it; FencedError and CancelledError pass through.
     """
+    try:
+        _run(job, services, progress)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise too_little_memory("this job", str(error).splitlines()[0]) from None
+
+
+def _run(job: Job, services: Services, progress: Progress) -> None:
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
     bench = prepare(job.spec, services)
@@ -83,10 +101,13 @@ def run(job: Job, services: Services, progress: Progress) -> None:
     }
     progress.stage_finished(Stage.CHECK, seconds, {"rows": rows, "labels": len(bench.words)})
     attempt = Run(job, services, progress, base, bench, {"check": seconds})
+    for at_once in (bench.trained_at_once, bench.scored_at_once):
+        at_once.on_halved = attempt.tell_of_halving
     probed = _stage(attempt, Stage.PROBE, lambda: _probe(attempt))
     trained = _stage(attempt, Stage.TRAIN, lambda: _train(attempt, probed))
     found = _stage(attempt, Stage.EVALUATE, lambda: _evaluate(attempt, probed, trained))
     progress.stage_started(Stage.PUBLISH)
+    progress.raise_if_cancelled_or_fenced()
     publish(attempt, probed, trained, found)
 
 
@@ -101,7 +122,8 @@ def _stage(attempt: Run, stage: Stage, work: Callable[[], Output]) -> Output:
         return stored
     attempt.progress.stage_started(stage)
     started = time.monotonic()
-    output = work()
+    output = {**work(), "halved": attempt.halved}
+    attempt.halved = []
     seconds = round(time.monotonic() - started, 3)
     attempt.seconds[stage.value] = output["seconds"] = seconds
     artifact = attempt.services.store(json.dumps(output).encode(), "stage_output")
@@ -144,6 +166,7 @@ def _probe(attempt: Run) -> Output:
     evaluator = Evaluator(
         bench.engine, ids, targets, bench.words, bench.hashes(examples),
         mapped=bench.buckets is None, checkpoint=attempt.progress.raise_if_cancelled_or_fenced,
+        at_once=bench.scored_at_once,
     )  # fmt: skip
     result = probe_exhaustively(evaluator, candidates, asked=spec.init != "auto")
     chosen: CandidateScore = result.chosen
@@ -175,12 +198,15 @@ def _train(attempt: Run, probed: Output) -> Output:
     rows = LabelledRows(bench.encode(train), bench.targets(train))
     start = np.array(probed["z"], dtype=np.float32)
     trie = bench.engine.trie(probed["words"])
-    trained = train_embedding(bench.engine, start, rows, trie, attempt.settings, seed, _told(attempt, "train"))
+    trained = train_embedding(
+        bench.engine, start, rows, trie, attempt.settings, seed, _told(attempt, "train"), bench.trained_at_once
+    )
     folds = None
     if not bench.dataset.validation and len(train) <= CROSS_VALIDATED_ROWS:
         folds = out_of_fold(
-            bench.engine, start, rows, trie, attempt.settings, seed, bench.dataset, _told(attempt, "fold")
-        )
+            bench.engine, start, rows, trie, attempt.settings, seed, bench.dataset, _told(attempt, "fold"),
+            bench.trained_at_once, bench.scored_at_once,
+        )  # fmt: skip
     return {
         "z": trained.z.tolist(),
         "training": {

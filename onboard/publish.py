@@ -133,6 +133,11 @@ def result_document(
         "confusion": found["confusion"],
         "dataset": _dataset(attempt, draft),
         "training": trained["training"],
+        "halved": [
+            {"stage": stage.value, **each}
+            for stage, output in ((Stage.PROBE, probed), (Stage.TRAIN, trained), (Stage.EVALUATE, found))
+            for each in output["halved"]
+        ],
         "pins": {
             "backbone": draft.backbone_digest,
             "base": draft.base_digest,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from onboard.errors import UnavailableError
+from onboard.errors import InputError, UnavailableError
 
 DEFAULT_QUEUE: Final = "default"
 
@@ -17,13 +17,16 @@ class Doorbell(Protocol):
     """Wakes one worker of a queue."""
 
     def ring(self, queue: str) -> None:
-        """Ring once. Gives up within seconds: raises UnavailableError when the broker cannot be reached."""
+        """Ring once. Gives up within seconds: raises UnavailableError when the broker cannot be used, InputError when
+        its URL names none.
+        """
 
 
 def ring_or_warn(doorbell: Doorbell, queue: str) -> str | None:
-    """Ring after a commit. The job is safe already, so a broker that is away is a warning (returned), not an error."""
+    """Ring after a commit. The job is safe already, so trouble with the broker is a warning (returned)."""
     try:
         doorbell.ring(queue)
-    except UnavailableError as error:
-        return f"{error.message} The job is stored; a worker will be rung for it once the broker is back."
+    except (InputError, UnavailableError) as error:
+        stored = "The job is stored; a worker will be rung for it once the broker is back."
+        return f"{error.message} {error.remedy} {stored}"
     return None

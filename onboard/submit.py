@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from onboard.bases import Base, find_base
@@ -10,8 +11,8 @@ from onboard.data.hashes import pack_hashes, row_hashes
 from onboard.data.snapshot import digest as snapshot_digest
 from onboard.data.snapshot import save as save_snapshot
 from onboard.domain.dataset import Dataset
-from onboard.domain.job import Job, JobSpec
-from onboard.domain.names import Reference
+from onboard.domain.job import Job, JobSpec, require_time_limit
+from onboard.domain.names import Reference, require_name
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import InputError, NotFoundError
 from onboard.probe.candidates import FINGERPRINT, MEAN, RANDOM
@@ -21,6 +22,7 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
+from onboard.registry.workers import QueueRepository
 
 if TYPE_CHECKING:
     from onboard.data.read import Checked
@@ -39,6 +41,7 @@ class Request:
         spec: what was asked; its `dataset` and base digest are filled in here.
         queue, priority: where it waits and how urgent it is.
         key: idempotency key.
+        time_limit_seconds: how long an attempt may take; None leaves it to the worker's default.
     """
 
     checked: Checked
@@ -46,19 +49,22 @@ class Request:
     queue: str = "default"
     priority: int = 0
     key: str | None = None
+    time_limit_seconds: float | None = None
 
 
 def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Job, str | None]:
     """Queue the job and ring; the job's row is what counts, a lost bell is rung again by the reconciler.
 
     Returns:
-        The job, and a warning when the broker could not be reached.
+        The job, and a warning when the broker could not be reached, or when no worker is known to serve the queue.
 
     Raises:
-        InputError: an unknown init, method or metric.
+        InputError: an unknown init, method or metric, no name of a queue, no time limit.
         ConflictError: the task has another label set, or the key belongs to another request.
         NotFoundError: the base does not exist.
     """
+    require_name(request.queue, "name of a queue")
+    require_time_limit(request.time_limit_seconds)
     dataset = request.checked.dataset
     base = find_base(request.spec.base)
     _require_known(request.spec, dataset, base)
@@ -72,8 +78,30 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
     spec = JobSpec.from_json({**request.spec.to_json(), "dataset": snapshot.digest, "options": options})
     with services.database.write() as session:
         SnapshotRepository(session).add(snapshot)
-        job, _ = JobRepository(session).add(spec, queue=request.queue, priority=request.priority, key=request.key)
-    return job, ring_or_warn(doorbell, request.queue)
+        job, _ = JobRepository(session).add(
+            spec,
+            queue=request.queue,
+            priority=request.priority,
+            key=request.key,
+            time_limit_seconds=request.time_limit_seconds,
+        )
+    warnings = _warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
+    return job, " ".join(filter(None, warnings)) or None
+
+
+def _warn_of_queue(services: Services, queue: str) -> str | None:
+    """A warning only: where workers are started for what waits, a queue's first job comes before its first worker."""
+    if services.settings.embedded:
+        return None
+    with services.database.read() as session:
+        known = QueueRepository(session).known()
+    if queue in known:
+        return None
+    alike = get_close_matches(queue, known, 1)
+    return (
+        f"No worker has served the queue {queue!r} yet; known are {', '.join(sorted(known))}."
+        f"{f' Did you mean {alike[0]}?' if alike else ''} The job waits for: onboard worker --queue {queue}"
+    )
 
 
 def _require_known(spec: JobSpec, dataset: Dataset, base: Base) -> None:

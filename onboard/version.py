@@ -1,8 +1,9 @@
-"""What code this is: the version and a digest of the package's own source."""
+"""What code this is: its release, and a digest of the package's own source."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -17,3 +18,14 @@ def code_version() -> str:
     for path in sorted(root.rglob("*.py")):
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return f"{__version__}+{total.hexdigest()[:12]}"
+
+
+def release_number(version: str = __version__) -> int:
+    """`1.2.3` as 1002003, so that releases can be compared in SQL; what follows a third number does not count."""
+    major, minor, patch = (int(part) for part in re.findall(r"\d+", f"{version}.0.0")[:3])
+    return major * 1_000_000 + minor * 1_000 + patch
+
+
+def release_name(number: int) -> str:
+    """1002003 as `1.2.3`."""
+    return f"{number // 1_000_000}.{number // 1_000 % 1_000}.{number % 1_000}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from onboard.model.batch import Batch
 from onboard.model.batched import BATCH
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
+from onboard.model.memory import RowsAtOnce
 from onboard.services import Services
 
 
@@ -34,12 +35,15 @@ class Workbench:
         engine: its model.
         dataset: the rows, after the hold-out.
         words: the verbaliser's word per label, or per bucket.
+        trained_at_once, scored_at_once: how many rows the GPU's memory takes.
     """
 
     base: Base
     engine: Engine
     dataset: Dataset
     words: tuple[str, ...]
+    trained_at_once: RowsAtOnce = field(default_factory=RowsAtOnce)
+    scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
 
     @cached_property
     def buckets(self) -> Buckets | None:
@@ -63,9 +67,13 @@ class Workbench:
             return None
         trie = self.engine.trie(self.words)
         order = np.argsort([len(each) for each in ids], kind="stable")
-        parts = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-        batches = [Batch([ids[row] for row in part], trie, targets[part]) for part in parts]
-        return known.scaled(raw_fingerprint(self.engine, batches, known.projections))
+
+        def measure() -> np.ndarray:
+            parts = [order[part] for part in self.scored_at_once.parts(len(order))]
+            batches = [Batch([ids[row] for row in part], trie, targets[part]) for part in parts]
+            return raw_fingerprint(self.engine, batches, known.projections)
+
+        return known.scaled(self.scored_at_once.fitting(len(order), measure))
 
     def hashes(self, rows: Sequence[Example]) -> np.ndarray:
         """64-bit hashes of rows (n,)."""

@@ -16,6 +16,8 @@ from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 if TYPE_CHECKING:
+    from real_s3 import S3Server
+
     from onboard.bases import Base
     from onboard.model.engine import Engine
 
@@ -63,6 +65,29 @@ def redis_url(redis_server: RedisServer) -> str:
     """The URL of an empty Redis database."""
     redis_server.wipe()
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """An S3-compatible server of this test run."""
+    from real_s3 import S3Server
+
+    with S3Server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_url(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a place in an empty bucket; endpoint and credentials stand in the environment, as users have them."""
+    from s3fs import S3FileSystem
+
+    s3_server.wipe()
+    s3_server.client().create_bucket(Bucket="onboard")
+    for name, value in s3_server.credentials.environment.items():
+        monkeypatch.setenv(name, value)
+    S3FileSystem.clear_instance_cache()  # fsspec keeps one for ever; each test has its own server state
+    yield "s3://onboard/artifacts"
+    S3FileSystem.clear_instance_cache()
 
 
 @pytest.fixture(scope="session")

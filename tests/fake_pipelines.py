@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -26,10 +27,14 @@ def run(job: Job, services: Services, progress: Progress) -> None:
     progress.stage_started(Stage.TRAIN)
     if "mark" in options:
         (Path(options["mark"]) / f"{job.id}-{job.attempt}-{os.getpid()}").touch()
-    if options.get("crash"):
+    if options.get("crash") or options.get("crash_until_attempt", 0) > job.attempt:
         os.kill(os.getpid(), signal.SIGKILL)
+    if "fault" in options:
+        raise RuntimeError(options["fault"])
     if options.get("unavailable_until_attempt", 0) > job.attempt:
         raise UnavailableError("The hub cannot be reached.")
+    if options.get("hang_until_attempt", 0) > job.attempt:
+        _hang(options["hang"])
     deadline = time.monotonic() + float(options.get("seconds", 0.0))
     while time.monotonic() < deadline:
         progress.raise_if_cancelled_or_fenced()
@@ -42,3 +47,10 @@ def run(job: Job, services: Services, progress: Progress) -> None:
             attempt=job.attempt,
             result={"state": "succeeded"},
         )
+
+
+def _hang(how: str) -> None:
+    """As native code does: for ever, without a checkpoint; "alone" lets other threads go on, "whole" does not."""
+    if how == "whole":
+        ctypes.PyDLL(None).sleep(3600)  # keeps the interpreter's lock
+    time.sleep(3600)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench.opinions import opinions
 from onboard import pipeline
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
@@ -21,27 +22,16 @@ from onboard.services import Services
 from onboard.submit import Request, submit
 from onboard.testing import MemoryDoorbell, RecordedProgress
 
+__all__ = ["DOCUMENT", "STAGES", "Desk", "HookedProgress", "opinions", "write_rows"]
+
 WORKER = "test"
 DOCUMENT = {  # the keys of a result document, which the README promises
     "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard",
     "seconds",
 }  # fmt: skip
 STAGES = ["check", "probe", "train", "evaluate"]  # what runs before publishing
-OPINIONS = ("good", "great", "fine", "happy"), ("bad", "awful", "poor", "sad")
-THINGS = ("film", "plot", "the film", "the plot", "a film and a plot", "film and plot", "this film", "a plot")
 
 Rows = Sequence[dict[str, Any]]
-
-
-def opinions(count: int, labels: Sequence[Any] = ("yes", "no"), *, start: int = 0) -> list[dict[str, Any]]:
-    """Rows without doubles, alternately for and against."""
-    rows = []
-    for number in range(start, start + count):
-        side, index = number % 2, number // 2
-        word, thing = OPINIONS[side][index % 4], THINGS[index // 4 % 8]
-        text = f"{thing} was {word}" + " not same" * (index // 32)
-        rows.append({"text": text, "label": labels[side]})
-    return rows
 
 
 def write_rows(path: Path, rows: Rows) -> Path:

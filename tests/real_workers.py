@@ -26,7 +26,10 @@ from onboard.settings import Settings
 from workers.doorbell import CeleryDoorbell
 
 TESTS = Path(__file__).parent
-QUICK = {"lease_seconds": 3.0, "heartbeat_seconds": 0.5, "reconcile_seconds": 0.5, "drain_seconds": 20.0}
+QUICK = {
+    "lease_seconds": 3.0, "heartbeat_seconds": 0.5, "cancel_seconds": 4.0, "reconcile_seconds": 0.5,
+    "drain_seconds": 20.0,
+}  # fmt: skip
 
 
 @dataclass
@@ -66,8 +69,8 @@ class Deployment:
             worker.process.wait()
         self.services.close()
 
-    def start_worker(self, **timings: float) -> RealWorker:
-        """Start a worker and wait until its row says that it runs."""
+    def start_worker(self, *, modules: Path = TESTS, **timings: float) -> RealWorker:
+        """Start a worker and wait until its row says that it runs; `modules` is looked into before the tests' own."""
         name = f"w{len(self.workers) + 1}"
         command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", name]
         command += ["--pipeline", "fake_pipelines"]
@@ -77,7 +80,7 @@ class Deployment:
         with log.open("wb") as file:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=file, stderr=file, cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(TESTS)},
+                env={**os.environ, "PYTHONPATH": f"{modules}:{TESTS}"},
             )  # fmt: skip
         assert process.stdin is not None
         with process.stdin as pipe:
@@ -87,10 +90,10 @@ class Deployment:
         wait_until(lambda: name in [row.name for row in self.rows() if row.pid], what=f"{name}: {log.read_text()}")
         return worker
 
-    def submit(self, *, ring: bool = True, **options: object) -> Job:
+    def submit(self, *, ring: bool = True, time_limit_seconds: float | None = None, **options: object) -> Job:
         """Queue a job; `options` tell the fake pipeline what to do."""
         with self.services.database.write() as session:
-            job, _ = JobRepository(session).add(sample_spec(**options))
+            job, _ = JobRepository(session).add(sample_spec(**options), time_limit_seconds=time_limit_seconds)
         if ring:
             self.warning = ring_or_warn(CeleryDoorbell(self.settings), job.queue)
         return job
@@ -113,7 +116,7 @@ class Deployment:
             lambda: (now := self.job(job)).state is JobState.RUNNING and now.stage and now, what="the job to run"
         )
 
-    def finished(self, job: Job, seconds: float = 60.0) -> Job:
+    def finished(self, job: Job, seconds: float = 120.0) -> Job:
         """The job as soon as it has ended."""
         logs = "".join(worker.log.read_text() for worker in self.workers)
         return wait_until(

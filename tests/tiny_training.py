@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+from transformers import T5Config, T5ForConditionalGeneration
+
+from bench.tiny_base import make_tiny_tokenizer
 
 FILLERS = ("film", "plot", "the", "was", "and")
 WORDS = (*FILLERS, "great", "awful", "positive", "negative", "train", "validation", "test", "yes", "no", "good", "bad")
@@ -20,28 +20,13 @@ WORDS = (*FILLERS, "great", "awful", "positive", "negative", "train", "validatio
 def make_tiny_t5(folder: Path, **changes: Any) -> Path:
     """A T5 with random weights as `save_pretrained` leaves it, tokenizer included."""
     torch.manual_seed(0)
-    pieces = make_tiny_tokenizer(folder)
+    pieces = make_tiny_tokenizer(folder, WORDS)
     sizes = {
         "vocab_size": pieces, "d_model": 16, "d_ff": 32, "d_kv": 8, "num_layers": 2, "num_decoder_layers": 2,
         "num_heads": 2, "dropout_rate": 0.1, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1,
     }  # fmt: skip
     T5ForConditionalGeneration(T5Config(**(sizes | changes))).save_pretrained(folder)
     return folder
-
-
-def make_tiny_tokenizer(folder: Path, words: Sequence[str] = WORDS) -> int:
-    """A tokenizer that knows a few words, all letters, and bytes for the rest, in `folder`; tells its pieces."""
-    special = ["<pad>", "</s>", "<unk>"]
-    scored = [(piece, 0.0) for piece in special] + [(f"<0x{byte:02X}>", -20.0) for byte in range(256)]
-    scored += [(f"▁{word}", -3.0) for word in words] + [("▁", -5.0)] + [(chr(code), -9.0) for code in range(97, 123)]
-    tokenizer = Tokenizer(models.Unigram(scored, unk_id=2, byte_fallback=True))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token=special[0], eos_token=special[1], unk_token=special[2]
-    ).save_pretrained(folder)
-    return len(scored)
 
 
 def make_sources(folder: Path, rows: int = 48) -> Path:

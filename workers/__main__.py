@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from dataclasses import replace
 
 from onboard.errors import OnboardError
 from onboard.queue import DEFAULT_QUEUE
 from onboard.settings import Settings
-from workers.plan import RECONCILE_SECONDS_EMBEDDED, WorkerPlan
+from workers.plan import WorkerPlan
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a worker. Returns the exit status."""
+    from workers.logs import set_up_logging
     from workers.run import run_worker, worker_name
 
     asked = _parser().parse_args(arguments)
@@ -27,17 +29,16 @@ def main(arguments: list[str] | None = None) -> int:
         pipeline=asked.pipeline,
         idle_exit_seconds=asked.idle_exit,
     )
-    if settings.embedded:
-        plan = replace(plan, reconcile_seconds=RECONCILE_SECONDS_EMBEDDED)
     timings = {key: value for key in _TIMINGS if (value := getattr(asked, key)) is not None}
+    set_up_logging(settings.log_format, plan.name)
     try:
         return run_worker(replace(plan, **timings))
     except OnboardError as error:
-        sys.stderr.write(f"{error.message} {error.remedy}\n")
+        logging.getLogger("workers").error("%s %s", error.message, error.remedy)
         return error.exit_code
 
 
-_TIMINGS = ("lease_seconds", "heartbeat_seconds", "reconcile_seconds", "drain_seconds")
+_TIMINGS = ("lease_seconds", "heartbeat_seconds", "cancel_seconds", "reconcile_seconds", "drain_seconds")
 
 
 def _parser() -> argparse.ArgumentParser:

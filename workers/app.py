@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import kombu.transport
 from celery import Celery
 
+from onboard.errors import InputError
 from onboard.registry.schema import make_home
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
@@ -16,6 +20,8 @@ BELL: Final = "onboard.bell"
 _BROKER_SECONDS: Final = 3  # connecting, reading and writing: a submitter must not hang on a broker that is away
 
 kombu.transport.TRANSPORT_ALIASES["filesystem"] = "workers.filesystem:Transport"
+kombu.transport.TRANSPORT_ALIASES["redis"] = "workers.redis_broker:Transport"
+kombu.transport.TRANSPORT_ALIASES["rediss"] = "workers.redis_broker:Transport"
 
 
 def broker_queue(queue: str) -> str:
@@ -35,6 +41,7 @@ def make_app(settings: Settings, plan: WorkerPlan | None = None) -> Celery:
         broker_transport_options=_transport_options(settings, patient=plan is not None),
         broker_connection_timeout=_BROKER_SECONDS,
         broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,  # a worker waits for its broker as long as it takes
         include=["workers.tasks"],
     )
     if plan is not None:
@@ -57,7 +64,24 @@ def make_app(settings: Settings, plan: WorkerPlan | None = None) -> Celery:
 
 def _broker_url(settings: Settings) -> str:
     url = settings.resolved_broker_url
-    return "filesystem://localhost" if url == "filesystem://" else url  # kombu warns about a missing host
+    if url == "filesystem://":
+        return "filesystem://localhost"  # kombu warns about a missing host
+    _require_broker_url(url)
+    if url.startswith("rediss://") and "ssl_cert_reqs=" not in url:
+        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"  # kombu's own default trusts everybody
+    return url
+
+
+def _require_broker_url(url: str) -> None:
+    scheme = url.partition("://")[0]
+    with contextlib.suppress(ValueError):  # a port that is no number
+        parts = urlsplit(url)
+        if scheme.partition("+")[0] in kombu.transport.TRANSPORT_ALIASES and parts.port != 0:
+            return
+    raise InputError(
+        f"ONBOARD_BROKER_URL ({scheme}://…) names no broker that Onboard can use.",
+        "Set ONBOARD_BROKER_URL to redis://USER:PASSWORD@HOST:PORT/0, or to rediss://… for TLS.",
+    )
 
 
 def _transport_options(settings: Settings, *, patient: bool) -> dict[str, Any]:
@@ -66,8 +90,21 @@ def _transport_options(settings: Settings, *, patient: bool) -> dict[str, Any]:
         return {"data_folder_in": str(folder), "data_folder_out": str(folder), "polling_interval": 0.2}
     options: dict[str, Any] = {"socket_connect_timeout": _BROKER_SECONDS, "socket_timeout": _BROKER_SECONDS}
     if patient:
-        return {"socket_connect_timeout": _BROKER_SECONDS, "socket_keepalive": True, "health_check_interval": 30}
+        return {
+            "socket_connect_timeout": _BROKER_SECONDS,
+            "socket_keepalive": True,
+            "socket_keepalive_options": _keepalive_options(),
+            "health_check_interval": 30,
+        }
     return {**options, "max_retries": 0, "interval_start": 0, "retry_on_timeout": False}
+
+
+def _keepalive_options() -> dict[int, int]:
+    """A Redis that vanished without a word is noticed within half a minute, as the database is; Linux's own two hours
+    would leave the worker deaf. What a system has no option for is left out.
+    """
+    wanted = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}  # s, s, -, ms
+    return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
 
 
 def _broker_folder(settings: Settings) -> Path:

@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy.orm import Session
-
-from onboard.domain.worker import STARTING_SECONDS, WorkerRecord, WorkerState
+from onboard.domain.worker import WorkerRecord, WorkerState
 from onboard.queue import DEFAULT_QUEUE
-from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
-from workers.machine import host_name, is_alive
+from onboard.version import release_number
+from workers.logs import log_file, shorten_log
+from workers.machine import host_name
+from workers.recovery import lives
 
 IDLE_EXIT_SECONDS: Final = 60.0
-_LOG_BYTES: Final = 10 * 2**20
 _spawned: list[subprocess.Popen[bytes]] = []  # kept, because Python warns about processes that outlive their handle
 
 
@@ -48,7 +47,7 @@ def ensure_worker(
     with FileLock(home / "worker.lock"):
         with services.database.write() as session:
             workers = WorkerRepository(session)
-            if any(_lives(worker) for worker in workers.serving(queue)):
+            if any(lives(worker) and _takes_ours(worker) for worker in workers.serving(queue)):
                 return None
             name = worker_name()
             workers.enter(name, WorkerState.STARTING, queues=[queue], host=host_name(), device=services.device)
@@ -58,20 +57,10 @@ def ensure_worker(
     return name
 
 
-def recover(session: Session) -> None:
-    """End the leases of jobs whose process is gone (a killed worker, a reboot). For SQLite only: it has one machine."""
-    claims = ClaimRepository(session)
-    for worker in WorkerRepository(session).list(include_stopped=True):
-        for job in claims.running(worker.name) if worker.host == host_name() else ():
-            if job.worker_pid is not None and not is_alive(job.worker_pid, job.lease_expires_at or 0.0):
-                claims.expire(worker.name, job.worker_pid)
-
-
-def _lives(worker: WorkerRecord) -> bool:
-    """Its heartbeat is fresh, and its process is there."""
-    return (
-        worker.pid is None or worker.host != host_name() or is_alive(worker.pid, worker.heartbeat_at + STARTING_SECONDS)
-    )
+def _takes_ours(worker: WorkerRecord) -> bool:
+    """Whether its code is as new as ours: after an upgrade the old worker leaves our jobs alone."""
+    known = worker.facts.get("onboard")
+    return known is None or release_number(known) >= release_number()
 
 
 def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seconds: float, pipeline: str) -> int:
@@ -95,11 +84,9 @@ def _settings(services: Services) -> dict[str, Any]:
 
 
 def _log_file(home: Path) -> Path:
-    folder = home / "logs"
-    folder.mkdir(exist_ok=True)
-    log = folder / "worker.log"
-    if log.exists() and log.stat().st_size > _LOG_BYTES:
-        log.replace(folder / "worker.log.1")
+    log = log_file(home)
+    log.parent.mkdir(exist_ok=True)
+    shorten_log(home)
     return log
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onboard.errors import UnavailableError
-
 if TYPE_CHECKING:
     from onboard.settings import Settings
 
@@ -18,10 +16,13 @@ class CeleryDoorbell:
         self._app: Any = None
 
     def ring(self, queue: str) -> None:
-        """Ring once. Gives up within seconds: raises UnavailableError when the broker cannot be reached."""
+        """Ring once. Gives up within seconds: raises UnavailableError when the broker cannot be used, InputError when
+        its URL names none.
+        """
         from kombu.exceptions import KombuError, OperationalError
 
         from workers.app import BELL, broker_queue, make_app
+        from workers.broker_trouble import trouble
 
         if self._app is None:
             self._app = make_app(self._settings)
@@ -33,8 +34,4 @@ class CeleryDoorbell:
                     BELL, queue=name, routing_key=name, exchange="", declare=[], retry=False, connection=connection
                 )
         except (OperationalError, KombuError, OSError) as error:
-            place = self._settings.resolved_broker_url.rpartition("@")[2]
-            raise UnavailableError(
-                f"The broker {place} cannot be reached: {str(error).rstrip('.')}.",
-                "Start Redis, or correct ONBOARD_BROKER_URL; `onboard doctor` tells what is reachable.",
-            ) from error
+            raise trouble(error, self._settings.resolved_broker_url) from error

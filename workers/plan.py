@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from onboard.domain.job import HEARTBEAT_SECONDS, LEASE_SECONDS
 from onboard.queue import DEFAULT_QUEUE
 from onboard.settings import Settings
 
-RECONCILE_SECONDS: Final = 15.0
-RECONCILE_SECONDS_EMBEDDED: Final = 5.0  # one machine, one small database: look more often
+RECONCILE_SECONDS: Final = 3.0  # a lost job runs again within its lease and 5 seconds
 DRAIN_SECONDS: Final = 25.0  # less than the 30 s that Kubernetes waits between SIGTERM and SIGKILL
 
 
@@ -26,8 +26,10 @@ class WorkerPlan:
         idle_exit_seconds: it leaves after so long without work; None means never.
         lease_seconds: a silent child loses its job after so long.
         heartbeat_seconds: how often child and parent say that they live.
+        cancel_seconds: how long a cancelled job may go on before its process is killed.
         reconcile_seconds: how often the reconciler looks for forgotten jobs.
         drain_seconds: how long a stopping worker waits for its job before it hands it back to the queue.
+        alive_file: touched while the upkeep goes round, for a health check that costs nothing; None means no file.
     """
 
     settings: Settings
@@ -38,5 +40,7 @@ class WorkerPlan:
     idle_exit_seconds: float | None = None
     lease_seconds: float = LEASE_SECONDS
     heartbeat_seconds: float = HEARTBEAT_SECONDS
+    cancel_seconds: float = HEARTBEAT_SECONDS
     reconcile_seconds: float = RECONCILE_SECONDS
     drain_seconds: float = DRAIN_SECONDS
+    alive_file: Path | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from onboard.domain.job import EventKind, Job, Stage
 from onboard.errors import CancelledError, FencedError, OnboardError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
+from workers.logs import log_stage
 
 _logger = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 2.0  # how soon a request to cancel is seen
@@ -33,7 +35,9 @@ class Heartbeat:
         self._over = threading.Event()
         self.cancelled = threading.Event()
         self.fenced = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{job.id}", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._beat,), name=f"heartbeat-{job.id}", daemon=True
+        )
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()
@@ -54,7 +58,7 @@ class Heartbeat:
             except FencedError:
                 self.fenced.set()
             except OnboardError as error:  # the database is away; the lease may outlast that
-                _logger.warning("Job %s: no heartbeat: %s", self._job.id, error.message)
+                _logger.warning("No heartbeat: %s", error.message)
             else:
                 last = time.monotonic() if due else last
                 if asked:
@@ -81,6 +85,7 @@ class RegistryProgress:
     def stage_started(self, stage: Stage) -> None:
         """The job enters a stage."""
         self._stage = stage
+        log_stage(stage)
         self._append("stage_started", f"{stage.value} started")
 
     def stage_finished(self, stage: Stage, seconds: float, numbers: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from onboard.queue import Doorbell
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.transitions import TransitionRepository
 from onboard.registry.workers import WorkerRepository
 
 LEASE: Final = "reconciler"
@@ -31,8 +32,10 @@ def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds
     with database.write() as session:
         if not LeaseRepository(session).take(LEASE, holder, lease_seconds):
             return False
+        ClaimRepository(session).end_overdue()  # also of a worker whose parent, which looks at them, is gone
         ClaimRepository(session).end_abandoned()
         WorkerRepository(session).forget(_FORGET_SECONDS)
+        TransitionRepository(session).fold()
     with database.read() as session:
         wanted = _bells(session)
     for queue, count in wanted.items():

@@ -9,18 +9,22 @@ import signal
 import warnings
 from typing import Any
 
+from onboard import __version__
 from onboard.domain.names import require_name
 from onboard.domain.worker import WorkerState
-from onboard.errors import OnboardError
+from onboard.errors import OnboardError, UnavailableError
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
 from workers.app import broker_queue, make_app
-from workers.detached import recover
+from workers.broker_trouble import AWAY
+from workers.device import require_device
 from workers.doorbell import CeleryDoorbell
+from workers.logs import quiet_celery
 from workers.machine import facts, host_name
 from workers.plan import WorkerPlan
 from workers.reconciler import LEASE
+from workers.recovery import recover, take_over
 from workers.upkeep import Upkeep
 
 _logger = logging.getLogger(__name__)
@@ -38,27 +42,43 @@ def run_worker(plan: WorkerPlan) -> int:
         The exit status: 0 unless Celery could not start.
 
     Raises:
-        InputError: the name of a queue is not one.
+        InputError: the name of a queue or of the device is not one.
         ConflictError: the schema is not this code's, or a live worker has this name.
-        UnavailableError: the database cannot be reached.
+        UnavailableError: the database cannot be reached, the broker refuses us, or the device is not there.
     """
     for queue in plan.queues:
         require_name(queue, "name of a queue")
+    require_device(plan.device)
     services = open_services(plan.settings, plan.device)
     try:
+        if not plan.settings.embedded:
+            _require_broker(plan)
         _enter(services, plan)
+        _logger.info("Takes jobs from %s on %s, onboard %s", ", ".join(plan.queues), plan.device, __version__)
         try:
             return _run_celery(services, plan)
         finally:
             _leave(services, plan)
+            _logger.info("Has left")
     finally:
         services.close()
+
+
+def _require_broker(plan: WorkerPlan) -> None:
+    """A broker that is away may come; a wrong password stays wrong."""
+    try:
+        CeleryDoorbell(plan.settings).ring(plan.queues[0])  # a bell without work is harmless
+    except UnavailableError as error:
+        if error.data.get("trouble") != AWAY:
+            raise
+        _logger.warning("%s Trying again until it can be.", error.message)
 
 
 def _enter(services: Services, plan: WorkerPlan) -> None:
     with services.database.write() as session:
         if plan.settings.embedded:
             recover(session)
+        take_over(session, plan.name)
         WorkerRepository(session).enter(
             plan.name,
             WorkerState.RUNNING,
@@ -66,7 +86,7 @@ def _enter(services: Services, plan: WorkerPlan) -> None:
             host=host_name(),
             pid=os.getpid(),
             device=plan.device,
-            facts=facts({os.getpid()}),
+            facts=facts({os.getpid()}, plan.device, plan.device),
         )
 
 
@@ -81,9 +101,11 @@ def _leave(services: Services, plan: WorkerPlan) -> None:
 
 def _run_celery(services: Services, plan: WorkerPlan) -> int:
     from celery import signals
+    from celery.worker.state import active_requests
 
     # Celery warns whoever works as root about unpickling; nothing here is pickled by clients (JSON only)
     warnings.filterwarnings("ignore", message=".*superuser privileges")
+    quiet_celery()
     app = make_app(plan.settings, plan)
     worker = app.Worker(
         hostname=f"{plan.name}@onboard",
@@ -99,10 +121,13 @@ def _run_celery(services: Services, plan: WorkerPlan) -> int:
         pool = getattr(worker.pool, "_pool", None)
         return {process.pid for process in list(pool._pool)} if pool is not None else set()
 
+    def busy() -> bool:
+        return bool(active_requests)
+
     def leave() -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # Celery's handler begins the warm shutdown in the main thread
 
-    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), pool_pids, leave)
+    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), pool_pids, busy, leave)
 
     def on_shutting_down(**_signal: Any) -> None:
         upkeep.stopping.set()

@@ -15,6 +15,7 @@ from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardE
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services
+from workers.logs import fields_of, hide_passwords, log_fields
 from workers.progress import Heartbeat, RegistryProgress
 
 _logger = logging.getLogger(__name__)
@@ -53,19 +54,26 @@ def work(
         The job as it stands afterwards (perhaps owned by another attempt by then); None when there was nothing to do.
     """
     with services.database.write() as session:
-        job = ClaimRepository(session).claim(worker, queues, pid=os.getpid(), lease_seconds=lease_seconds)
+        job = ClaimRepository(session).claim(
+            worker,
+            queues,
+            pid=os.getpid(),
+            lease_seconds=lease_seconds,
+            time_limit_seconds=services.settings.job_time_limit_seconds,
+        )
     if job is None:
         return None
-    _logger.info("Job %s (%s): attempt %d on %s", job.id, job.spec.task, job.attempt, worker)
-    with Heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
-        try:
-            _attempt(job, services, RegistryProgress(services.database, job, heartbeat), run)
-        except FencedError as error:
-            _logger.warning("Job %s: work dropped: %s", job.id, error.message)
-    with services.database.read() as session:
-        after = JobRepository(session).get(job.id)
-    _logger.info("Job %s: %s", job.id, after.state.value)
-    return after
+    with log_fields(**fields_of(job)):
+        _logger.info("The attempt begins")
+        with Heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
+            try:
+                _attempt(job, services, RegistryProgress(services.database, job, heartbeat), run)
+            except FencedError as error:
+                _logger.warning("Work dropped: %s", error.message)
+        with services.database.read() as session:
+            after = JobRepository(session).get(job.id)
+        _logger.info("The attempt is over, the job is %s", after.state.value)
+        return after
 
 
 def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None:
@@ -80,9 +88,10 @@ def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None
         if error.retryable:
             _retry_later(job, services, error)
         else:
+            _logger.error("%s %s", error.message, error.remedy)
             _end(job, services, JobState.FAILED, error.to_json())
     except Exception as error:  # the process's outermost edge: whatever a job does, the worker goes on
-        _logger.exception("Job %s failed unexpectedly", job.id)
+        _logger.exception("The job failed unexpectedly")
         _end(job, services, JobState.FAILED, _unexpected(job, error))
 
 
@@ -99,8 +108,8 @@ def _end(job: Job, services: Services, state: JobState, error: dict[str, Any]) -
 
 
 def _retry_later(job: Job, services: Services, error: OnboardError) -> None:
-    delay = _RETRY_SECONDS * 4 ** (job.attempt - 1)
-    _logger.warning("Job %s: %s Trying again in %.0f s.", job.id, error.message, delay)
+    delay = _RETRY_SECONDS * 4 ** (job.counted_attempt - 1)
+    _logger.warning("%s Trying again in %.0f s.", error.message, delay)
     with services.database.write() as session:
         ClaimRepository(session).retry_later(job.id, job.attempt, error.to_json(), delay)
 
@@ -108,7 +117,7 @@ def _retry_later(job: Job, services: Services, error: OnboardError) -> None:
 def _unexpected(job: Job, error: Exception) -> dict[str, Any]:
     return {
         "code": "error",
-        "message": f"{type(error).__name__}: {error}",
+        "message": hide_passwords(f"{type(error).__name__}: {error}"),
         "remedy": f"This is a fault of the program. Its trace: onboard jobs show {job.id} --json",
-        "trace": traceback.format_exception(error)[-6:],
+        "trace": [hide_passwords(part) for part in traceback.format_exception(error)[-6:]],
     }

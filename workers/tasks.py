@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
-import sys
 from dataclasses import dataclass
-from typing import Any
+from time import sleep
+from typing import Any, Final
 
 from celery import current_app, shared_task, signals
 
 from onboard.errors import OnboardError
 from onboard.queue import ring_or_warn
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
 from workers.app import BELL
 from workers.doorbell import CeleryDoorbell
+from workers.logs import set_up_logging, take_over_loggers
+from workers.machine import device_in_use
 from workers.plan import WorkerPlan
 from workers.shell import Pipeline, load_pipeline, work
 
 _logger = logging.getLogger(__name__)
+_PAUSE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,35 +39,50 @@ _children: list[_Child] = []
 
 
 @signals.setup_logging.connect  # type: ignore[untyped-decorator]  # celery has no types
-def _log_quietly(**_signal: Any) -> None:
-    """Our own lines and nobody else's chatter, on standard error; for parent and child alike."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
-    )
-    for name in ("onboard", "workers"):
-        logging.getLogger(name).setLevel(logging.INFO)
-    # a lost child is told by the upkeep, with the job's id and without a trace
-    logging.getLogger("celery.worker.request").setLevel(logging.CRITICAL)
+def _log_in_our_way(**_signal: Any) -> None:
+    """Where somebody listens Celery sets up no log; whoever starts the parent has done so, and `_start_child` does."""
 
 
 @signals.worker_process_init.connect  # type: ignore[untyped-decorator]  # celery has no types
 def _start_child(**_signal: Any) -> None:
     plan: WorkerPlan = current_app.conf.onboard_plan
-    services = open_services(plan.settings, plan.device)
-    child = _Child(plan, services, load_pipeline(plan.pipeline), CeleryDoorbell(plan.settings))
-    _children.append(child)
+    set_up_logging(plan.settings.log_format, plan.name)
     try:
-        child.pipeline.preload(services)
-    except OnboardError as error:  # each job will meet and report it
-        _logger.warning("Preloading failed: %s %s", error.message, error.remedy)
+        _child()
+    except OnboardError as error:  # Celery would go on with a process that can do nothing: each bell tries again
+        _logger.warning("Not ready yet: %s %s", error.message, error.remedy)
+    take_over_loggers()  # of the libraries that are imported by now
+
+
+def _child() -> _Child:
+    """What this process works with; made when a bell rings if the database was away as the process began."""
+    if not _children:
+        plan: WorkerPlan = current_app.conf.onboard_plan
+        services = open_services(plan.settings, plan.device)
+        child = _Child(plan, services, load_pipeline(plan.pipeline), CeleryDoorbell(plan.settings))
+        _children.append(child)
+        try:
+            child.pipeline.preload(services)
+            _tell_device(child)
+        except OnboardError as error:  # each job will meet and report it
+            _logger.warning("Preloading failed: %s %s", error.message, error.remedy)
+    return _children[-1]
+
+
+def _tell_device(child: _Child) -> None:
+    """The parent has no torch: it reads the GPU that it is told of here."""
+    found = device_in_use(child.plan.device)
+    if found is not None:
+        with child.services.database.write() as session:
+            WorkerRepository(session).runs_on(child.plan.name, *found)
 
 
 @shared_task(name=BELL)  # type: ignore[untyped-decorator]  # celery has no types
 def answer() -> None:
     """Claim and run one job of this worker's queues, then ring for the next one."""
-    child = _children[-1]
-    plan = child.plan
     try:
+        child = _child()
+        plan = child.plan
         done = work(
             child.services,
             plan.name,
@@ -76,6 +95,7 @@ def answer() -> None:
             _ring_for_the_next(child)
     except OnboardError as error:  # the database is away: the reconciler rings again when it is back
         _logger.warning("%s %s", error.message, error.remedy)
+        sleep(_PAUSE_SECONDS)  # many bells may wait, one per job that was submitted: not all of them in vain
 
 
 def _ring_for_the_next(child: _Child) -> None:

@@ -1,7 +1,8 @@
-"""The thread in a worker's parent process: its heartbeat, its children, the reconciler, and when to leave."""
+"""The thread in a worker's parent process: heartbeat, children, the reconciler, retention, and when to leave."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -10,13 +11,18 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from onboard import __version__
 from onboard.domain.job import Job
 from onboard.domain.worker import WorkerState
 from onboard.errors import FencedError, OnboardError
 from onboard.queue import Doorbell, ring_or_warn
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
+from onboard.retention import retain
 from onboard.services import Services
+from onboard.version import release_name
+from workers.limits import Limits
+from workers.logs import fields_of, shorten_log
 from workers.machine import facts
 from workers.plan import WorkerPlan
 from workers.reconciler import reconcile
@@ -24,6 +30,8 @@ from workers.reconciler import reconcile
 _logger = logging.getLogger(__name__)
 _TICK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 5.0  # after a failure, a database that is away for example
+_LOOK_SECONDS: Final = 2.0  # how often a running job is looked at
+_RETENTION_SECONDS: Final = 3600.0  # how often rows that are kept no longer are looked for
 _STUCK_SECONDS: Final = 10.0  # a parent that has nothing left to wait for is ended by force after so long
 
 
@@ -47,6 +55,7 @@ class Upkeep(threading.Thread):
 
     Args:
         pool_pids: the pool's processes at the moment.
+        busy: whether one of them is answering a bell.
         leave: begins the warm shutdown of the Celery worker.
     """
 
@@ -56,6 +65,7 @@ class Upkeep(threading.Thread):
         plan: WorkerPlan,
         doorbell: Doorbell,
         pool_pids: Callable[[], set[int]],
+        busy: Callable[[], bool],
         leave: Callable[[], None],
     ) -> None:
         super().__init__(name="upkeep", daemon=True)
@@ -63,12 +73,19 @@ class Upkeep(threading.Thread):
         self._plan = plan
         self._doorbell = doorbell
         self._pool_pids = pool_pids
+        self._busy = busy
         self._leave = leave
+        self._limits = Limits(services.database, plan.name, plan.cancel_seconds, plan.lease_seconds)
+        self._look = _Every(min(_LOOK_SECONDS, plan.heartbeat_seconds))
+        self._told_release: int | None = None
         self._children: set[int] = set()
         self._beat = _Every(plan.heartbeat_seconds)
         self._reconcile = _Every(plan.reconcile_seconds)
+        self._outdated = _Every(_RETENTION_SECONDS)
+        self._retaining = False
         self._busy_at = time.monotonic()
         self._leaving_since: float | None = None
+        self._is_known_to_leave = False
         self._released_at: float | None = None
         self._has_rung = False
         self.stopping = threading.Event()  # set by SIGTERM
@@ -77,26 +94,44 @@ class Upkeep(threading.Thread):
     def run(self) -> None:
         """Tick until the worker is over. Nothing that goes wrong ends this thread."""
         while not self.over.wait(_TICK_SECONDS):
+            self._touch_alive_file()
             try:
                 self._tick()
             except OnboardError as error:
                 _logger.warning("%s %s", error.message, error.remedy)
+                self._leave_without_database()
                 self.over.wait(_PAUSE_SECONDS)
             except Exception:  # the thread's outermost edge: without it the worker would fall silent
                 _logger.exception("The worker's upkeep failed; it goes on")
 
+    def _touch_alive_file(self) -> None:
+        """Also while the database is away: no restart of this worker would mend that."""
+        if self._plan.alive_file is not None:
+            with contextlib.suppress(OSError):  # the health check finds out
+                self._plan.alive_file.touch()
+
     def _tick(self) -> None:
+        if self.stopping.is_set() and self._leaving_since is None:
+            self._leaving_since = time.monotonic()
+            _logger.info("Told to leave; it takes no other job")
         self._end_if_home_is_gone()
         self._notice_dead_children()
-        if self.stopping.is_set():
-            self._stop()
+        if self._look.due() and self._limits.look(self._busy()):
+            self._kill_children()
+        if self._leaving_since is not None:
+            self._see_job_off(self._leaving_since)
             return
         if self._beat.due():
             self._say_alive()
+            if self._plan.settings.embedded:
+                shorten_log(self._plan.settings.resolved_home)
         if not self._has_rung:
             self._ring_for_what_waits()
         if self._reconcile.due():
-            reconcile(self._services.database, self._doorbell, self._plan.name, 3 * self._plan.reconcile_seconds)
+            mine = reconcile(self._services.database, self._doorbell, self._plan.name, 3 * self._plan.reconcile_seconds)
+            self._warn_of_newer_jobs()
+            if mine:
+                self._retain()
         self._leave_when_idle()
 
     def _end_if_home_is_gone(self) -> None:
@@ -114,11 +149,13 @@ class Upkeep(threading.Thread):
         with self._services.database.write() as session:
             jobs = ClaimRepository(session).expire(self._plan.name, pid)
         for job in jobs:
-            _logger.warning("Job %s: its process %d died; another attempt will follow", job.id, pid)
+            _logger.warning("Its process %d died; another attempt will follow", pid, extra=fields_of(job))
             ring_or_warn(self._doorbell, job.queue)
 
     def _say_alive(self) -> None:
-        seen = facts({os.getpid(), *self._children})
+        with self._services.database.read() as session:
+            device, gpu_uuid = WorkerRepository(session).device(self._plan.name)
+        seen = facts({os.getpid(), *self._children}, self._plan.device, device, gpu_uuid)
         with self._services.database.write() as session:
             state = WorkerRepository(session).heartbeat(self._plan.name, seen)
         jobs = self._running()
@@ -137,6 +174,30 @@ class Upkeep(threading.Thread):
             ring_or_warn(self._doorbell, queue)
         self._has_rung = True
 
+    def _warn_of_newer_jobs(self) -> None:
+        """Once per release: jobs of its queues that this worker leaves to newer ones."""
+        with self._services.database.read() as session:
+            needed = ClaimRepository(session).too_new(self._plan.queues)
+        if needed is not None and needed != self._told_release:
+            _logger.warning(
+                "Jobs wait for a worker of onboard %s or later; this one has %s and leaves them alone. "
+                "Install that version here: pip install -U onboard",
+                release_name(needed),
+                __version__,
+            )
+        self._told_release = needed
+
+    def _retain(self) -> None:
+        """A batch a round, so that the heartbeat never waits for long; once nothing is left, not for an hour."""
+        if self._outdated.due():
+            self._retaining = True
+        if not self._retaining:
+            return
+        gone = retain(self._services.database, self._services.settings)
+        self._retaining = bool(gone)
+        if gone:
+            _logger.info("Retention: deleted %s", ", ".join(f"{count} {table}" for table, count in gone.items()))
+
     def _leave_when_idle(self) -> None:
         if self._plan.idle_exit_seconds is None:
             return
@@ -154,18 +215,18 @@ class Upkeep(threading.Thread):
             _logger.info("Nothing to do for %.0f s: leaving", self._plan.idle_exit_seconds)
             self._leave()
 
-    def _stop(self) -> None:
+    def _see_job_off(self, since: float) -> None:
         """After SIGTERM: let the job finish; if it takes too long, hand it back to the queue and end its process."""
         now = time.monotonic()
-        if self._leaving_since is None:
-            self._leaving_since = now
+        if not self._is_known_to_leave:
             with self._services.database.write() as session:
                 WorkerRepository(session).begin_to_leave(self._plan.name)
+            self._is_known_to_leave = True
         if self._beat.due():
             with self._services.database.write() as session:
                 WorkerRepository(session).heartbeat(self._plan.name)
         jobs = self._running()
-        if jobs and now - self._leaving_since >= self._plan.drain_seconds:
+        if jobs and now - since >= self._plan.drain_seconds:
             self._hand_back(jobs)
         if jobs:
             self._released_at = None
@@ -175,6 +236,15 @@ class Upkeep(threading.Thread):
             _logger.warning("The worker did not end by itself; ending it")
             self._end_by_force()
 
+    def _leave_without_database(self) -> None:
+        """Told to leave while the database is away: nothing can be handed back, so the job's lease has to run out."""
+        if self._leaving_since is None or time.monotonic() - self._leaving_since < self._plan.drain_seconds:
+            return
+        _logger.warning("Leaving without the database; the job, if there is one, follows when its lease has run out")
+        self._kill_children()
+        logging.shutdown()
+        os._exit(0)
+
     def _hand_back(self, jobs: list[Job]) -> None:
         for job in jobs:
             try:
@@ -182,12 +252,16 @@ class Upkeep(threading.Thread):
                     ClaimRepository(session).release(job.id, job.attempt)
             except FencedError:
                 continue  # it ended at the last moment
-            _logger.warning("Job %s: handed back to the queue", job.id)
+            _logger.warning("Handed back to the queue", extra=fields_of(job))
             ring_or_warn(self._doorbell, job.queue)
         # Celery would go on waiting for the result of a task that is no longer anybody's
-        for pid in self._pool_pids():
-            os.kill(pid, signal.SIGKILL)
+        self._kill_children()
         self._end_by_force()
+
+    def _kill_children(self) -> None:
+        for pid in self._pool_pids():
+            with contextlib.suppress(ProcessLookupError):  # it was quicker
+                os.kill(pid, signal.SIGKILL)
 
     def _end_by_force(self) -> None:
         with self._services.database.write() as session:

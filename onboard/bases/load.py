@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
 
 import torch
 
-from onboard.bases import Base, find_base
-from onboard.errors import InputError, UnavailableError
+from onboard.bases import Base
+from onboard.domain.names import require_device_name
+from onboard.errors import UnavailableError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
+from onboard.model.memory import give_memory_back, is_out_of_memory, too_little_memory
 from onboard.model.weights import load_hypernetwork
 
-_DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
-_KEPT = 2  # bases that stay in memory
+KEPT_BASES: Final = 2  # stay in memory; the one that was not used for longest goes first
 
 
 def resolve_device(device: str) -> torch.device:
@@ -25,27 +28,84 @@ def resolve_device(device: str) -> torch.device:
         InputError: not the name of a device.
         UnavailableError: the device is not there.
     """
+    require_device_name(device)
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not _DEVICE.fullmatch(device):
-        raise InputError(f"{device!r} is not a device.", "ONBOARD_DEVICE (or --device): auto, cpu, cuda or cuda:N")
     chosen = torch.device(device)
-    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
-        raise UnavailableError(f"There is no device {device}.", "ONBOARD_DEVICE=cpu, or see: onboard doctor")
+    if chosen.type == "cuda":
+        _require_gpu(chosen.index or 0)
     return chosen
 
 
+def _require_gpu(index: int) -> None:
+    if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        raise UnavailableError(
+            f"There is no device cuda:{index}: this torch ({torch.__version__}) is built without CUDA.",
+            "Install torch with CUDA, or set ONBOARD_DEVICE=cpu.",
+        )
+    count = torch.cuda.device_count()
+    if index >= count:
+        seen = {0: "no GPU", 1: "one GPU, cuda:0"}.get(count, f"{count} GPUs, cuda:0 to cuda:{count - 1}")
+        raise UnavailableError(
+            f"There is no device cuda:{index}: this process sees {seen}.",
+            "Name another --device (or ONBOARD_DEVICE); look at nvidia-smi and CUDA_VISIBLE_DEVICES.",
+            devices=count,
+        )
+
+
+class EngineCache:
+    """Keeps the engines that were used last, and lets the memory of the others go before another one is loaded.
+
+    Args:
+        kept: how many.
+        load: what makes the engine of a base on a device.
+    """
+
+    def __init__(self, kept: int, load: Callable[[Base, torch.device], Engine]) -> None:
+        self._kept = kept
+        self._load = load
+        self._engines: OrderedDict[tuple[str, torch.device], Engine] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, base: Base, device: torch.device) -> Engine:
+        """The engine of a base on a device: the same object for as long as it is kept."""
+        key = (base.digest, device)
+        with self._lock:
+            if key not in self._engines:
+                self._make_room()
+                self._engines[key] = self._load(base, device)
+            self._engines.move_to_end(key)
+            return self._engines[key]
+
+    def _make_room(self) -> None:
+        if len(self._engines) < self._kept:
+            return
+        while len(self._engines) >= self._kept:
+            self._engines.popitem(last=False)
+        give_memory_back()  # an engine and the hooks on its backbone hold one another: only the collector frees them
+
+
 def load_engine(base: Base, device: str = "auto") -> Engine:
-    """Backbone and first hypernetwork of a base, frozen, on a device; the same object when asked for again."""
-    return _shared(base.digest, str(base.folder), str(resolve_device(device)))
+    """Backbone and first hypernetwork of a base, frozen, on a device; the same object when asked for again.
+
+    Raises:
+        OutOfMemoryError: the GPU has no room for it.
+    """
+    return _engines.get(base, resolve_device(device))
 
 
-@lru_cache(_KEPT)
-def _shared(digest: str, folder: str, device: str) -> Engine:
-    del digest  # part of the key: a base that was made anew is loaded anew
-    engine = fresh_engine(find_base(folder))
+def _frozen_engine(base: Base, device: torch.device) -> Engine:
+    engine = fresh_engine(base)
     engine.hypernetwork.requires_grad_(False)
-    return engine.to(device)
+    try:
+        return engine.to(device)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise too_little_memory(f"base {base.name}", str(error).splitlines()[0]) from None
+
+
+_engines = EngineCache(KEPT_BASES, _frozen_engine)
 
 
 def fresh_engine(base: Base) -> Engine:

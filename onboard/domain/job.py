@@ -11,6 +11,7 @@ queued ──> running ──> succeeded
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -84,6 +85,14 @@ def require_transition(job_id: str, present: JobState, target: JobState) -> None
         )
 
 
+def require_time_limit(seconds: float | None) -> None:
+    """Raise InputError unless a time limit is None or a positive number of seconds."""
+    if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
+        raise InputError(
+            f"A time limit of {seconds:g} s is not possible.", "Give a positive number of seconds: --time-limit 3600"
+        )
+
+
 def new_job_id() -> str:
     """A fresh job id: 12 hexadecimal characters."""
     return secrets.token_hex(6)
@@ -130,8 +139,18 @@ class JobSpec:
         """Read what `to_json` wrote. Fields this code does not know raise InputError: they were asked for."""
         unknown = set(document) - {each.name for each in fields(cls)}
         if unknown:
-            raise InputError(f"Unknown fields in a job's spec: {', '.join(sorted(unknown))}.", fields=sorted(unknown))
+            raise InputError(
+                f"Unknown fields in a job's spec: {', '.join(sorted(unknown))}.",
+                "Install the version of onboard that it was submitted with, or a later one.",
+                fields=sorted(unknown),
+            )
         return cls(**document)
+
+    @classmethod
+    def known_part(cls, document: Mapping[str, Any]) -> JobSpec:
+        """The same without the fields that this code does not know, so that it can list jobs of a newer program."""
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in document.items() if name in known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +166,10 @@ class Job:
         worker: name of the worker of the last attempt.
         worker_pid: process of the last attempt on that worker's machine.
         not_before_at: it is not claimed earlier (back-off).
+        time_limit_seconds: how long an attempt may take; None leaves it to the worker's default, if it has one.
+        claimed_at: when the present (or last) attempt began.
+        deadline_at: when its time is up.
+        needs_release: number of the release (`onboard.version`) that a worker needs at least.
         result: the result document of a succeeded job.
         error: the error document of a failed, cancelled or dead job, or of the last attempt.
     """
@@ -169,8 +192,17 @@ class Job:
     started_at: float | None = None
     finished_at: float | None = None
     lease_expires_at: float | None = None
+    time_limit_seconds: float | None = None
+    claimed_at: float | None = None
+    deadline_at: float | None = None
+    needs_release: int | None = None
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+
+    @property
+    def counted_attempt(self) -> int:
+        """Which of its attempts this is: those handed back, and those before `jobs retry`, do not count."""
+        return max(1, MAX_ATTEMPTS - (self.max_attempts - self.attempt))
 
     @property
     def attempts_used_up(self) -> bool:
@@ -188,6 +220,7 @@ class Job:
             "priority": self.priority,
             "attempt": self.attempt,
             "max_attempts": self.max_attempts,
+            "time_limit_seconds": self.time_limit_seconds,
             "cancel_requested": self.cancel_requested,
             "owner": self.owner,
             "worker": self.worker,

@@ -13,6 +13,7 @@ LATEST: Final = "latest"
 MOST_LETTERS: Final = 64  # of a name
 
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MOST_LETTERS - 1}}}")
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,2})?")
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 
 
@@ -33,6 +34,13 @@ def require_alias(alias: str) -> str:
     if _VERSION.fullmatch(alias):
         raise InputError(f"An alias cannot be called {alias!r}: that is a version number.", alias=alias)
     return alias
+
+
+def require_device_name(device: str) -> str:
+    """Return `device` when it is auto, cpu, cuda or cuda:N, else raise InputError. Whether it is there is not asked."""
+    if not _DEVICE.fullmatch(device):
+        raise InputError(f"{device!r} is not a device.", "ONBOARD_DEVICE (or --device): auto, cpu, cuda or cuda:N")
+    return device
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,14 @@ class TrainingJson(TypedDict, total=False):
     padding_share: float | None
 
 
+class HalvedJson(TypedDict, total=False):
+    """A GPU's memory was too small for so many rows at once; `rows_at_once` were taken from then on."""
+
+    stage: str
+    rows: int
+    rows_at_once: int
+
+
 class ComparisonJson(TypedDict, total=False):
     """Two versions on the same held-out rows: the later one against the earlier one.
 
@@ -236,6 +244,7 @@ class JobReport(TypedDict, total=False):
     confusion: ConfusionJson | None
     dataset: DatasetJson | None
     training: TrainingJson | None
+    halved: list[HalvedJson] | None
     error: ErrorJson | None
     pins: dict[str, Any] | None
     created_at: str | None

@@ -25,8 +25,11 @@ class WorkerRecord:
     """A worker process as the registry knows it.
 
     Args:
+        device: as it was asked for, until the model is loaded; then the one that it is on.
         live: whether its heartbeat is fresh by the database's clock.
-        facts: JSON-compatible facts about its machine (GPU memory, resident bytes, versions).
+        heartbeat_age_seconds: since its last sign of life, by the database's clock.
+        gpu_uuid: of the GPU that its model is on, once that is known.
+        facts: JSON-compatible facts about its machine (GPU, resident bytes, versions).
         job: id of the job it runs, if any.
     """
 
@@ -39,14 +42,21 @@ class WorkerRecord:
     started_at: float
     heartbeat_at: float
     live: bool
+    heartbeat_age_seconds: float = 0.0
+    gpu_uuid: str | None = None
     job: str | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def shown_state(self) -> str:
+        """Its state, or "lost" when it fell silent without having said that it stopped."""
+        return self.state.value if self.live or self.state is WorkerState.STOPPED else "lost"
 
     def to_json(self) -> dict[str, Any]:
         """The worker as a JSON-compatible document; times are ISO 8601 in UTC."""
         return {
             "worker": self.name,
-            "state": self.state.value if self.live or self.state is WorkerState.STOPPED else "lost",
+            "state": self.shown_state,
             "queues": list(self.queues),
             "host": self.host,
             "pid": self.pid,
@@ -54,19 +64,28 @@ class WorkerRecord:
             "job": self.job,
             "started_at": to_iso(self.started_at),
             "heartbeat_at": to_iso(self.heartbeat_at),
+            "heartbeat_age_seconds": round(self.heartbeat_age_seconds, 1),
             "facts": self.facts,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """A queue: how many jobs stand where, and since when the oldest waits."""
+    """A queue: how many jobs stand where, and how old the oldest are by the database's clock.
+
+    Args:
+        delayed: queued jobs that wait for a moment, after an error that may pass; they are among `queued`.
+        oldest_queued_seconds: since the longest-waiting job was due; None when none waits.
+        oldest_running_seconds: since the longest-running job first started; None when none runs.
+    """
 
     name: str
     paused: bool
-    queued: int
-    running: int
-    oldest_queued_seconds: float | None
+    queued: int = 0
+    running: int = 0
+    oldest_queued_seconds: float | None = None
+    delayed: int = 0
+    oldest_running_seconds: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The queue as a JSON-compatible document."""
@@ -74,6 +93,12 @@ class QueueStatus:
             "queue": self.name,
             "paused": self.paused,
             "queued": self.queued,
+            "delayed": self.delayed,
             "running": self.running,
-            "oldest_queued_seconds": self.oldest_queued_seconds,
+            "oldest_queued_seconds": _rounded(self.oldest_queued_seconds),
+            "oldest_running_seconds": _rounded(self.oldest_running_seconds),
         }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

@@ -8,6 +8,7 @@ import numpy as np
 
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
 from onboard.probe.candidates import Candidate, CandidateScore
 from onboard.probe.mapping import best_words, word_pool
 
@@ -27,6 +28,7 @@ class Evaluator:
         row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate knows.
         mapped: whether label words may be mapped (classification) or are fixed (the buckets of a regression).
         checkpoint: called before every batch; may raise to stop.
+        at_once: how many rows fit into the memory.
     """
 
     def __init__(
@@ -38,9 +40,10 @@ class Evaluator:
         row_hashes: np.ndarray,
         mapped: bool,
         checkpoint: Callable[[], None] = lambda: None,
+        at_once: RowsAtOnce | None = None,
     ) -> None:
         self._engine, self._ids, self._targets, self._words = engine, list(ids), targets, tuple(words)
-        self._hashes, self._mapped, self._checkpoint = row_hashes, mapped, checkpoint
+        self._hashes, self._mapped, self._checkpoint, self._at_once = row_hashes, mapped, checkpoint, at_once
 
     @property
     def rows(self) -> int:
@@ -107,7 +110,8 @@ class Evaluator:
 
     def _log_probabilities(self, candidate: Candidate, rows: np.ndarray, words: Sequence[str]) -> np.ndarray:
         ids = [self._ids[row] for row in rows]
-        return log_probabilities(self._engine, ids, candidate.z, self._engine.trie(words), self._checkpoint)
+        trie = self._engine.trie(words)
+        return log_probabilities(self._engine, ids, candidate.z, trie, self._checkpoint, self._at_once)
 
 
 def clearly_better(mapped: np.ndarray, own: np.ndarray, targets: np.ndarray) -> bool:

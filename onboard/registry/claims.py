@@ -5,23 +5,28 @@ A claim is ONE statement, so that no two workers get the same attempt, and messa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, and_, exists, func, or_, select, union_all, update
 from sqlalchemy.orm import Session
 
-from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobState, Stage, sources_of
+from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobSpec, JobState, Stage, sources_of
 from onboard.domain.worker import WorkerState
-from onboard.errors import FencedError
+from onboard.errors import FencedError, InputError
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
+from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
 from onboard.registry.jobs import to_job
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
+from onboard.version import release_number
+
+_RELEASE: Final = release_number()
 
 
 def _expired() -> ColumnElement[bool]:
-    return and_(JobRow.state == JobState.RUNNING, JobRow.lease_expires_at <= database_now())
+    return and_(IS_RUNNING, JobRow.lease_expires_at <= database_now())
 
 
 def _not_paused() -> ColumnElement[bool]:
@@ -31,36 +36,63 @@ def _not_paused() -> ColumnElement[bool]:
 def _runnable() -> ColumnElement[bool]:
     """Queued and due, or running on a worker whose lease ran out; with attempts left."""
     waiting = and_(JobRow.state == JobState.QUEUED, JobRow.not_before_at <= database_now(), _not_paused())
-    return and_(
-        JobRow.attempt < JobRow.max_attempts, or_(waiting, and_(_expired(), JobRow.cancel_requested.is_(False)))
-    )
+    lost = and_(_expired(), JobRow.cancel_requested.is_(False))
+    return and_(IS_OPEN, JobRow.attempt < JobRow.max_attempts, or_(waiting, lost))
+
+
+def _run_by(worker: str) -> tuple[ColumnElement[bool], ...]:
+    return JobRow.worker == worker, IS_RUNNING
+
+
+def _understood(release: int) -> ColumnElement[bool]:
+    """Submitted by a program that is not newer than `release`."""
+    return or_(JobRow.needs_release.is_(None), JobRow.needs_release <= release)
 
 
 class ClaimRepository:
-    """The worker's side of the jobs table."""
+    """The worker's side of the jobs table.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        release: of this worker's code. Jobs that were submitted by newer code are left to newer workers.
+    """
+
+    def __init__(self, session: Session, release: int = _RELEASE) -> None:
         self._session = session
+        self._release = release
         self._events = EventRepository(session)
 
     def claim(
-        self, worker: str, queues: Sequence[str], *, pid: int | None = None, lease_seconds: float = LEASE_SECONDS
+        self,
+        worker: str,
+        queues: Sequence[str],
+        *,
+        pid: int | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        time_limit_seconds: float | None = None,
     ) -> Job | None:
         """Take the most urgent runnable job of `queues`; its new attempt is the fencing token. None when there is none.
 
-        A worker that drains or has stopped gets none.
+        A worker that drains or has stopped gets none. A job that this code cannot read is ended as failed.
+
+        Args:
+            time_limit_seconds: of jobs that have no limit of their own.
         """
-        leaving = exists().where(
-            WorkerRow.name == worker, WorkerRow.state.in_([WorkerState.DRAINING, WorkerState.STOPPED])
-        )
-        most_urgent = (
-            select(JobRow.number)
-            .where(JobRow.queue.in_(list(queues)), _runnable(), ~leaving)
-            .order_by(JobRow.priority.desc(), JobRow.number)
-            .limit(1)
-            .with_for_update(skip_locked=True)
-            .scalar_subquery()
-        )
+        while (row := self._take(worker, queues, pid, lease_seconds, time_limit_seconds)) is not None:
+            self._events.append(row.id, row.attempt, "state", JobState.RUNNING, numbers={"worker": worker})
+            try:
+                JobSpec.from_json(row.spec)
+            except InputError as error:
+                self.finish(row.id, row.attempt, JobState.FAILED, error=error.to_json())
+                continue
+            return to_job(row)
+        return None
+
+    def _take(
+        self, worker: str, queues: Sequence[str], pid: int | None, lease_seconds: float, time_limit: float | None
+    ) -> JobRow | None:
+        if not queues:
+            return None
+        most_urgent = self._most_urgent(worker, queues)
         statement = (
             update(JobRow)
             .where(JobRow.number == most_urgent)
@@ -71,16 +103,30 @@ class ClaimRepository:
                 worker_pid=pid,
                 stage=None,
                 started_at=func.coalesce(JobRow.started_at, database_now()),
+                claimed_at=database_now(),
                 lease_expires_at=database_now() + lease_seconds,
+                deadline_at=database_now() + func.coalesce(JobRow.time_limit_seconds, time_limit),
             )
             .returning(JobRow)
         )
-        row = self._session.scalars(statement).one_or_none()
-        if row is None:
-            return None
-        job = to_job(row)
-        self._events.append(job.id, job.attempt, "state", JobState.RUNNING, numbers={"worker": worker})
-        return job
+        return self._session.scalars(statement).one_or_none()
+
+    def _most_urgent(self, worker: str, queues: Sequence[str]) -> ScalarSelect[int]:
+        """The first of each queue's first: each is found at once in the index, however many wait behind it."""
+        leaving = exists().where(
+            WorkerRow.name == worker, WorkerRow.state.in_([WorkerState.DRAINING, WorkerState.STOPPED])
+        )
+        firsts = [
+            select(JobRow.number, JobRow.priority)
+            .where(JobRow.queue == queue, _runnable(), _understood(self._release), ~leaving)
+            .order_by(JobRow.priority.desc(), JobRow.number)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+            .subquery()
+            for queue in sorted(set(queues))
+        ]
+        found = union_all(*map(select, firsts)).subquery()
+        return select(found.c.number).order_by(found.c.priority.desc(), found.c.number).limit(1).scalar_subquery()
 
     def heartbeat(self, job_id: str, attempt: int, lease_seconds: float = LEASE_SECONDS) -> bool:
         """Extend the lease. Returns whether someone asked to cancel. Raises FencedError when it is no longer ours."""
@@ -174,7 +220,7 @@ class ClaimRepository:
         """End the lease of what the process `pid` of `worker` was running, for it is known to be dead."""
         statement = (
             update(JobRow)
-            .where(JobRow.state == JobState.RUNNING, JobRow.worker == worker, JobRow.worker_pid == pid)
+            .where(*_run_by(worker), JobRow.worker_pid == pid, JobRow.lease_expires_at > database_now())
             .values(lease_expires_at=database_now())
             .returning(JobRow)
         )
@@ -201,22 +247,46 @@ class ClaimRepository:
             self._events.append(job.id, job.attempt, "state", job.state)
         return ended
 
+    def overdue(self, worker: str | None = None) -> Sequence[Job]:
+        """What `worker` (everybody when None) runs beyond its time limit."""
+        whose = (IS_RUNNING,) if worker is None else _run_by(worker)
+        statement = select(JobRow).where(*whose, JobRow.deadline_at <= database_now())
+        return [to_job(row) for row in self._session.scalars(statement)]
+
+    def end_overdue(self, worker: str | None = None) -> Sequence[Job]:
+        """End that as failed: trying again would take as long."""
+        ended = []
+        for job in self.overdue(worker):
+            with contextlib.suppress(FencedError):  # it has just ended
+                ended.append(self.finish(job.id, job.attempt, JobState.FAILED, error=_overdue(job)))
+        return ended
+
     def runnable(self) -> dict[str, int]:
-        """How many jobs could be claimed now, by queue."""
+        """How many jobs could be claimed now, by queue; those that need newer workers count."""
         statement = select(JobRow.queue, func.count()).where(_runnable()).group_by(JobRow.queue)
         return dict(self._session.execute(statement).all())
 
-    def open(self, queues: Sequence[str]) -> int:
-        """How many jobs of `queues` run, or wait (now or later) in a queue that is not paused."""
-        waiting = and_(JobRow.state == JobState.QUEUED, _not_paused())
-        statement = select(func.count()).where(
-            JobRow.queue.in_(list(queues)), or_(waiting, JobRow.state == JobState.RUNNING)
+    def too_new(self, queues: Sequence[str]) -> int | None:
+        """The highest release that runnable jobs of `queues` need, when this worker's is lower; else None."""
+        statement = select(func.max(JobRow.needs_release)).where(
+            JobRow.queue.in_(list(queues)), _runnable(), ~_understood(self._release)
         )
         return self._session.scalars(statement).one()
 
+    def open(self, queues: Sequence[str]) -> int:
+        """How many jobs of `queues` run, or wait (now or later) in a queue that is not paused for code like this."""
+        waiting = and_(JobRow.state == JobState.QUEUED, _not_paused(), _understood(self._release))
+        statement = select(func.count()).where(JobRow.queue.in_(list(queues)), IS_OPEN, or_(waiting, IS_RUNNING))
+        return self._session.scalars(statement).one()
+
     def running(self, worker: str) -> Sequence[Job]:
-        """What `worker` is running."""
-        statement = select(JobRow).where(JobRow.worker == worker, JobRow.state == JobState.RUNNING)
+        """What `worker` is running, as far as anybody knows."""
+        return [to_job(row) for row in self._session.scalars(select(JobRow).where(*_run_by(worker)))]
+
+    def holding(self, worker: str) -> Sequence[Job]:
+        """What `worker` is running rightly: its lease has not run out, and its time is not up."""
+        in_time = or_(JobRow.deadline_at.is_(None), JobRow.deadline_at > database_now())
+        statement = select(JobRow).where(*_run_by(worker), JobRow.lease_expires_at > database_now(), in_time)
         return [to_job(row) for row in self._session.scalars(statement)]
 
     def _owned(self, job_id: str, attempt: int, /, **values: Any) -> Job:
@@ -235,6 +305,17 @@ class ClaimRepository:
 
 def _fenced(job_id: str, attempt: int) -> FencedError:
     return FencedError(f"Attempt {attempt} no longer owns job {job_id}.", job=job_id, attempt=attempt)
+
+
+def _overdue(job: Job) -> dict[str, Any]:
+    assert job.deadline_at is not None
+    limit = job.deadline_at - (job.claimed_at or job.deadline_at)
+    return {
+        "code": "time_limit",
+        "message": f"The job took longer than {limit:.6g} s, its time limit.",
+        "remedy": f"onboard jobs retry {job.id} --time-limit SECONDS; it goes on after its last finished stage",
+        "time_limit_seconds": round(limit, 3),
+    }
 
 
 _LOST = {

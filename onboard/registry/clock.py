@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Double
+from sqlalchemy import Double, select
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session
 from sqlalchemy.sql.expression import FunctionElement
 
 
@@ -25,3 +26,8 @@ def _sqlite(*_compiler: Any, **_keywords: Any) -> str:
 @compiles(database_now, "postgresql")
 def _postgresql(*_compiler: Any, **_keywords: Any) -> str:
     return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+
+
+def read_clock(session: Session) -> float:
+    """What the database's clock says now, in epoch seconds."""
+    return session.scalars(select(database_now())).one()

@@ -11,14 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
 from onboard.errors import InputError, NotAllowedError, OnboardError, StorageError, UnavailableError
 
 BUSY_SECONDS: Final = 30.0  # how long a SQLite transaction waits for another writer
+IDLE_TRANSACTION_SECONDS: Final = 30  # PostgreSQL ends a session that leaves a transaction open for so long
+PAUSED_TRANSACTION_SECONDS: Final = 900  # the same where the transaction waits for an artifact store
 CONNECT_SECONDS: Final = 5  # how long a connection to PostgreSQL may take
+_DISK_FULL: Final = "53100"  # PostgreSQL's code
 _WRITES: Final = "onboard_writes"
 _SESSION_OPTIONS: Final = {"populate_existing": True, "synchronize_session": False}
 
@@ -52,6 +55,15 @@ class Database:
             yield session
 
     @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        """A read-only transaction in which every statement sees the same moment."""
+        engine = self._reader
+        if not self.is_sqlite:  # there every read transaction does
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        with self._errors_in_our_words(), Session(engine, execution_options=_SESSION_OPTIONS) as session:
+            yield session
+
+    @contextmanager
     def write(self) -> Iterator[Session]:
         """A writing transaction: committed at the end, rolled back when an exception passes."""
         with (
@@ -80,6 +92,12 @@ class Database:
             raise
 
 
+def allow_pauses(session: Session) -> None:
+    """Let this transaction stand idle for as long as an object store may take, which tries several times."""
+    if session.get_bind().dialect.name != "sqlite":
+        session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{PAUSED_TRANSACTION_SECONDS}s'"))
+
+
 def _engine(url: str, foreign_keys: bool) -> Engine:
     try:
         parsed = make_url(url)
@@ -92,7 +110,7 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     if parsed.get_backend_name() == "postgresql":
-        return create_engine(
+        engine = create_engine(
             parsed.set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
             connect_args={
@@ -104,6 +122,8 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
                 "tcp_user_timeout": 30_000,
             },
         )
+        event.listen(engine, "connect", _bound_idle_transactions)
+        return engine
     raise _unusable(url)
 
 
@@ -117,6 +137,13 @@ def _unusable(url: str) -> InputError:
 
 def _enforce_foreign_keys(connection: sqlite3.Connection, record: Any) -> None:  # noqa: ARG001 - the event's signature
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _bound_idle_transactions(connection: Any, record: Any) -> None:  # noqa: ARG001 - the event's signature
+    """A process that hangs in the midst of a transaction must not keep its locks from everybody else."""
+    connection.autocommit = True
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'")
+    connection.autocommit = False
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -139,6 +166,14 @@ def _translated(error: DBAPIError, engine: Engine) -> OnboardError:
         if "full" in reason:
             return StorageError(f"The disk of the database {file} is full.", "Free some space, then try again.")
         return UnavailableError(f"The database {file} cannot be used: {reason}.", "Try again in a moment.", file=file)
+    if getattr(error.orig, "sqlstate", None) == _DISK_FULL:
+        first = reason.splitlines()[0]
+        return StorageError(f"The disk of the database {place} is full: {first}.", "Free some space, then try again.")
+    if "password authentication failed" in reason or "no password supplied" in reason:
+        return UnavailableError(
+            f"The database {place} refuses the password.",
+            "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
+        )
     return UnavailableError(
         f"The database {place} cannot be reached: {reason.splitlines()[0] if reason else error}.",
         "Start PostgreSQL, or correct ONBOARD_DATABASE_URL; `onboard doctor` tells what is reachable.",

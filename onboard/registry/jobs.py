@@ -7,13 +7,23 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
-from onboard.domain.job import MAX_ATTEMPTS, Job, JobSpec, JobState, Stage, new_job_id, require_transition
+from onboard.domain.job import (
+    MAX_ATTEMPTS,
+    Job,
+    JobSpec,
+    JobState,
+    Stage,
+    new_job_id,
+    require_time_limit,
+    require_transition,
+)
 from onboard.domain.names import require_name
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
 from onboard.registry.tables import JobRow
 from onboard.registry.upsert import insert_for
+from onboard.version import release_number
 
 
 class JobRepository:
@@ -32,16 +42,20 @@ class JobRepository:
         key: str | None = None,
         owner: str | None = None,
         max_attempts: int = MAX_ATTEMPTS,
+        time_limit_seconds: float | None = None,
     ) -> tuple[Job, bool]:
         """Queue a job. Returns it, and whether it is new.
 
         Args:
             key: idempotency key: the same key with the same spec returns the earlier job.
+            time_limit_seconds: how long one attempt may take; None leaves it to the worker's default.
 
         Raises:
             ConflictError: another spec was submitted under this key.
+            InputError: the queue's name or the time limit is not one.
         """
         require_name(queue, "name of a queue")
+        require_time_limit(time_limit_seconds)
         statement = (
             insert_for(self._session, JobRow)
             .values(
@@ -56,6 +70,8 @@ class JobRepository:
                 max_attempts=max_attempts,
                 cancel_requested=False,
                 owner=owner,
+                time_limit_seconds=time_limit_seconds,
+                needs_release=release_number(),
                 created_at=database_now(),
                 not_before_at=database_now(),
             )
@@ -122,8 +138,18 @@ class JobRepository:
         self._events.append(job_id, present.attempt, "note", "cancel requested")
         return to_job(row)
 
-    def retry(self, job_id: str, max_attempts: int = MAX_ATTEMPTS) -> Job:
-        """Queue a failed, cancelled or dead job again, with fresh attempts. Raises NotFoundError, ConflictError."""
+    def retry(self, job_id: str, max_attempts: int = MAX_ATTEMPTS, *, time_limit_seconds: float | None = None) -> Job:
+        """Queue a failed, cancelled or dead job again, with fresh attempts.
+
+        Args:
+            time_limit_seconds: a new time limit; None keeps the old one.
+
+        Raises:
+            NotFoundError: no such job.
+            ConflictError: it has not ended, or it succeeded.
+            InputError: the time limit is not one.
+        """
+        require_time_limit(time_limit_seconds)
         present = self._locked(job_id)
         if not present.state.finished:
             raise ConflictError(f"Job {job_id} is {present.state.value}; it needs no retry.", job=job_id)
@@ -134,8 +160,10 @@ class JobRepository:
             cancel_requested=False,
             max_attempts=present.attempt + max_attempts,
             not_before_at=database_now(),
+            started_at=None,
             finished_at=None,
             lease_expires_at=None,
+            time_limit_seconds=time_limit_seconds or present.time_limit_seconds,
             error=None,
         )
 
@@ -159,7 +187,7 @@ def to_job(row: JobRow) -> Job:
     """The dataclass of a row."""
     return Job(
         id=row.id,
-        spec=JobSpec.from_json(row.spec),
+        spec=JobSpec.known_part(row.spec),
         state=JobState(row.state),
         queue=row.queue,
         priority=row.priority,
@@ -176,6 +204,10 @@ def to_job(row: JobRow) -> Job:
         started_at=row.started_at,
         finished_at=row.finished_at,
         lease_expires_at=row.lease_expires_at,
+        time_limit_seconds=row.time_limit_seconds,
+        claimed_at=row.claimed_at,
+        deadline_at=row.deadline_at,
+        needs_release=row.needs_release,
         result=row.result,
         error=row.error,
     )

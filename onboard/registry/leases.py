@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, or_
+from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from onboard.registry.clock import database_now
@@ -30,6 +30,11 @@ class LeaseRepository:
             .returning(LeaseRow.name)
         )
         return self._session.scalars(statement).one_or_none() is not None
+
+    def holder(self, name: str) -> str | None:
+        """Who has the lease now, or None."""
+        statement = select(LeaseRow.holder).where(LeaseRow.name == name, LeaseRow.expires_at > database_now())
+        return self._session.scalars(statement).one_or_none()
 
     def give_back(self, name: str, holder: str) -> None:
         """Give the lease back early; nothing happens when another holder has it."""

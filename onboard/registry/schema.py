@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import inspect, make_url, text
+from sqlalchemy.orm import Session
 
 import migrations
 from onboard.errors import ConflictError, DamagedError, NotAllowedError, StorageError
 from onboard.registry.database import Database
+from onboard.registry.tables import Table
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -63,17 +67,53 @@ def _not_writable(home: Path, reason: str) -> NotAllowedError:
 
 def upgrade(url: str) -> None:
     """Bring the schema of the database at `url` to the revision of this code. Harmless again, or at once by many."""
-    from alembic import command
+    with migrating(url) as migration:
+        migration.upgrade()
 
+
+class Migration:
+    """A transaction that may change the schema.
+
+    Args:
+        session: of that transaction.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def upgrade(self) -> None:
+        """Bring the schema to the revision of this code."""
+        from alembic import command
+
+        command.upgrade(_config(self.session.connection()), "head")
+
+    def downgrade(self, revision: str) -> None:
+        """Bring the schema back to an earlier revision."""
+        from alembic import command
+
+        command.downgrade(_config(self.session.connection()), revision)
+
+
+@contextmanager
+def migrating(url: str) -> Iterator[Migration]:
+    """One transaction for changes of the schema and whatever belongs to them; the second one at a server waits.
+
+    Raises:
+        ConflictError: the schema is newer than this code, or the database has such tables of another program.
+        DamagedError: rows of SQLite refer to rows that do not exist; nothing was changed.
+    """
     database = Database(url, foreign_keys=False)
     try:
+        require_known(_revision(database), "The database's schema")
         if database.is_sqlite:
             _use_wal(database)
         with database.write() as session:
             if not database.is_sqlite:
-                # two upgrades at once: the second waits, then finds nothing to do
                 session.execute(text("SELECT pg_advisory_xact_lock(hashtext('onboard.migrations'))"))
-            command.upgrade(_config(session.connection()), "head")
+            _require_no_other_tables(session)
+            yield Migration(session)
+            if not session.in_transaction():
+                return  # it was only tried, and rolled back
             if database.is_sqlite and (broken := session.execute(text("PRAGMA foreign_key_check")).all()):
                 raise DamagedError(f"{len(broken)} rows refer to rows that do not exist; nothing was changed.")
     finally:
@@ -82,14 +122,10 @@ def upgrade(url: str) -> None:
 
 def check(url: str) -> None:
     """Raise ConflictError unless the database at `url` has the schema revision of this code."""
-    database = Database(url)
-    try:
-        found = _revision(database)
-    finally:
-        database.dispose()
+    found = revision_of(url)
     if found == migrations.HEAD:
         return
-    _require_not_newer(found)
+    require_known(found, "The database's schema")
     raise ConflictError(
         "The database has no tables yet."
         if found is None
@@ -100,14 +136,24 @@ def check(url: str) -> None:
     )
 
 
-def _require_not_newer(found: str | None) -> None:
+def revision_of(url: str) -> str | None:
+    """The schema revision of the database at `url`; None when it has no tables of ours yet, or no file."""
+    database = Database(url)
+    try:
+        return _revision(database)
+    finally:
+        database.dispose()
+
+
+def require_known(found: str | None, whose: str) -> None:
+    """Raise ConflictError when a schema's revision is none that this code knows, so a later one."""
     from alembic.script import ScriptDirectory
 
     known = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
     if found is not None and found not in known:
         raise ConflictError(
-            f"The database's schema ({found}) is newer than this code ({migrations.HEAD}).",
-            "Install the version of onboard that upgraded it, or a later one.",
+            f"{whose} ({found}) is newer than this code ({migrations.HEAD}).",
+            "Install the version of onboard that made it, or a later one.",
             found=found,
             wanted=migrations.HEAD,
         )
@@ -120,8 +166,19 @@ def _migrate_under_lock(database: Database, home: Path) -> None:
         found = _revision(database)
         if found == migrations.HEAD:
             return
-        _require_not_newer(found)
+        require_known(found, "The database's schema")
         upgrade(database.url)
+
+
+def _require_no_other_tables(session: Session) -> None:
+    present = set(inspect(session.connection()).get_table_names())
+    taken = sorted(present & Table.metadata.tables.keys())
+    if taken and "alembic_version" not in present:
+        raise ConflictError(
+            f"The database has tables of another program: {', '.join(taken)}.",
+            "Let ONBOARD_DATABASE_URL name a database of its own.",
+            tables=taken,
+        )
 
 
 def _revision(database: Database) -> str | None:

@@ -123,7 +123,7 @@ class JobRow(Table):
     task: Mapped[str] = mapped_column(index=True)
     state: Mapped[str]
     queue: Mapped[str]
-    priority: Mapped[int]
+    priority: Mapped[int] = mapped_column()
     attempt: Mapped[int]
     max_attempts: Mapped[int]
     cancel_requested: Mapped[bool]
@@ -136,26 +136,54 @@ class JobRow(Table):
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
     lease_expires_at: Mapped[float | None]
+    time_limit_seconds: Mapped[float | None]  # of one attempt; what the submitter asked for
+    claimed_at: Mapped[float | None]  # by the present attempt
+    deadline_at: Mapped[float | None]  # of the present attempt
+    needs_release: Mapped[int | None]  # of the code that submitted it; older workers leave it alone
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     __table_args__ = (
         CheckConstraint(
             "state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'dead')", name="known_state"
         ),
-        # what a claim looks through: the jobs that are not finished
+        # what a claim looks through, most urgent first, and whoever counts what waits: the jobs that are not finished
         Index(
             "ix_jobs_open",
             "queue",
-            "priority",
+            priority.desc(),
             "number",
+            "state",
+            "not_before_at",
+            "started_at",
             postgresql_where=text("state IN ('queued', 'running')"),
             sqlite_where=text("state IN ('queued', 'running')"),
         ),
+        # what ended lately: all that the figures over it need, so that the wide rows are not read
+        Index(
+            "ix_jobs_ended",
+            "finished_at",
+            "queue",
+            "state",
+            "attempt",
+            "created_at",
+            "not_before_at",
+            "started_at",
+            postgresql_where=text("finished_at IS NOT NULL"),
+            sqlite_where=text("finished_at IS NOT NULL"),
+        ),
+        # what a worker asks about its own job, every other second
+        Index(
+            "ix_jobs_running",
+            "worker",
+            postgresql_where=text("state = 'running'"),
+            sqlite_where=text("state = 'running'"),
+        ),
+        Index("ix_jobs_queue_state", "queue", "state"),  # how many stand where, for whoever watches
     )
 
 
 class JobEventRow(Table):
-    """A line of a job's log."""
+    """A line of a job's log. Ids are never given out again, even when the newest rows are deleted."""
 
     __tablename__ = "job_events"
     id: Mapped[int] = mapped_column(BigNumber, primary_key=True)
@@ -167,7 +195,24 @@ class JobEventRow(Table):
     message: Mapped[str] = mapped_column(Text)
     seconds: Mapped[float | None]
     numbers: Mapped[dict[str, Any]]
-    __table_args__ = (Index("ix_job_events_job_id", "job", "id"),)
+    __table_args__ = (Index("ix_job_events_job_id", "job", "id"), {"sqlite_autoincrement": True})
+
+
+class JobTransitionRow(Table):
+    """How often jobs of a queue went from one state to another, counted from events; it outlives their rows.
+
+    `up_to_seconds` is the upper edge of a histogram's bucket: how long the job had been in the previous state.
+    `newest` is the last event that was counted here.
+    """
+
+    __tablename__ = "job_transitions"
+    previous: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[str] = mapped_column(primary_key=True)
+    queue: Mapped[str] = mapped_column(primary_key=True)
+    up_to_seconds: Mapped[float] = mapped_column(primary_key=True)
+    count: Mapped[int] = mapped_column(BigNumber)
+    seconds: Mapped[float]
+    newest: Mapped[int] = mapped_column(BigNumber)
 
 
 class StageOutputRow(Table):
@@ -254,6 +299,7 @@ class WorkerRow(Table):
     host: Mapped[str]
     pid: Mapped[int | None]
     device: Mapped[str]
+    gpu_uuid: Mapped[str | None]
     facts: Mapped[dict[str, Any]]
     started_at: Mapped[float]
     heartbeat_at: Mapped[float]
@@ -286,6 +332,7 @@ __all__ = [
     "HypernetworkRow",
     "JobEventRow",
     "JobRow",
+    "JobTransitionRow",
     "LeaseRow",
     "QueueRow",
     "SnapshotRow",

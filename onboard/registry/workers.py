@@ -14,6 +14,7 @@ from onboard.domain.worker import STARTING_SECONDS, QueueStatus, WorkerRecord, W
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
+from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 from onboard.registry.upsert import insert_for
 
@@ -65,6 +66,7 @@ class WorkerRepository:
             "host": host,
             "pid": pid,
             "device": device,
+            "gpu_uuid": None,
             "facts": facts or {},
             "started_at": database_now(),
             "heartbeat_at": database_now(),
@@ -82,6 +84,18 @@ class WorkerRepository:
             values["facts"] = facts
         return self._update(name, **values)
 
+    def runs_on(self, name: str, device: str, gpu_uuid: str | None) -> None:
+        """The worker's model is loaded: the device that it is on, and that GPU's UUID. Raises NotFoundError."""
+        self._update(name, device=device, gpu_uuid=gpu_uuid)
+
+    def device(self, name: str) -> tuple[str, str | None]:
+        """The device of the worker, and the UUID of its GPU once the model is loaded. Raises NotFoundError."""
+        statement = select(WorkerRow.device, WorkerRow.gpu_uuid).where(WorkerRow.name == name)
+        found = self._session.execute(statement).one_or_none()
+        if found is None:
+            raise _unknown(name)
+        return found[0], found[1]
+
     def drain(self, name: str) -> None:
         """Let the worker finish its job, take no other, and leave. Raises NotFoundError when no such worker lives."""
         statement = (
@@ -91,7 +105,9 @@ class WorkerRepository:
             .returning(WorkerRow.name)
         )
         if self._session.scalars(statement).one_or_none() is None:
-            raise NotFoundError(f"There is no live worker {name!r}.", "List them with: onboard workers list")
+            raise NotFoundError(
+                f"There is no live worker {name!r}.", "List them with: onboard workers list", worker=name
+            )
 
     def begin_to_leave(self, name: str) -> None:
         """The worker was told to stop: it claims nothing more. One that said it has stopped stays so."""
@@ -123,17 +139,13 @@ class WorkerRepository:
 
     def list(self, *, include_stopped: bool = False) -> Sequence[WorkerRecord]:
         """Workers by name. Those that stopped or went silent long ago are left out unless asked for."""
-        running = (
-            select(JobRow.id)
-            .where(JobRow.worker == WorkerRow.name, JobRow.state == JobState.RUNNING)
-            .order_by(JobRow.number.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        statement = select(WorkerRow, _live(), running).order_by(WorkerRow.name)
+        statement = select(WorkerRow, _live(), database_now() - WorkerRow.heartbeat_at).order_by(WorkerRow.name)
         if not include_stopped:
             statement = statement.where(WorkerRow.state != WorkerState.STOPPED)
-        return [_worker(row, live, job) for row, live, job in self._session.execute(statement)]
+        rows = self._session.execute(statement).all()
+        running = select(JobRow.number, JobRow.worker, JobRow.id).where(IS_RUNNING)
+        jobs = {worker: job for _, worker, job in sorted(self._session.execute(running).all())}
+        return [_worker(row, live, age, jobs.get(row.name)) for row, live, age in rows]
 
     def serving(self, queue: str) -> Sequence[WorkerRecord]:
         """Live workers that take jobs of `queue` (not those that drain)."""
@@ -153,8 +165,12 @@ class WorkerRepository:
         statement = update(WorkerRow).where(WorkerRow.name == name).values(**values).returning(WorkerRow.state)
         state = self._session.scalars(statement).one_or_none()
         if state is None:
-            raise NotFoundError(f"There is no worker {name!r}.", "List them with: onboard workers list", worker=name)
+            raise _unknown(name)
         return WorkerState(state)
+
+
+def _unknown(name: str) -> NotFoundError:
+    return NotFoundError(f"There is no worker {name!r}.", "List them with: onboard workers list", worker=name)
 
 
 class QueueRepository:
@@ -178,25 +194,36 @@ class QueueRepository:
         found = self._session.scalars(select(QueueRow.paused).where(QueueRow.name == name)).one_or_none()
         return bool(found)
 
+    def known(self) -> set[str]:
+        """Queues that somebody meant: the default, and what a worker served lately or an operator paused or resumed."""
+        served = self._session.scalars(select(WorkerRow.queues))
+        return {"default", *self._session.scalars(select(QueueRow.name)), *(name for names in served for name in names)}
+
     def list(self) -> Sequence[QueueStatus]:
         """Every queue that has open jobs, was ever paused, or is the default, by name."""
-        queued = func.count().filter(JobRow.state == JobState.QUEUED)
-        running = func.count().filter(JobRow.state == JobState.RUNNING)
-        oldest = func.min(JobRow.created_at).filter(JobRow.state == JobState.QUEUED)
+        queued, running = JobRow.state == JobState.QUEUED, JobRow.state == JobState.RUNNING
+        due = and_(queued, JobRow.not_before_at <= database_now())
         rows = self._session.execute(
-            select(JobRow.queue, queued, running, database_now() - oldest)
-            .where(JobRow.state.in_([JobState.QUEUED, JobState.RUNNING]))
+            select(
+                JobRow.queue,
+                func.count().filter(queued),
+                func.count().filter(running),
+                database_now() - func.min(JobRow.not_before_at).filter(due),
+                func.count().filter(and_(queued, ~due)),
+                database_now() - func.min(JobRow.started_at).filter(running),
+            )
+            .where(IS_OPEN)
             .group_by(JobRow.queue)
         )
-        counts = {name: (waiting, busy, age) for name, waiting, busy, age in rows}
+        counts = {name: figures for name, *figures in rows}
         paused = dict(self._session.execute(select(QueueRow.name, QueueRow.paused)).all())
         return [
-            QueueStatus(name, paused.get(name, False), *counts.get(name, (0, 0, None)))
+            QueueStatus(name, paused.get(name, False), *counts.get(name, ()))
             for name in sorted({"default", *counts, *paused})
         ]
 
 
-def _worker(row: WorkerRow, live: bool, job: str | None) -> WorkerRecord:
+def _worker(row: WorkerRow, live: bool, heartbeat_age_seconds: float, job: str | None) -> WorkerRecord:
     return WorkerRecord(
         name=row.name,
         state=WorkerState(row.state),
@@ -207,6 +234,8 @@ def _worker(row: WorkerRow, live: bool, job: str | None) -> WorkerRecord:
         started_at=row.started_at,
         heartbeat_at=row.heartbeat_at,
         live=bool(live),
+        heartbeat_age_seconds=max(heartbeat_age_seconds, 0.0),
+        gpu_uuid=row.gpu_uuid,
         job=job,
         facts=row.facts,
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onboard.domain.dataset import label_text
+from onboard.domain.moment import seconds_text
 from onboard.domain.report import SHARE_METRICS
 from onboard.report.charts import Curve, RowChart, Scale, Track, curve
 from onboard.report.reading import listing, mapping, mappings, number, numbers, text
@@ -15,7 +16,6 @@ from onboard.report.sentences import (
     better,
     interval_text,
     metric_name,
-    seconds_text,
     value_text,
 )
 

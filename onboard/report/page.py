@@ -99,7 +99,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
         candidates=candidates_chart(init),
         words=label_words(document),
         curves=curves(training),
-        training=training_facts(training),
+        training=training_facts(training) + memory_facts(document),
         mistakes=mistakes(mapping(document.get("confusion"))),
         guard=guard_rows(mapping(document.get("guard"))),
         warnings=dataset_warnings(dataset),
@@ -170,6 +170,18 @@ def training_facts(training: Mapping[str, Any]) -> Facts:
         ("padding", "" if padding is None else f"{100 * padding:.0f}% of the tokens"),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def memory_facts(document: Mapping[str, Any]) -> Facts:
+    """Where the GPU's memory was too small for a batch."""
+    return [
+        (
+            "GPU memory",
+            f"too small for {text(each.get('rows'))} rows at once in {text(each.get('stage'))}: "
+            f"{text(each.get('rows_at_once'))} were taken, the result is the same",
+        )
+        for each in mappings(document.get("halved"))
+    ]
 
 
 def guard_rows(guard: Mapping[str, Any]) -> list[list[str]]:

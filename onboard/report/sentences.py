@@ -25,8 +25,6 @@ BASELINE_NAMES: Final = {
 }
 TRIVIAL_BASELINES: Final = ("majority", "mean")
 ROWS_FOR_A_DECIMAL = 1000  # from here on a tenth of a per cent means something
-MINUTE_SECONDS = 60.0
-HOUR_SECONDS = 3600.0
 
 
 def metric_name(name: str) -> str:
@@ -75,15 +73,6 @@ def metric_text(name: str, metric: Any) -> str:
 
 def _decimals(rows: float | None) -> int:
     return 1 if rows is not None and rows >= ROWS_FOR_A_DECIMAL else 0
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration: "0.4 s", "12 s", "3 min 20 s", "1 h 5 min"."""
-    if seconds < MINUTE_SECONDS:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < HOUR_SECONDS:
-        return f"{int(seconds // MINUTE_SECONDS)} min {int(seconds % MINUTE_SECONDS)} s"
-    return f"{int(seconds // HOUR_SECONDS)} h {int(seconds % HOUR_SECONDS // MINUTE_SECONDS)} min"
 
 
 def fair_split(document: Mapping[str, Any]) -> str | None:

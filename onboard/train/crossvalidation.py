@@ -11,6 +11,7 @@ from onboard.data.splits import folds
 from onboard.domain.dataset import Dataset
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
 
@@ -27,11 +28,14 @@ def out_of_fold(
     seed: int,
     dataset: Dataset,
     on_step: Callable[[int, float], None],
+    at_once: RowsAtOnce | None = None,
+    scored_at_once: RowsAtOnce | None = None,
 ) -> dict[str, Any] | None:
     """Every training row's probabilities under an embedding that was trained without it.
 
     Args:
         dataset: whose training rows `rows` are, for the stratification.
+        scored_at_once: as for `log_probabilities`.
         (the others): as for `train_embedding`.
 
     Returns:
@@ -45,8 +49,9 @@ def out_of_fold(
     for number, held in enumerate(folds(dataset, FOLDS, seed)):
         kept = np.setdiff1d(np.arange(count), held)
         part = LabelledRows([rows.ids[row] for row in kept], rows.targets[kept])
-        trained = train_embedding(engine, start, part, trie, settings, seed, on_step)
-        scores = log_probabilities(engine, [rows.ids[row] for row in held], trained.z, trie)
+        trained = train_embedding(engine, start, part, trie, settings, seed, on_step, at_once)
+        held_ids = [rows.ids[row] for row in held]
+        scores = log_probabilities(engine, held_ids, trained.z, trie, at_once=scored_at_once)
         probabilities[list(held)] = np.exp(scores)
         fold_of[list(held)] = number
     return {"fold": fold_of.tolist(), "probabilities": probabilities.tolist()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from onboard.errors import JobFailedError
 from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
 
@@ -80,8 +82,11 @@ def train_embedding(
     settings: FewShotSettings,
     seed: int,
     on_step: Callable[[int, float], None] = lambda *_: None,
+    at_once: RowsAtOnce | None = None,
 ) -> Trained:
     """Minimise the loss that is scored; only z moves. The same bytes for the same seed on a CPU.
+
+    Where a batch does not fit into a GPU's memory, the gradients of its parts are added up: the same but for rounding.
 
     Args:
         engine: frozen backbone and hypernetwork.
@@ -91,38 +96,51 @@ def train_embedding(
         settings: steps, batch, learning rate.
         seed: of the batches' order.
         on_step: told step (from 1) and loss; may raise to stop.
+        at_once: how many rows fit into the memory; kept for further calls.
 
     Raises:
         JobFailedError: the loss is not finite.
+        OutOfMemoryError: the GPU has no room for a single row.
     """
+    at_once = at_once or RowsAtOnce()
     z = torch.tensor(start[None], dtype=torch.float32, device=engine.device, requires_grad=True)  # (1, t)
     targets = torch.from_numpy(np.ascontiguousarray(rows.targets, dtype=np.float32)).to(engine.device)
     optimiser = torch.optim.Adam([z], lr=settings.learning_rate)
     bound = settings.norm_per_root * z.shape[1] ** 0.5
     first_averaged = settings.steps - max(1, round(settings.steps * settings.averaged_share))
-    total = torch.zeros_like(z, requires_grad=False)
+    summed = torch.zeros_like(z, requires_grad=False)
     losses: list[float] = []
     norms: list[float] = []
     padding = Padding()
+
+    def gradient(chosen: np.ndarray) -> float:
+        """Leaves the gradient of the batch's mean loss in z, and returns the loss."""
+        optimiser.zero_grad()
+        total = 0.0
+        for part in at_once.parts(len(chosen)):
+            taken = chosen[part]
+            scores = engine.log_probabilities([rows.ids[row] for row in taken], z, [trie])
+            loss = -(targets[taken] * scores).sum(-1).mean() * (len(taken) / len(chosen))
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            total += float(loss.detach())
+        return total
+
     for step, chosen in enumerate(batches([len(ids) for ids in rows.ids], settings, seed)):
-        ids = padding.counted([rows.ids[row] for row in chosen])
-        scores = engine.log_probabilities(ids, z, [trie])
-        loss = -(targets[chosen] * scores).sum(-1).mean()
-        losses.append(float(loss.detach()))
+        losses.append(at_once.fitting(len(chosen), partial(gradient, chosen)))
         if not np.isfinite(losses[-1]):
             raise JobFailedError(
                 f"The training loss became {losses[-1]} at step {step + 1}.", "submit again with another --seed"
             )
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        for part in at_once.parts(len(chosen)):
+            padding.count([rows.ids[row] for row in chosen[part]])
         optimiser.step()
         with torch.no_grad():
             z.mul_(torch.clamp(bound / z.norm(), max=1.0))
             if step >= first_averaged:
-                total += z
+                summed += z
         norms.append(float(z.detach().norm()))
         on_step(step + 1, losses[-1])
-    averaged = (total / (settings.steps - first_averaged)).squeeze(0)
+    averaged = (summed / (settings.steps - first_averaged)).squeeze(0)
     return Trained(averaged.cpu().numpy(), tuple(losses), tuple(norms), padding.share)
 
 
@@ -152,11 +170,10 @@ class Padding:
     def __init__(self) -> None:
         self._real = self._all = 0
 
-    def counted(self, ids: list[Sequence[int]]) -> list[Sequence[int]]:
-        """Count a batch and hand it on."""
+    def count(self, ids: Sequence[Sequence[int]]) -> None:
+        """Count what went through the model together."""
         self._real += sum(map(len, ids))
         self._all += len(ids) * max(map(len, ids))
-        return ids
 
     @property
     def share(self) -> float:

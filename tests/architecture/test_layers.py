@@ -17,11 +17,24 @@ HEAVY = ("torch", "transformers", "sklearn", "scipy", "pyarrow", "celery", "fast
 # From the top down. A module may import what stands in a lower row, and its own room.
 LAYERS = (
     ("cli", "workers", "onboard.api"),
-    ("onboard.submit", "onboard.pipeline", "onboard.publish", "onboard.fetch", "onboard.serving"),
+    (
+        "onboard.submit",
+        "onboard.pipeline",
+        "onboard.publish",
+        "onboard.fetch",
+        "onboard.serving",
+        "onboard.gc",
+        "onboard.backup",
+        "onboard.maintenance",
+        "onboard.retention",
+        "onboard.watching",
+        "onboard.remaining",
+        "onboard.metrics",
+    ),
     ("onboard.services",),
     ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard"),
     ("onboard.model",),
-    ("onboard.registry", "onboard.artifacts", "onboard.queue", "onboard.hub"),
+    ("onboard.registry", "onboard.artifacts", "onboard.files", "onboard.queue", "onboard.hub"),
     ("onboard.domain", "onboard.errors", "onboard.settings"),
 )
 STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")

@@ -1,18 +1,63 @@
-"""Jobs of a few steps on the tiny base."""
+"""Jobs of a few steps on the tiny base, deployments of both sizes for real workers, services to be backed up."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from lively_service import Empty, fill, server_settings
 from real_jobs import Desk
+from real_services import PostgresServer
+from real_workers import Deployment
 
 from onboard import pipeline
+from onboard.bases import Base
+from onboard.registry.schema import upgrade
 from onboard.services import Services
+from onboard.settings import Settings
 from onboard.train.fewshot import FewShotSettings, Trained
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[Deployment]:
+    """SQLite and a folder of bells."""
+    with Deployment(Settings(home=tmp_path / "home"), tmp_path) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def grown(tmp_path: Path, postgres_url: str, redis_url: str) -> Iterator[Deployment]:
+    """PostgreSQL and Redis."""
+    settings = Settings(home=tmp_path / "home", database_url=postgres_url, broker_url=redis_url)
+    with Deployment(settings, tmp_path) as deployment:
+        yield deployment
+
+
+@pytest.fixture(params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
+def deployment(request: pytest.FixtureRequest) -> Deployment:
+    """Either of them."""
+    found: Deployment = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session", params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
+def steady(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Either of them with one worker, for all tests that leave it running."""
+    folder = tmp_path_factory.mktemp("steady")
+    settings = Settings(home=folder / "home")
+    if request.param == "grown":
+        url = request.getfixturevalue("postgres").create("steady")
+        upgrade(url)
+        broker = request.getfixturevalue("redis_server").url.removesuffix("/0") + "/1"
+        settings = Settings(home=folder / "home", database_url=url, broker_url=broker)
+    with Deployment(settings, folder) as deployment:
+        deployment.start_worker()
+        yield deployment
 
 
 @pytest.fixture
@@ -34,3 +79,23 @@ def trained_as(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(pipeline, "train_embedding", lambda *arguments: Trained(z, (0.5,), (1.0,), 0.0))
 
     return choose
+
+
+@pytest.fixture
+def lively(tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> Services:
+    """A service with versions of two tasks, aliases moved, jobs in several states, a paused queue and a worker."""
+    monkeypatch.setattr("onboard.backup.make.ROWS", 3)  # so that tables have several parts
+    fill(tiny_services, tiny_base)
+    return tiny_services
+
+
+@pytest.fixture
+def empty_home(tmp_path: Path, tiny_base: Base) -> Empty:
+    """A home to restore into."""
+    return Empty(Settings(home=tmp_path / "new", base=str(tiny_base.folder), device="cpu"))
+
+
+@pytest.fixture
+def empty_server(tmp_path: Path, tiny_base: Base, postgres: PostgresServer) -> Empty:
+    """A database of a PostgreSQL server without any table, and a new folder of artifacts."""
+    return Empty(server_settings(tmp_path, tiny_base, postgres.create(f"restored_{uuid.uuid4().hex}"), "server"))

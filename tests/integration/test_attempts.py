@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,15 +133,15 @@ def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base
 def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
     desk: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from onboard import artifacts
+    from onboard import files
 
     job = desk.submit(opinions(24))
-    write = artifacts._write_atomically
+    write = files._write_atomically
 
     def full(target: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(artifacts, "_write_atomically", full)
+    monkeypatch.setattr(files, "_write_atomically", full)
     for attempt in range(1, 4):
         done = work(tiny_services, "worker", ["default"], pipeline.run)
         assert done is not None
@@ -149,7 +150,7 @@ def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
         assert "No space left on device" in done.error["message"]
         _let_it_be_due(tiny_services, job.id)
     assert desk.job(job.id).state is JobState.DEAD
-    monkeypatch.setattr(artifacts, "_write_atomically", write)
+    monkeypatch.setattr(files, "_write_atomically", write)
     with tiny_services.database.write() as session:
         JobRepository(session).retry(job.id)
     again = work(tiny_services, "worker", ["default"], pipeline.run)
@@ -177,3 +178,19 @@ def test_a_claim_waits_out_its_back_off(desk: Desk, tiny_services: Services) -> 
     assert done.state is JobState.QUEUED
     with tiny_services.database.write() as session:
         assert ClaimRepository(session).claim("worker", ["default"]) is None
+
+
+def test_the_deployments_time_limit_is_for_jobs_that_name_none(desk: Desk, tiny_services: Services) -> None:
+    limited = replace(
+        tiny_services, settings=tiny_services.settings.model_copy(update={"job_time_limit_seconds": 900.0})
+    )
+    desk.submit(opinions(24))
+    limits: list[float] = []
+
+    def look(job: Job, services: Services, progress: Progress) -> None:
+        assert job.deadline_at is not None
+        assert job.claimed_at is not None
+        limits.append(job.deadline_at - job.claimed_at)
+
+    work(limited, "worker", ["default"], look)
+    assert limits == [pytest.approx(900, abs=0.1)]

@@ -5,47 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from real_services import RedisServer, wait_until
 from real_workers import Deployment
+from registry_samples import sample_spec
+from sqlalchemy import make_url, update
 
+from bench.chaos.proxy import Proxy
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.tables import JobRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from onboard.settings import Settings
-
-
-@pytest.fixture
-def embedded(tmp_path: Path) -> Iterator[Deployment]:
-    with Deployment(Settings(home=tmp_path / "home"), tmp_path) as deployment:
-        yield deployment
-
-
-@pytest.fixture
-def grown(tmp_path: Path, postgres_url: str, redis_url: str) -> Iterator[Deployment]:
-    settings = Settings(home=tmp_path / "home", database_url=postgres_url, broker_url=redis_url)
-    with Deployment(settings, tmp_path) as deployment:
-        yield deployment
-
-
-@pytest.fixture(params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
-def deployment(request: pytest.FixtureRequest) -> Deployment:
-    found: Deployment = request.getfixturevalue(request.param)
-    return found
-
-
-@pytest.fixture(scope="module")
-def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """One embedded worker for all tests that leave it running."""
-    folder = tmp_path_factory.mktemp("steady")
-    with Deployment(Settings(home=folder / "home"), folder) as deployment:
-        deployment.start_worker()
-        yield deployment
+from onboard.version import release_number
 
 
 def test_a_job_is_published_and_its_story_can_be_read(deployment: Deployment) -> None:
@@ -89,6 +64,23 @@ def test_sigterm_hands_a_long_job_back_to_the_queue(deployment: Deployment) -> N
     assert back.worker is None
 
 
+@pytest.mark.services
+def test_sigterm_ends_a_busy_worker_whose_database_is_away(grown: Deployment, tmp_path: Path) -> None:
+    there = make_url(grown.settings.database_url or "")
+    assert there.port is not None
+    with Proxy(there.port) as proxy:
+        through = there.set(port=proxy.port).render_as_string(hide_password=False)
+        with Deployment(grown.settings.model_copy(update={"database_url": through}), tmp_path) as cut_off:
+            worker = cut_off.start_worker(drain_seconds=0.5)
+            job = grown.submit(seconds=300.0)
+            grown.running(job)
+            proxy.refuse()
+            worker.signal(signal.SIGTERM)
+            assert worker.exit_code() == 0
+    assert "Leaving without the database" in worker.log.read_text()
+    assert grown.job(job).state is JobState.RUNNING  # until its lease runs out
+
+
 def test_sigterm_lets_the_job_finish(embedded: Deployment) -> None:
     worker = embedded.start_worker()
     job = embedded.submit(seconds=1.5)
@@ -99,29 +91,27 @@ def test_sigterm_lets_the_job_finish(embedded: Deployment) -> None:
     assert embedded.job(job).attempt == 1
 
 
-@pytest.mark.services
-def test_a_killed_worker_loses_its_job_to_another_one(grown: Deployment) -> None:
-    first = grown.start_worker(lease_seconds=1)
-    job = grown.submit(seconds=1.0)
-    grown.running(job)
+def test_a_killed_worker_loses_its_job_to_another_one(deployment: Deployment) -> None:
+    first = deployment.start_worker(lease_seconds=1)
+    job = deployment.submit(seconds=1.0)
+    deployment.running(job)
     first.signal(signal.SIGKILL)
-    second = grown.start_worker()
-    done = grown.finished(job)
+    second = deployment.start_worker()
+    done = deployment.finished(job)
     assert (done.state, done.attempt, done.worker) == (JobState.SUCCEEDED, 2, second.name)
-    assert len(grown.versions()) == 1
+    assert len(deployment.versions()) == 1
 
 
-@pytest.mark.services
-def test_a_drained_worker_ends_its_job_takes_no_other_and_leaves(grown: Deployment) -> None:
-    worker = grown.start_worker()
-    job = grown.submit(seconds=1.0)
-    grown.running(job)
-    with grown.services.database.write() as session:
+def test_a_drained_worker_ends_its_job_takes_no_other_and_leaves(deployment: Deployment) -> None:
+    worker = deployment.start_worker()
+    job = deployment.submit(seconds=1.0)
+    deployment.running(job)
+    with deployment.services.database.write() as session:
         WorkerRepository(session).drain(worker.name)
-    other = grown.submit()
+    other = deployment.submit()
     assert worker.exit_code() == 0
-    assert grown.job(job).state is JobState.SUCCEEDED
-    assert grown.job(other).state is JobState.QUEUED
+    assert deployment.job(job).state is JobState.SUCCEEDED
+    assert deployment.job(other).state is JobState.QUEUED
 
 
 @pytest.mark.services
@@ -130,8 +120,6 @@ def test_a_job_survives_a_broker_that_is_away_and_loses_everything(
 ) -> None:
     grown.start_worker()
     assert grown.finished(grown.submit()).state is JobState.SUCCEEDED
-    # not covered here: Redis killed in the midst of a bell's acknowledgement can leave this worker deaf
-    time.sleep(2)
     redis_server.kill()
     asked_at = time.monotonic()
     job = grown.submit()
@@ -206,3 +194,34 @@ def test_a_paused_queue_waits_and_goes_on(steady: Deployment) -> None:
     with steady.services.database.write() as session:
         QueueRepository(session).set_paused("default", False)
     assert steady.finished(job).state is JobState.SUCCEEDED
+
+
+def test_a_job_of_newer_code_waits_for_a_newer_worker(steady: Deployment) -> None:
+    with steady.services.database.write() as session:
+        job, _ = JobRepository(session).add(sample_spec(), priority=9)
+        session.execute(update(JobRow).where(JobRow.id == job.id).values(needs_release=release_number("99.0.0")))
+    other = steady.submit()
+    assert steady.finished(other).state is JobState.SUCCEEDED  # it stands in nobody's way
+    log = steady.workers[0].log
+    wait_until(lambda: "onboard 99.0.0 or later" in log.read_text(), what="the worker to say why it leaves the job")
+    assert steady.job(job).state is JobState.QUEUED
+    with steady.services.database.write() as session:
+        session.execute(update(JobRow).where(JobRow.id == job.id).values(needs_release=release_number()))
+    assert steady.finished(job).state is JobState.SUCCEEDED
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_workers_wrong_clock_does_not_matter(grown: Deployment, tmp_path: Path, hours: int) -> None:
+    modules = tmp_path / "shifted"
+    modules.mkdir()
+    shifted = f"import time; right = time.time; time.time = lambda: right() + {3600 * hours}\n"
+    (modules / "sitecustomize.py").write_text(shifted)  # every process of that worker imports it first
+    wrong = grown.start_worker(modules=modules)
+    job = grown.submit(seconds=5.0, time_limit_seconds=60.0)
+    assert grown.running(job).worker == wrong.name
+    right = grown.start_worker()  # it would take the job, were it not for the lease of 3 s that is kept
+    assert [row.live for row in grown.rows()] == [True, True]
+    done = grown.finished(job)
+    assert (done.state, done.attempt, done.worker) == (JobState.SUCCEEDED, 1, wrong.name)
+    assert right.process.poll() is None

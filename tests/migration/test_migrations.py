@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import watched_jobs as past
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -17,8 +18,14 @@ from real_services import PostgresServer
 from sqlalchemy import inspect
 
 import migrations
+from onboard.domain.job import JobState, Stage
 from onboard.registry import schema
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
+from onboard.registry.events import EventRepository
+from onboard.registry.job_figures import JobFigures
+from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import Table
 
 
@@ -44,6 +51,28 @@ def test_a_downgrade_takes_everything_away_again(database: Database) -> None:
         command.downgrade(schema._config(session.connection()), "base")
         assert inspect(session.connection()).get_table_names() == ["alembic_version"]
         command.upgrade(schema._config(session.connection()), "head")
+
+
+def test_an_upgrade_from_the_first_schema_keeps_every_row_and_its_work_goes_on(database: Database) -> None:
+    past.worker(database, "w1")
+    ended, running = past.ended(database, ago=100), past.running(database, "w1", stage=Stage.TRAIN, note="step 1/2")
+    queued = past.queued(database)
+    with database.read() as session:
+        before = [EventRepository(session).list(job) for job in (ended, running.id, queued.id)]
+    with schema.migrating(database.url) as migration:
+        migration.downgrade("20261121a")
+    schema.upgrade(database.url)
+    with database.write() as session:
+        assert [EventRepository(session).list(job) for job in (ended, running.id, queued.id)] == before
+        (attempt,) = JobFigures(session).attempts(read_clock(session))  # when it was claimed is no longer known
+        assert (attempt.job.id, attempt.job.claimed_at, attempt.note) == (running.id, None, "step 1/2")
+        claims = ClaimRepository(session)
+        assert claims.heartbeat(running.id, 1) is False  # nobody has asked to cancel it
+        claimed = claims.claim("w1", ["default"])
+        assert claimed is not None
+        assert claimed.id == queued.id
+        claims.finish(claimed.id, 1, JobState.FAILED)
+        assert JobRepository(session).get(ended).state is JobState.SUCCEEDED
 
 
 @pytest.mark.services

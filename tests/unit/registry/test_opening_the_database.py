@@ -12,7 +12,8 @@ from real_services import free_port
 from sqlalchemy import text
 
 import migrations
-from onboard.errors import ConflictError, InputError, NotAllowedError, UnavailableError
+from onboard.errors import ConflictError, InputError, NotAllowedError, StorageError, UnavailableError
+from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.schema import check, open_database, upgrade
 from onboard.registry.tables import QueueRow
@@ -127,6 +128,43 @@ def test_an_exception_rolls_everything_back(database: Database) -> None:
         fail_late()
     with database.read() as session:
         assert not QueueRepository(session).paused("gpu")
+
+
+def test_a_full_disk_of_sqlite_is_told_as_that_and_nothing_is_half_written(sqlite_url: str) -> None:
+    database = Database(sqlite_url)
+
+    def write_much() -> None:
+        with database.write() as session:
+            session.execute(text("PRAGMA max_page_count = 1"))  # no page more than it has
+            for number in range(2000):
+                QueueRepository(session).set_paused(f"queue-{number}-{'x' * 50}", True)
+
+    with pytest.raises(StorageError, match=r"disk of the database .*onboard.db is full"):
+        write_much()
+    with database.read() as session:
+        assert session.query(QueueRow).count() == 0
+    database.dispose()
+
+
+@pytest.mark.services
+def test_a_full_disk_of_postgresql_is_told_as_that(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    said_by_the_server = "DO $$BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END$$"
+    told = pytest.raises(StorageError, match=r"disk of the database .* is full: could not extend file")
+    with told, database.write() as session:
+        session.execute(text(said_by_the_server))
+    database.dispose()
+
+
+@pytest.mark.services
+def test_the_locks_of_a_collection_outlive_a_store_that_deletes_slowly(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    with database.write() as session:
+        ArtifactRepository(session).collect(3600.0, 10)
+        assert session.execute(text("SHOW idle_in_transaction_session_timeout")).scalar() == "15min"
+    with database.write() as session:
+        assert session.execute(text("SHOW idle_in_transaction_session_timeout")).scalar() == "30s"
+    database.dispose()
 
 
 def test_a_reader_sees_the_state_of_its_beginning_while_another_writes(sqlite_url: str) -> None:

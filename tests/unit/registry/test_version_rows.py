@@ -13,13 +13,11 @@ from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
 from onboard.errors import ConflictError, FencedError, InputError, NotFoundError
 from onboard.registry.aliases import AliasRepository
-from onboard.registry.artifacts import REFERENCES, ArtifactRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
-from onboard.registry.tables import ArtifactRow, Table
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 
@@ -222,29 +220,6 @@ def test_snapshots_and_stage_outputs_are_found_by_their_digests(database: Databa
         assert outputs.get("key") == ARTIFACT
         with pytest.raises(NotFoundError):
             SnapshotRepository(session).get("sha256:other")
-
-
-def test_an_artifact_is_collected_only_when_it_is_old_and_nothing_needs_it(database: Database) -> None:
-    loose = digest_of(b"loose")
-    with database.write() as session:
-        artifacts = ArtifactRepository(session)
-        artifacts.add(loose, "test", 5)
-        assert artifacts.unreferenced(older_than_seconds=3600) == []
-        assert artifacts.unreferenced(older_than_seconds=-1) == [loose]
-        assert artifacts.delete(ARTIFACT, older_than_seconds=-1) is False
-        assert artifacts.delete(loose, older_than_seconds=3600) is False
-        assert artifacts.delete(loose, older_than_seconds=-1) is True
-        assert artifacts.unreferenced(older_than_seconds=-1) == []
-
-
-def test_garbage_collection_knows_every_foreign_key_to_an_artifact() -> None:
-    keys = {
-        f"{key.parent.table.name}.{key.parent.name}"
-        for table in Table.metadata.tables.values()
-        for key in table.foreign_keys
-        if key.references(ArtifactRow.__table__)
-    }
-    assert {f"{column.class_.__tablename__}.{column.key}" for column in REFERENCES} == keys
 
 
 def test_no_version_without_its_artifact_and_its_hypernetwork(database: Database) -> None:

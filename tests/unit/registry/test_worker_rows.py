@@ -57,6 +57,28 @@ def test_a_worker_shows_the_job_that_it_runs(database: Database) -> None:
     assert only(database).job == job.id
 
 
+def test_a_worker_tells_how_long_ago_it_was_heard(database: Database) -> None:
+    enter(database)
+    silence(database, 40)
+    assert 40 <= only(database).heartbeat_age_seconds < 70
+    assert 40 <= only(database).to_json()["heartbeat_age_seconds"] < 70
+
+
+def test_a_worker_says_what_its_model_is_on_until_it_starts_anew(database: Database) -> None:
+    enter(database)
+    with database.write() as session:
+        assert WorkerRepository(session).device("w1") == ("cpu", None)
+        WorkerRepository(session).runs_on("w1", "cuda:1", "GPU-1")
+        assert WorkerRepository(session).device("w1") == ("cuda:1", "GPU-1")
+    assert (only(database).device, only(database).gpu_uuid) == ("cuda:1", "GPU-1")
+    enter(database)
+    assert (only(database).device, only(database).gpu_uuid) == ("cpu", None)
+    with database.write() as session, pytest.raises(NotFoundError):
+        WorkerRepository(session).runs_on("nobody", "cpu", None)
+    with database.read() as session, pytest.raises(NotFoundError):
+        WorkerRepository(session).device("nobody")
+
+
 def test_a_draining_worker_claims_nothing_and_serves_no_queue(database: Database) -> None:
     enter(database)
     with database.write() as session:

@@ -1,7 +1,8 @@
 import pytest
 
+from onboard.domain.moment import seconds_text
 from onboard.report import headline
-from onboard.report.sentences import interval_text, metric_text, seconds_text, value_text
+from onboard.report.sentences import interval_text, metric_text, value_text
 
 
 def test_the_headline_says_it_in_one_sentence(document):

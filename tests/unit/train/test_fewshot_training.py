@@ -135,7 +135,7 @@ def test_batches_of_like_length_waste_less_padding_than_batches_at_random() -> N
 def _share(lengths: np.ndarray, drawn: Sequence[np.ndarray]) -> float:
     padding = Padding()
     for chosen in drawn:
-        padding.counted([[0] * length for length in lengths[chosen]])
+        padding.count([[0] * length for length in lengths[chosen]])
     return padding.share
 
 
@@ -144,8 +144,8 @@ def test_the_padding_share_counts_the_positions_that_were_computed_in_vain(
 ) -> None:
     padding = Padding()
     assert padding.share == 0.0
-    padding.counted([[1, 2, 3, 4], [1, 2]])
-    padding.counted([[1, 2]])
+    padding.count([[1, 2, 3, 4], [1, 2]])
+    padding.count([[1, 2]])
     assert padding.share == pytest.approx(2 / 10)
     rows = LabelledRows([[5, 6, 1], [7, 1]], np.eye(2, dtype=np.float32))
     trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=2, batch=2), 0)

@@ -46,7 +46,7 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
         found = train_embedding(engine, start, rows, *more)
         return Trained(np.full(SIZE, len(trained_on), dtype=np.float32), found.losses, found.norms, 0.0)
 
-    def spy_predict(engine: Engine, ids: Sequence[Sequence[int]], z: np.ndarray, trie: Any) -> np.ndarray:
+    def spy_predict(engine: Engine, ids: Sequence[Sequence[int]], z: np.ndarray, trie: Any, **more: Any) -> np.ndarray:
         predicted.append((int(z[0]), list(ids)))
         return np.full((len(ids), 2), float(np.log(0.5)))
 

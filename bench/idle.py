@@ -1,0 +1,142 @@
+"""What an idle worker costs: CPU seconds and memory of its parent and its child, on both sizes of a deployment.
+
+python -m bench.idle [--seconds 30] [--output bench/results/idle.json]
+
+CPU seconds are the processes' own, so that other load on the machine hardly disturbs them. PostgreSQL and Redis are
+started as the tests start them; without their binaries that half is left out, and said to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from bench.machine import describe
+from bench.services import PostgresServer, RedisServer, missing
+from onboard.registry.database import Database
+from onboard.registry.schema import upgrade
+from onboard.registry.workers import WorkerRepository
+from onboard.services import open_services
+from onboard.settings import Settings
+
+_START_SECONDS: Final = 600.0
+_QUIET_SECONDS: Final = 5.0
+_LOOKS: Final = 10  # within them
+_LOADED_BYTES: Final = 150 * 2**20  # a child with torch in it
+_WANTED_SHARE: Final = 0.01
+
+
+def main() -> int:
+    """Measure and print; exit 1 when an idle worker takes 1% of a core or more."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        found["sqlite + filesystem"] = measure(Settings(home=Path(folder) / "home"), asked.seconds)
+        with grown_up(Path(folder)) as settings:
+            found["postgresql + redis"] = measure(settings, asked.seconds) if settings else "skipped: not installed"
+    measured = [each for each in found.values() if isinstance(each, dict)]
+    kept = all(each["share_of_a_core"] < _WANTED_SHARE for each in measured)
+    document = {
+        "command": "python -m bench.idle",
+        "machine": describe(),
+        "seconds": asked.seconds,
+        "wanted": f"share_of_a_core < {_WANTED_SHARE}",
+        "kept": kept,
+        "deployments": found,
+    }
+    print(json.dumps(document, indent=1))
+    if asked.output:
+        asked.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0 if kept else 1
+
+
+@contextmanager
+def grown_up(folder: Path) -> Iterator[Settings | None]:
+    """Settings of a PostgreSQL and a Redis that run meanwhile; None where they are not installed."""
+    if missing("postgres") or missing("redis-server"):
+        yield None
+        return
+    with PostgresServer() as postgres, RedisServer() as redis:
+        url = postgres.create("idle")
+        upgrade(url)
+        yield Settings(home=folder / "grown", database_url=url, broker_url=redis.url)
+
+
+def measure(settings: Settings, seconds: float) -> dict[str, Any]:
+    """Start a worker as an operator would, wait until it idles, and watch its processes for `seconds`."""
+    services = open_services(settings)
+    command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", "idle", "--device", "cpu"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdin is not None
+        with process.stdin as pipe:
+            pipe.write(json.dumps(settings.model_dump(mode="json", exclude={"token"})).encode())
+        parent = psutil.Process(process.pid)
+        _until_idle(services.database, parent)
+        family = {"parent": parent, "child": max(parent.children(recursive=True), key=_resident)}
+        before = {name: _cpu_seconds(each) for name, each in family.items()}
+        time.sleep(seconds)
+        used = {name: round(_cpu_seconds(each) - before[name], 3) for name, each in family.items()}
+        return {
+            "cpu_seconds": used,
+            "share_of_a_core": round(sum(used.values()) / seconds, 5),
+            "resident_bytes": {name: _resident(each) for name, each in family.items()},
+        }
+    finally:
+        process.terminate()
+        process.wait(60)
+        services.close()
+
+
+def _until_idle(database: Database, parent: psutil.Process) -> None:
+    """The worker has entered, its child has loaded the base, and nobody has computed for some seconds."""
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        quiet = _is_quiet(parent)
+        loaded = any(_resident(child) > _LOADED_BYTES for child in parent.children(recursive=True))
+        with database.read() as session:
+            entered = bool(WorkerRepository(session).list())
+        if entered and loaded and quiet:
+            return
+    raise TimeoutError(f"the worker was not idle after {_START_SECONDS} s")
+
+
+def _is_quiet(parent: psutil.Process) -> bool:
+    """It computes nothing, nor does it wait for a core that others have."""
+    before = _family_seconds(parent)
+    wants_a_core = 0
+    for _ in range(_LOOKS):
+        time.sleep(_QUIET_SECONDS / _LOOKS)
+        family = (parent, *parent.children(recursive=True))
+        wants_a_core += any(each.status() == psutil.STATUS_RUNNING for each in family)
+    return _family_seconds(parent) - before < 0.1 and wants_a_core <= _LOOKS // 2
+
+
+def _family_seconds(parent: psutil.Process) -> float:
+    return sum(_cpu_seconds(each) for each in (parent, *parent.children(recursive=True)))
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _resident(process: psutil.Process) -> int:
+    return int(process.memory_info().rss)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,332 @@
+"""Settings and wishes that cannot work, against the real services: each is told with what mends it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from real_jobs import opinions, write_rows
+from real_services import PostgresServer, free_port, wait_until
+from registry_samples import sample_spec
+from sqlalchemy import text
+
+import migrations
+from cli.main import main
+from onboard.bases import Base
+from onboard.domain.job import JobState
+from onboard.domain.worker import WorkerState
+from onboard.errors import UnavailableError
+from onboard.registry import schema
+from onboard.registry.database import Database
+from onboard.registry.jobs import JobRepository
+from onboard.registry.workers import WorkerRepository
+from onboard.settings import Settings
+from workers.doorbell import CeleryDoorbell
+
+pytestmark = pytest.mark.services
+
+SECRET = "hunter2"
+
+
+@dataclass
+class Told:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def remedy(self) -> str:
+        last = self.err.rstrip("\n").splitlines()[-1]
+        assert last.startswith("  → "), self.err
+        return last.removeprefix("  → ")
+
+    def check(self, what: str) -> dict[str, Any]:
+        """One finding of `doctor --json`."""
+        return next(each for each in json.loads(self.out)["checks"] if each["what"] == what)
+
+
+Onboard = Callable[..., Told]
+
+
+@pytest.fixture
+def onboard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tiny_base: Base) -> Onboard:
+    """The program, in this process; settings are given by name, without their prefix."""
+
+    def run(*words: str | Path, **settings: str) -> Told:
+        for name, value in {"base": str(tiny_base.folder), "device": "cpu", **settings}.items():
+            monkeypatch.setenv(f"ONBOARD_{name.upper()}", value)
+        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words)])
+        capsys.readouterr()
+        code = _exit_code()
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        assert SECRET not in said.out + said.err
+        return Told(code, said.out, said.err)
+
+    return run
+
+
+def _exit_code() -> int:
+    try:
+        main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+@contextmanager
+def redis_with(*options: str) -> Iterator[int]:
+    """A Redis server with options of its own; its port."""
+    port = free_port()
+    listening = [] if "--tls-port" in options else ["--port", str(port)]
+    options = tuple(str(port) if option == "PORT" else option for option in options)
+    command = ["redis-server", *listening, *options, "--save", "", "--appendonly", "no"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: _listens(port), what="Redis")
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module")
+def locked_redis() -> Iterator[int]:
+    with redis_with("--requirepass", "right") as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"), "-days", "2"]
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject, *made], check=True, capture_output=True
+    )
+    return folder / "cert.pem"
+
+
+@pytest.fixture(scope="module")
+def tls_redis(certificate: Path) -> Iterator[int]:
+    files = ["--tls-cert-file", str(certificate), "--tls-key-file", str(certificate.with_name("key.pem"))]
+    with redis_with("--port", "0", "--tls-port", "PORT", *files, "--tls-auth-clients", "no") as port:
+        yield port
+
+
+@pytest.fixture
+def locked_url(postgres: PostgresServer, postgres_url: str) -> str:
+    """The URL of a role that needs its password, with a wrong one."""
+    access = postgres._data / "pg_hba.conf"
+    rule = "host all locked 127.0.0.1/32 scram-sha-256\n"
+    if rule not in access.read_text():
+        access.write_text(rule + access.read_text())
+    with psycopg.connect(postgres._dsn, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS locked")
+        connection.execute("CREATE ROLE locked LOGIN PASSWORD 'right'")
+        connection.execute("SELECT pg_reload_conf()")
+    return postgres_url.replace("postgres@", f"locked:{SECRET}@")
+
+
+def test_a_wrong_password_of_the_database_is_told(onboard: Onboard, locked_url: str, redis_url: str) -> None:
+    for words in (["jobs", "list"], ["worker"], ["db", "check"]):
+        told = onboard(*words, database_url=locked_url, broker_url=redis_url)
+        assert told.code == 5
+        assert "refuses the password" in told.err
+        assert "ONBOARD_DATABASE_URL" in told.remedy
+    found = onboard("doctor", "--json", database_url=locked_url, broker_url=redis_url)
+    assert found.code == 5
+    assert "refuses the password" in found.check("database")["found"]
+    assert found.check("broker")["ok"]
+
+
+@pytest.mark.parametrize("credentials", ["", f":{SECRET}@"])
+def test_a_wrong_password_of_the_broker_is_told(
+    onboard: Onboard, postgres_url: str, locked_redis: int, credentials: str, tmp_path: Path
+) -> None:
+    settings = {"database_url": postgres_url, "broker_url": f"redis://{credentials}127.0.0.1:{locked_redis}/0"}
+    found = onboard("doctor", "--json", **settings)
+    assert found.code == 5
+    assert "refuses the password" in found.check("broker")["found"]
+    assert "redis://USER:PASSWORD@" in found.check("broker")["remedy"]
+    worker = onboard("worker", **settings)  # waiting would not mend it
+    assert worker.code == 5
+    assert "ONBOARD_BROKER_URL" in worker.remedy
+    rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
+    told = onboard("submit", "--dataset", rows, "--json", **settings)
+    assert told.code == 0  # the job is stored
+    assert "refuses the password" in told.err
+
+
+def ring(url: str) -> None:
+    CeleryDoorbell(Settings(database_url="sqlite://", broker_url=url)).ring("default")
+
+
+def test_a_redis_that_wants_tls_is_told(onboard: Onboard, postgres_url: str, tls_redis: int) -> None:
+    settings = {"database_url": postgres_url, "broker_url": f"redis://127.0.0.1:{tls_redis}/0"}
+    found = onboard("doctor", "--json", **settings)
+    assert found.code == 5
+    assert "wants TLS" in found.check("broker")["found"]
+    assert "rediss://" in found.check("broker")["remedy"]
+    worker = onboard("worker", **settings)
+    assert worker.code == 5
+    assert "rediss://" in worker.remedy
+
+
+def test_a_certificate_is_verified_and_a_known_one_accepted(tls_redis: int, certificate: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"certificate .* cannot be verified: self-signed") as caught:
+        ring(f"rediss://127.0.0.1:{tls_redis}/0")
+    assert "ssl_ca_certs" in caught.value.remedy
+    ring(f"rediss://127.0.0.1:{tls_redis}/0?ssl_ca_certs={certificate}")
+
+
+def test_a_redis_without_tls_is_told(redis_url: str) -> None:
+    with pytest.raises(UnavailableError, match="does not speak TLS") as caught:
+        ring(redis_url.replace("redis://", "rediss://"))
+    assert "redis:// for rediss://" in caught.value.remedy
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:x/0", "carrier-pigeon://coop/1"])
+def test_a_broker_that_is_none_is_told(onboard: Onboard, postgres_url: str, url: str) -> None:
+    found = onboard("doctor", "--json", database_url=postgres_url, broker_url=url)
+    assert found.code == 2
+    assert "ONBOARD_BROKER_URL" in found.check("broker")["remedy"]
+    assert onboard("worker", database_url=postgres_url, broker_url=url).code == 2
+
+
+@pytest.mark.parametrize(("revision", "said", "remedy"), [
+    ("older", "schema is older", "onboard db upgrade"),
+    ("newer", "newer than this code", "Install the version of onboard"),
+    ("none", "no tables yet", "onboard db upgrade"),
+])  # fmt: skip
+def test_another_schema_is_told(
+    onboard: Onboard, postgres: PostgresServer, redis_url: str, revision: str, said: str, remedy: str
+) -> None:
+    url = postgres.create(f"schema_{revision}")
+    if revision != "none":
+        schema.upgrade(url)
+        database = Database(url)
+        with database.write() as session:
+            found = "20261121a" if revision == "older" else "20991231z"
+            session.execute(text("UPDATE alembic_version SET version_num = :found"), {"found": found})
+        database.dispose()
+    for words in (["worker"], ["jobs", "list"], ["db", "check"]):
+        told = onboard(*words, database_url=url, broker_url=redis_url)
+        assert told.code == 4
+        assert said in told.err
+        assert remedy in told.remedy
+    found = onboard("doctor", "--json", database_url=url, broker_url=redis_url)
+    assert found.code == 4
+    assert said in found.check("database")["found"]
+    assert remedy in found.check("database")["remedy"]
+
+
+@pytest.fixture
+def grown_up(postgres_url: str, redis_url: str) -> dict[str, str]:
+    return {"database_url": postgres_url, "broker_url": redis_url}
+
+
+@pytest.fixture
+def registry(postgres_url: str) -> Iterator[Database]:
+    database = Database(postgres_url)
+    yield database
+    database.dispose()
+
+
+def enter(registry: Database, name: str, queue: str, onboard: str) -> None:
+    with registry.write() as session:
+        WorkerRepository(session).enter(
+            name, WorkerState.RUNNING, queues=[queue], host="h", device="cuda:0", pid=1, facts={"onboard": onboard}
+        )
+
+
+def test_a_queue_that_no_worker_ever_served_is_told_and_the_job_waits(
+    onboard: Onboard, grown_up: dict[str, str], registry: Database, tmp_path: Path
+) -> None:
+    enter(registry, "w1", "gpu-large", "0.1.0")
+    rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
+    told = onboard("submit", "--dataset", rows, "--queue", "gpu-larg", "--json", **grown_up)
+    assert told.code == 0  # whoever starts workers for what waits submits first
+    assert json.loads(told.out)["state"] == "queued"
+    assert "'gpu-larg' yet; known are default, gpu-large. Did you mean gpu-large?" in told.err
+    assert "onboard worker --queue gpu-larg" in told.err
+    for queue in ("gpu-large", "default"):
+        assert "yet; known" not in onboard("submit", "--dataset", rows, "--queue", queue, "--json", **grown_up).err
+    found = onboard("doctor", "--json", **grown_up)
+    assert found.code == 5
+    assert "default, gpu-larg" in found.check("queues")["found"]
+    wrong = onboard("submit", "--dataset", rows, "--queue", "GPU large", **grown_up)
+    assert wrong.code == 2
+    assert "name of a queue" in wrong.err
+
+
+def test_an_older_worker_is_told(onboard: Onboard, grown_up: dict[str, str], registry: Database) -> None:
+    enter(registry, "w1", "default", "0.0.9")
+    enter(registry, "w2", "default", "99.0.0")
+    found = onboard("doctor", "--json", **grown_up)
+    assert found.code == 4
+    assert "w1 has 0.0.9" in found.check("workers")["found"]
+    assert "w2" not in found.check("workers")["found"]
+    assert "pip install" in found.check("workers")["remedy"]
+
+
+def test_a_finished_job_cannot_be_cancelled(onboard: Onboard, grown_up: dict[str, str], registry: Database) -> None:
+    with registry.write() as session:
+        job, _ = JobRepository(session).add(sample_spec())
+    assert onboard("jobs", "cancel", job.id, **grown_up).code == 0
+    told = onboard("jobs", "cancel", job.id, **grown_up)
+    assert told.code == 4
+    assert "is cancelled; it cannot become cancelled" in told.err
+    assert f"onboard jobs show {job.id}" in told.remedy
+
+
+def test_a_time_limit_is_kept_and_a_wrong_one_is_told(
+    onboard: Onboard, grown_up: dict[str, str], registry: Database, tmp_path: Path
+) -> None:
+    rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
+    told = onboard("submit", "--dataset", rows, "--time-limit", "90", "--json", **grown_up)
+    job = json.loads(told.out)["job"]
+    assert json.loads(onboard("jobs", "show", job, "--json", **grown_up).out)["time_limit_seconds"] == 90
+    assert onboard("jobs", "cancel", job, **grown_up).code == 0
+    assert onboard("jobs", "retry", job, "--time-limit", "120", **grown_up).code == 0
+    with registry.read() as session:
+        again = JobRepository(session).get(job)
+    assert (again.state, again.time_limit_seconds) == (JobState.QUEUED, 120)
+    wrong = onboard("submit", "--dataset", rows, "--time-limit", "0", **grown_up)
+    assert wrong.code == 2
+    assert "--time-limit 3600" in wrong.remedy
+    wrong = onboard("jobs", "list", job_time_limit_seconds="soon", **grown_up)
+    assert wrong.code == 2
+    assert "ONBOARD_JOB_TIME_LIMIT_SECONDS" in wrong.err
+
+
+@pytest.mark.parametrize(("device", "code"), [("gpu", 2), ("cuda:97", 5)])
+def test_a_device_that_is_not_there_ends_a_worker_before_it_starts(
+    onboard: Onboard, grown_up: dict[str, str], registry: Database, device: str, code: int
+) -> None:
+    told = onboard("worker", "--device", device, **grown_up)
+    assert told.code == code
+    assert "ONBOARD_DEVICE" in told.remedy
+    with registry.read() as session:
+        assert WorkerRepository(session).list(include_stopped=True) == []
+
+
+def test_the_schema_that_the_tests_call_older_is_older() -> None:
+    assert migrations.HEAD != "20261121a"

@@ -1,0 +1,31 @@
+"""One process serves jobs of several bases: each is loaded once, and none learns on the other's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from real_jobs import Desk, opinions
+
+from onboard.bases import Base, load
+
+
+def test_jobs_of_two_bases_take_turns_without_loading_anything_again(
+    desk: Desk, tiny_base: Base, other_base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    def count(base: Base, device: torch.device) -> Any:
+        loaded.append(base.digest)
+        return load._frozen_engine(base, device)
+
+    monkeypatch.setattr(load, "_engines", load.EngineCache(load.KEPT_BASES, count))
+    results = [
+        desk.learn_on(base, opinions(24), f"task{number}", init="random")
+        for number, base in enumerate([tiny_base, other_base, tiny_base, other_base])
+    ]
+    assert loaded == [tiny_base.digest, other_base.digest]
+    learned_on = [result["pins"]["base"] for result in results]
+    assert learned_on == [tiny_base.digest, other_base.digest] * 2
+    assert results[0]["embedding_digest"] == results[2]["embedding_digest"] != results[1]["embedding_digest"]

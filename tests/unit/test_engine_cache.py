@@ -1,0 +1,138 @@
+"""Models stay in memory between jobs, and those that go leave nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+
+from onboard.bases import Base
+from onboard.bases.load import KEPT_BASES, EngineCache, _frozen_engine, resolve_device
+from onboard.domain.names import require_device_name
+from onboard.errors import InputError, OutOfMemoryError, UnavailableError
+from onboard.model.engine import Engine
+from workers.device import require_device
+
+CPU = torch.device("cpu")
+
+
+@dataclass
+class Loaded:
+    """Stands for an engine: hooks and backbone hold one another."""
+
+    base: Any
+    itself: Any = None
+
+    def __post_init__(self) -> None:
+        self.itself = self
+
+
+@dataclass
+class Bases:
+    """Three bases, a cache for two, and what was loaded in which order; `alive` counts what is still in memory."""
+
+    loads: list[str] = field(default_factory=list)
+    most_alive: int = 0
+
+    def __post_init__(self) -> None:
+        self.cache = EngineCache(2, self._load)  # type: ignore[arg-type]  # engines and bases are played here
+        self._seen: list[weakref.ref[Loaded]] = []
+
+    def _load(self, base: Any, device: torch.device) -> Loaded:
+        engine = Loaded(base)
+        self.loads.append(base.digest)
+        self._seen.append(weakref.ref(engine))
+        self.most_alive = max(self.most_alive, sum(each() is not None for each in self._seen))
+        return engine
+
+    def use(self, *names: str) -> None:
+        for name in names:
+            self.cache.get(type("Played", (), {"digest": name})(), CPU)  # type: ignore[arg-type]  # as above
+
+
+@pytest.fixture(autouse=True)
+def _no_collector_but_ours() -> Any:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_two_bases_that_alternate_are_loaded_once_each() -> None:
+    bases = Bases()
+    bases.use(*"ababab")
+    assert bases.loads == ["a", "b"]
+
+
+def test_the_one_that_was_not_used_for_longest_goes_before_another_is_loaded() -> None:
+    bases = Bases()
+    bases.use(*"abacab")
+    assert bases.loads == ["a", "b", "c", "b"]
+    assert bases.most_alive == 2
+
+
+def test_a_base_that_cannot_be_loaded_is_tried_again() -> None:
+    calls = iter([MemoryError(), "engine"])
+
+    def load(base: Any, device: Any) -> Any:
+        found = next(calls)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    cache = EngineCache(2, load)
+    base: Any = type("Played", (), {"digest": "a"})()
+    with pytest.raises(MemoryError):
+        cache.get(base, CPU)
+    assert cache.get(base, CPU) == "engine"
+
+
+def test_a_worker_keeps_two_bases() -> None:
+    assert KEPT_BASES == 2  # docs/operations.md says so
+
+
+def test_a_base_that_does_not_fit_into_the_gpu_is_told(tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(engine: Engine, device: Any) -> Engine:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(Engine, "to", full)
+    with pytest.raises(OutOfMemoryError, match=r"base tiny.*2.00 GiB") as caught:
+        _frozen_engine(tiny_base, CPU)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("wrong", ["gpu", "cuda:x", "", "cpu;rm", "CPU"])
+def test_a_wrong_name_of_a_device_is_told_without_torch(wrong: str) -> None:
+    for check in (require_device_name, require_device):
+        with pytest.raises(InputError) as caught:
+            check(wrong)
+        assert "--device" in caught.value.remedy
+
+
+def test_a_torch_without_cuda_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    with pytest.raises(UnavailableError, match="built without CUDA") as caught:
+        resolve_device("cuda:0")
+    assert "ONBOARD_DEVICE=cpu" in caught.value.remedy
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "no GPU"), (1, "one GPU, cuda:0"), (4, "4 GPUs, cuda:0 to cuda:3")])
+def test_a_gpu_that_is_not_there_is_told_with_those_that_are(
+    monkeypatch: pytest.MonkeyPatch, count: int, said: str
+) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    with pytest.raises(UnavailableError, match=said) as caught:
+        resolve_device("cuda:7")
+    assert "CUDA_VISIBLE_DEVICES" in caught.value.remedy
+
+
+def test_a_worker_looks_for_its_gpu_before_it_starts() -> None:
+    with pytest.raises(UnavailableError, match="cuda:97") as caught:
+        require_device("cuda:97")
+    assert caught.value.remedy
+    require_device("cpu")
+    require_device("auto")

@@ -1,0 +1,116 @@
+"""Ends, from the parent's process, what a job's own process does not end by itself: native code may hang for ever.
+
+A process that can hears of it anyway: whoever ends its job in the registry fences it, and it stops at its next step.
+What is done here is for the process that takes no next step. It may even hold a lock of the database for as long as it
+lives, so that killing it depends on reading alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from onboard.domain.job import Job, JobState
+from onboard.errors import CancelledError, FencedError, UnavailableError
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.database import Database
+from workers.logs import fields_of
+
+_logger = logging.getLogger(__name__)
+
+
+class Limits:
+    """Watches over what one worker runs.
+
+    Args:
+        worker: the worker's name.
+        cancel_seconds: how long a job may go on after someone asked to cancel it.
+        stray_seconds: how long a process may go on without a job, having lost its lease or used up its time.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        worker: str,
+        cancel_seconds: float,
+        stray_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._worker = worker
+        self._cancel_seconds = cancel_seconds
+        self._stray_seconds = stray_seconds
+        self._clock = clock
+        self._asked: dict[tuple[str, int], float] = {}  # job and attempt: since when its cancelling is asked for
+        self._stray_since: float | None = None
+        self._has_killed = False  # since the process was last seen idle, or with a job
+
+    def look(self, busy: bool) -> bool:
+        """End jobs whose time is up, and cancelled ones that do not listen.
+
+        Args:
+            busy: whether the worker's process is answering a bell.
+
+        Returns:
+            Whether that process has to be killed. It is said once: the next process must not be killed as it starts.
+        """
+        if not busy:
+            self._settle()
+            return False
+        with self._database.read() as session:
+            overdue = ClaimRepository(session).overdue(self._worker)
+            held = ClaimRepository(session).holding(self._worker)
+        if overdue:
+            self._end_overdue()
+        kill = self._cancels_any(held) if held else self._is_stray()
+        self._has_killed = self._has_killed or kill
+        return kill
+
+    def _settle(self) -> None:
+        self._stray_since = None
+        self._has_killed = False
+
+    def _end_overdue(self) -> None:
+        try:
+            with self._database.write() as session:
+                ended = ClaimRepository(session).end_overdue(self._worker)
+        except UnavailableError as error:
+            _logger.warning("A job is over its time limit, but cannot be ended yet: %s", error.message)
+            return
+        for job in ended:
+            _logger.warning("%s", (job.error or {})["message"], extra=fields_of(job))
+
+    def _cancels_any(self, held: Sequence[Job]) -> bool:
+        self._settle()
+        now = self._clock()
+        asked = {(job.id, job.attempt): job for job in held if job.cancel_requested}
+        self._asked = {each: self._asked.get(each, now) for each in asked}
+        deaf = [asked[each] for each, since in self._asked.items() if now - since >= self._cancel_seconds]
+        cancelled = [job for job in deaf if self._cancel(job)]
+        return bool(cancelled)
+
+    def _cancel(self, job: Job) -> bool:
+        try:
+            with self._database.write() as session:
+                ClaimRepository(session).finish(job.id, job.attempt, JobState.CANCELLED, error=_cancelled(job))
+        except FencedError:
+            return False  # it has just ended by itself
+        except UnavailableError as error:  # without its process its lease ends, and it is cancelled for that
+            _logger.warning("It is to be cancelled: %s", error.message, extra=fields_of(job))
+        _logger.warning("Cancelled; its process did not listen and is ended", extra=fields_of(job))
+        return True
+
+    def _is_stray(self) -> bool:
+        now = self._clock()
+        self._stray_since = now if self._stray_since is None else self._stray_since
+        if self._has_killed or now - self._stray_since < self._stray_seconds:
+            return False
+        _logger.warning("The worker's process goes on without a job; it is ended")
+        return True
+
+
+def _cancelled(job: Job) -> dict[str, Any]:
+    return CancelledError(f"Job {job.id} was cancelled while it ran; its process did not listen.").to_json()

@@ -1,0 +1,42 @@
+"""What a worker finds of those before it on this machine: processes that are gone, and what they had in hand."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from onboard.domain.worker import STARTING_SECONDS, WorkerRecord
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.workers import WorkerRepository
+from workers.machine import host_name, is_alive
+
+
+def recover(session: Session) -> None:
+    """End the leases of jobs whose process is gone (a killed worker, a reboot). For SQLite only: it has one machine."""
+    for worker in WorkerRepository(session).list(include_stopped=True):
+        if worker.host == host_name():
+            _end_leases(session, worker.name)
+
+
+def take_over(session: Session, name: str) -> None:
+    """A worker that was killed makes room at once for the next one of its name, and its job does not wait either.
+
+    Whatever starts services again, systemd for example, gives the same name; and it gives up after a few refusals.
+    """
+    for worker in WorkerRepository(session).list():
+        if worker.name == name and worker.host == host_name() and not lives(worker):
+            WorkerRepository(session).stop(name)
+            _end_leases(session, name)
+
+
+def lives(worker: WorkerRecord) -> bool:
+    """Its process is there, as far as this machine can see."""
+    return (
+        worker.pid is None or worker.host != host_name() or is_alive(worker.pid, worker.heartbeat_at + STARTING_SECONDS)
+    )
+
+
+def _end_leases(session: Session, name: str) -> None:
+    claims = ClaimRepository(session)
+    for job in claims.running(name):
+        if job.worker_pid is not None and not is_alive(job.worker_pid, job.lease_expires_at or 0.0):
+            claims.expire(name, job.worker_pid)
