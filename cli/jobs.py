@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.columns import Columns
+from cli.live import INTERVAL, Interval
 from cli.output import AsJson, emit, say
 from cli.services import opened
+from onboard.domain.moment import utc_text
 from onboard.errors import NotAllowedError, NotFoundError
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
 
     from onboard.domain.job import Job, JobEvent
     from onboard.services import Services
@@ -49,33 +54,60 @@ def show(
     report: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """A job in full: result, candidates, stages, warnings."""
+    """A job in full: why it waits, where it is, result, candidates, stages, warnings."""
+    from cli.open_jobs import running_lines, waiting_lines
+    from onboard.watching import running_job, waiting
+
     with opened(register=False) as services:
         found = find_job(services, job)
         document = _document(services, found)
+        running = running_job(services.database, found)
+        wait = waiting(services.database, found) if running is None else None
+    document["waiting"] = wait.to_json() if wait else None
+    document["running"] = running.to_json() if running else None
     if report is not None:
         _write_report(document, report)
-    emit(document, as_json, lambda: _rendered(document))
+    lines = [*(waiting_lines(wait) if wait else []), *(running_lines(running) if running else [])]
+    emit(document, as_json, lambda: _rendered(document, lines))
 
 
 @app.command()
-def logs(job: JobId, as_json: AsJson = False) -> None:
-    """A job's events."""
-    from cli.watch import event_line
+def logs(
+    job: JobId,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    attempt: Annotated[int | None, typer.Option(min=1, help="Only this attempt.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A job's events, and what its worker logged about it where that can be read from here."""
+    from cli.job_logs import show_logs
 
     with opened(register=False) as services:
-        events = _events(services, find_job(services, job))
-    lines = [f"{event.to_json()['at']}  attempt {event.attempt}  {event_line(event)}" for event in events]
-    emit({"events": [event.to_json() for event in events]}, as_json, lambda: "\n".join(lines))
+        found = find_job(services, job)
+        if attempt is not None and attempt > found.attempt:
+            raise NotFoundError(
+                f"Job {found.id} has had {found.attempt} attempts.", f"onboard jobs logs {found.id}", attempt=attempt
+            )
+        show_logs(services, found, attempt=attempt, follow=follow, as_json=as_json)
 
 
 @app.command()
-def watch(job: JobId, as_json: AsJson = False) -> None:
-    """Follow a job until it has ended; exit 1 when it did not succeed."""
+def watch(
+    job: Annotated[str | None, typer.Argument(help="A job's id, or a task's name; all open jobs without it.")] = None,
+    interval: Interval = INTERVAL,
+    as_json: AsJson = False,
+) -> None:
+    """Follow a job until it has ended (exit 1 when it did not succeed), or all open jobs until Ctrl-C.
+
+    All open jobs: redrawn in place on a terminal, else block after block; with --json one document per line.
+    """
+    from cli.open_jobs import watch_open_jobs
     from cli.watch import wait_for
 
     with opened(register=False) as services:
-        wait_for(services, find_job(services, job).id, as_json)
+        if job is None:
+            watch_open_jobs(services, as_json, interval)
+        else:
+            wait_for(services, find_job(services, job).id, as_json)
 
 
 @app.command()
@@ -92,15 +124,21 @@ def cancel(job: JobId, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def retry(job: JobId, as_json: AsJson = False) -> None:
-    """Queue a failed, cancelled or dead job again."""
+def retry(
+    job: JobId,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="A new limit; else it keeps the one it has.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
     from cli.waking import wake
     from onboard.registry.jobs import JobRepository
 
     with opened(register=False) as services:
         found = find_job(services, job)
         with services.database.write() as session:
-            queued = JobRepository(session).retry(found.id)
+            queued = JobRepository(session).retry(found.id, time_limit_seconds=time_limit)
         wake(services, queued.queue)
     emit(_brief(queued), as_json, lambda: f"job {queued.id} is queued again\nonboard jobs watch {queued.id}")
 
@@ -165,26 +203,26 @@ def _write_report(document: dict[str, Any], path: Path) -> None:
     say(f"report: {path}")
 
 
-def _rendered(document: dict[str, Any]) -> Any:
+def _rendered(document: dict[str, Any], lines: list[str]) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
     from onboard.report.terminal import render_text
 
-    return render_text(document)
+    return Group(*map(Text, lines), render_text(document))
 
 
-def _table(jobs: Any) -> Table:
-    from rich.table import Column, Table
-
-    table = Table(Column("job", no_wrap=True), "task", "state", "stage", "version", "attempt", "submitted")
+def _table(jobs: Sequence[Job]) -> Columns:
+    columns = Columns("job", "task", "state", "stage", "attempt", "version", "submitted")
     for job in jobs:
         version = (job.result or {}).get("version")
-        submitted = job.to_json()["created_at"]
-        table.add_row(
+        columns.add(
             job.id,
             job.spec.task,
             job.state.value,
-            job.stage or "",
+            "" if job.state.finished else job.stage or "",
+            f"{job.attempt} of {job.max_attempts}" if job.attempt else "",
             f"v{version}" if version else "",
-            str(job.attempt),
-            submitted,
+            utc_text(job.created_at),
         )
-    return table
+    return columns

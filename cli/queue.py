@@ -1,29 +1,38 @@
-"""`onboard queue`: how many jobs wait and run; pausing."""
+"""`onboard queue`: how many jobs wait and run, how long they take; pausing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.columns import Columns, age, pair
+from cli.live import INTERVAL, Interval, Watch, keep_looking, look_once
 from cli.output import AsJson, emit
 from cli.services import opened
+from onboard.domain.moment import seconds_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
-app = typer.Typer(help="How many jobs wait and run; pausing.", no_args_is_help=True, rich_markup_mode=None)
+    from onboard.domain.figures import QueueFigures, QueuesSeen
+
+app = typer.Typer(
+    help="How many jobs wait and run, how long they take; pausing.", no_args_is_help=True, rich_markup_mode=None
+)
 Queue = Annotated[str, typer.Argument(help="Name of a queue.")]
 
 
 @app.command()
-def show(as_json: AsJson = False) -> None:
-    """Every queue: jobs that wait and run, and since when the oldest waits."""
-    from onboard.registry.workers import QueueRepository
+def show(watch: Watch = False, interval: Interval = INTERVAL, as_json: AsJson = False) -> None:
+    """Every queue: what waits and runs and since when, who serves it, and what ended lately."""
+    from onboard.watching import queues
 
-    with opened(register=False) as services, services.database.read() as session:
-        queues = QueueRepository(session).list()
-    emit({"queues": [queue.to_json() for queue in queues]}, as_json, lambda: _table(queues))
+    with opened(register=False) as services:
+        if watch:
+            keep_looking(lambda: queues(services.database), _rendered, as_json, interval)
+        else:
+            look_once(lambda: queues(services.database), _rendered, as_json)
 
 
 @app.command()
@@ -50,11 +59,50 @@ def _set_paused(queue: str, paused: bool, as_json: bool) -> None:
     emit({"queue": queue, "paused": paused}, as_json, lambda: f"queue {queue} is {'paused' if paused else 'open'}")
 
 
-def _table(queues: Any) -> Table:
-    from rich.table import Table
+def _rendered(seen: QueuesSeen) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
 
-    table = Table("queue", "queued", "running", "oldest waits", "")
-    for queue in queues:
-        oldest = f"{queue.oldest_queued_seconds:.0f} s" if queue.oldest_queued_seconds is not None else ""
-        table.add_row(queue.name, str(queue.queued), str(queue.running), oldest, "paused" if queue.paused else "")
-    return table
+    troubles = [Text(_unserved(queue), "bold red") for queue in seen.queues if queue.unserved]
+    window = seconds_text(seen.queues[0].recent.window_seconds)
+    title = Text(f"Jobs that ended in the last {window}; wait and run as median / 95th percentile", "bold")
+    return Group(*troubles, _open(seen), title, _recent(seen))
+
+
+def _unserved(queue: QueueFigures) -> str:
+    name, waiting = queue.status.name, queue.status.queued
+    jobs = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
+    return f"{name}: {jobs}, and no live worker serves it: onboard worker --queue {name}"
+
+
+def _open(seen: QueuesSeen) -> Columns:
+    columns = Columns("queue", "queued", "oldest", "running", "oldest", "workers", "")
+    for queue in seen.queues:
+        status = queue.status
+        later = f"{status.delayed:,} of them later" if status.delayed else ""
+        columns.add(
+            status.name,
+            (f"{status.queued:,}", later),
+            age(status.oldest_queued_seconds),
+            f"{status.running:,}",
+            age(status.oldest_running_seconds),
+            str(queue.live_workers) if queue.live_workers or not status.queued else "none",
+            "paused" if status.paused else "",
+        )
+    return columns
+
+
+def _recent(seen: QueuesSeen) -> Columns:
+    columns = Columns("queue", "ended", "last hour", "wait", "run", "retries", "dead")
+    for queue in seen.queues:
+        recent = queue.recent
+        columns.add(
+            queue.status.name,
+            f"{recent.total:,}",
+            f"{recent.per_hour:,.0f}",
+            pair(recent.wait.p50, recent.wait.p95),
+            pair(recent.run.p50, recent.run.p95),
+            f"{recent.retries:,}",
+            f"{recent.dead:,}",
+        )
+    return columns

@@ -10,14 +10,18 @@ import typer
 
 from cli.output import emit, report_error, say
 from cli.waking import start_worker
-from onboard.errors import JobFailedError
+from onboard.domain.job import JobState
+from onboard.errors import JobFailedError, UnavailableError
 
 if TYPE_CHECKING:
     from onboard.domain.job import Job, JobEvent
+    from onboard.domain.waiting import Waiting
     from onboard.services import Services
 
 _POLL_SECONDS = 0.2
+_WAIT_SECONDS = 2.0  # how often it is asked why the job waits
 _WORKER_CHECK_SECONDS = 10.0
+_AWAY_SECONDS = 1.0
 _DOCUMENT = (
     "job", "state", "task", "version", "embedding_digest", "hypernetwork_version", "init", "metrics", "guard",
     "seconds",
@@ -46,27 +50,63 @@ def result_document(job: Job) -> dict[str, Any]:
 
 
 def follow(services: Services, job_id: str) -> Job:
-    """Print the job's events as they come until it has ended."""
-    from onboard.registry.events import EventRepository
-    from onboard.registry.jobs import JobRepository
-
+    """Print the job's events as they come until it has ended. A database that goes away is said and waited for."""
     display = _Live() if sys.stderr.isatty() else _Plain()
-    seen = 0
-    looked_at = time.monotonic()
+    follower = _Follower(services, job_id)
+    away = False
     with display:
         while True:
-            with services.database.read() as session:
-                job = JobRepository(session).get(job_id)
-                events = EventRepository(session).list(job_id, since=seen)
-            for event in events:
-                seen = event.id
-                display.show(event)
+            try:
+                job = follower.step(display)
+            except UnavailableError as error:
+                if not away:
+                    say(f"{error.message} Waiting for it.")
+                away = True
+                time.sleep(_AWAY_SECONDS)
+                continue
+            if away:
+                say("The database is back.")
+            away = False
             if job.state.finished:
                 return job
-            if time.monotonic() - looked_at > _WORKER_CHECK_SECONDS:
-                start_worker(services, job.queue)  # the one that was there may have been killed
-                looked_at = time.monotonic()
             time.sleep(_POLL_SECONDS)
+
+
+class _Follower:
+    """Remembers what of a job was shown already."""
+
+    def __init__(self, services: Services, job_id: str) -> None:
+        self._services = services
+        self._job_id = job_id
+        self._seen = 0
+        self._worker_at = self._wait_at = time.monotonic()
+
+    def step(self, display: _Plain | _Live) -> Job:
+        """Show what is new, and see to it that there is a worker. Returns the job. Raises UnavailableError."""
+        from onboard.registry.events import EventRepository
+        from onboard.registry.jobs import JobRepository
+
+        with self._services.database.read() as session:
+            job = JobRepository(session).get(self._job_id)
+            events = EventRepository(session).list(self._job_id, since=self._seen)
+        for event in events:
+            self._seen = event.id
+            display.show(event)
+        now = time.monotonic()
+        if job.state is JobState.QUEUED and now - self._wait_at > _WAIT_SECONDS:
+            self._wait_at = now
+            self._show_wait(display, job)
+        if now - self._worker_at > _WORKER_CHECK_SECONDS:
+            self._worker_at = now
+            start_worker(self._services, job.queue)  # the one that was there may have been killed
+        return job
+
+    def _show_wait(self, display: _Plain | _Live, job: Job) -> None:
+        from onboard.watching import waiting
+
+        wait = waiting(self._services.database, job)
+        if wait is not None:
+            display.wait(wait)
 
 
 def event_line(event: JobEvent) -> str:
@@ -91,6 +131,9 @@ def _short(value: object) -> str:
 class _Plain:
     """One line per event."""
 
+    def __init__(self) -> None:
+        self._remedy = ""
+
     def __enter__(self) -> _Plain:
         return self
 
@@ -99,6 +142,12 @@ class _Plain:
 
     def show(self, event: JobEvent) -> None:
         say(event_line(event))
+
+    def wait(self, waiting: Waiting) -> None:
+        """A line only where somebody has to do something, and once: the figures change all the time."""
+        if waiting.remedy and waiting.remedy != self._remedy:
+            say(f"waiting: {waiting.message}\n  → {waiting.remedy}")
+        self._remedy = waiting.remedy
 
 
 class _Live:
@@ -116,6 +165,12 @@ class _Live:
 
     def __exit__(self, *_: object) -> None:
         self._status.stop()
+
+    def wait(self, waiting: Waiting) -> None:
+        from rich.text import Text
+
+        remedy = f"  → {waiting.remedy}" if waiting.remedy else ""
+        self._status.update(Text(f"waiting: {waiting.message}{remedy}"))
 
     def show(self, event: JobEvent) -> None:
         from rich.text import Text

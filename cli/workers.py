@@ -1,33 +1,43 @@
-"""`onboard workers`: who works, on what."""
+"""`onboard workers`: who works, on what, and how its machine is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from cli.columns import UNKNOWN, Columns, age, mebibytes
+from cli.live import INTERVAL, Interval, Watch, keep_looking, look_once
 from cli.output import AsJson, emit
 from cli.services import opened
+from onboard.domain.moment import seconds_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Sequence
 
-app = typer.Typer(help="Who works, on what.", no_args_is_help=True, rich_markup_mode=None)
+    from onboard.domain.running import RunningJob
+    from onboard.watching import WorkersSeen
+
+_ORDER: Final = ("lost", "draining", "starting", "running", "stopped")  # by name in each: the terminal may be too low
+
+app = typer.Typer(help="Who works, on what, and how its machine is.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def list_workers(as_json: AsJson = False) -> None:
-    """Workers with device, job and heartbeat."""
-    from onboard.registry.workers import WorkerRepository
+def list_workers(watch: Watch = False, interval: Interval = INTERVAL, as_json: AsJson = False) -> None:
+    """Workers with device, GPU, memory, heartbeat, job and the time that it still takes."""
+    from onboard.watching import workers
 
-    with opened(register=False) as services, services.database.read() as session:
-        workers = WorkerRepository(session).list()
-    emit({"workers": [worker.to_json() for worker in workers]}, as_json, lambda: _table(workers))
+    with opened(register=False) as services:
+        if watch:
+            keep_looking(lambda: workers(services.database), _rendered, as_json, interval)
+        else:
+            look_once(lambda: workers(services.database), _rendered, as_json)
 
 
 @app.command()
 def drain(worker: Annotated[str, typer.Argument(help="Name of a worker.")], as_json: AsJson = False) -> None:
-    """Let a worker finish its job, take no other, and leave."""
+    """Let a worker finish its job, take no other, and leave; exit 3 when no such worker lives."""
     from onboard.registry.workers import WorkerRepository
 
     with opened(register=False) as services, services.database.write() as session:
@@ -35,14 +45,60 @@ def drain(worker: Annotated[str, typer.Argument(help="Name of a worker.")], as_j
     emit({"worker": worker, "state": "draining"}, as_json, lambda: f"worker {worker} is draining")
 
 
-def _table(workers: Any) -> Table:
-    from rich.table import Table
+def _rendered(seen: WorkersSeen) -> Columns:
+    columns = Columns("worker", "state", "heartbeat", "memory", "device", "job", "time left", folded=("device",))
+    for worker in sorted(seen.workers, key=lambda worker: _ORDER.index(worker.record.shown_state)):
+        record = worker.record
+        version = record.facts.get("onboard")
+        columns.add(
+            (record.name, f"on {record.host}", f"onboard {version}" if version else ""),
+            (record.shown_state, *record.queues),
+            age(record.heartbeat_age_seconds),
+            mebibytes(record.facts.get("resident_bytes")),
+            (record.device, *_gpu(record.facts)),
+            _job(worker.running),
+            time_left(worker.running),
+        )
+    return columns
 
-    table = Table("worker", "state", "queues", "device", "job", "host", "pid", "heartbeat")
-    for worker in workers:
-        each = worker.to_json()
-        table.add_row(
-            worker.name, each["state"], " ".join(worker.queues), worker.device, worker.job or "", worker.host,
-            str(worker.pid or ""), each["heartbeat_at"],
-        )  # fmt: skip
-    return table
+
+def _gpu(facts: dict[str, Any]) -> Sequence[str]:
+    """Its name and readings, and why some or all are missing."""
+    lines = []
+    for gpu in facts.get("gpus") or []:
+        lines.append(str(gpu.get("name") or ""))
+        used, total, busy, warm = (
+            gpu.get(key)
+            for key in ("memory_used_bytes", "memory_total_bytes", "utilization_ratio", "temperature_celsius")
+        )
+        if used is not None and total is not None:
+            lines.append(f"{mebibytes(used)} of {mebibytes(total)}")
+        parts = [f"{busy:.0%} busy" if busy is not None else "", f"{warm:.0f} °C" if warm is not None else ""]
+        lines.append(", ".join(filter(None, parts)))
+    return [*lines, str(facts.get("gpu_reason") or "")]
+
+
+def _job(running: RunningJob | None) -> Sequence[str]:
+    if running is None:
+        return ()
+    job = running.attempt.job
+    return (f"{job.id} {job.spec.task}", stage_text(running), attempt_text(running))
+
+
+def stage_text(running: RunningJob) -> str:
+    """Where the job is, and for how long: "train for 12 s"."""
+    stage, seconds = running.attempt.job.stage, running.attempt.stage_seconds
+    return f"{stage.value} for {seconds_text(seconds)}" if stage and seconds is not None else "just claimed"
+
+
+def attempt_text(running: RunningJob) -> str:
+    """Which attempt it is."""
+    return f"attempt {running.attempt.job.attempt} of {running.attempt.job.max_attempts}"
+
+
+def time_left(running: RunningJob | None) -> str:
+    """The forecast, or that there is none."""
+    if running is None:
+        return ""
+    seconds = running.left.seconds
+    return UNKNOWN if seconds is None else f"about {seconds_text(seconds)}"

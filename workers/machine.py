@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import socket
-import subprocess
+import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
 import psutil
 
 from onboard import __version__
+from workers.gpu import GpuReader
 
-_GPU_SECONDS: Final = 5.0  # nvidia-smi hangs when a driver does
-_GPU_FIELDS: Final = "name,memory.used,memory.total,utilization.gpu"
-_MEBIBYTE: Final = 2**20
+_gpu: Final = GpuReader()
 
 
 def host_name() -> str:
@@ -32,15 +30,40 @@ def is_alive(pid: int, born_before: float) -> bool:
         return False
 
 
-def facts(pids: Iterable[int]) -> dict[str, Any]:
-    """Versions, resident memory of the processes `pids`, and the GPUs as nvidia-smi sees them."""
+def facts(pids: Iterable[int], asked: str, device: str, gpu_uuid: str | None = None) -> dict[str, Any]:
+    """Versions, resident memory of the processes `pids`, and the worker's GPU. Takes seconds at most.
+
+    Args:
+        asked: the device that the worker was started with: auto, cpu, cuda or cuda:N.
+        device: the one that its model is on; `asked` until that is known. `gpu_uuid` likewise.
+    """
+    readings = _gpu.read(asked, device, gpu_uuid)
     return {
         "onboard": __version__,
         "python": platform.python_version(),
         "cpus": psutil.cpu_count(),
         "resident_bytes": sum(_resident_bytes(pid) for pid in pids),
-        "gpus": _gpus(),
+        "gpus": readings.gpus,
+        "gpu_reason": readings.reason,
     }
+
+
+def device_in_use(asked: str) -> tuple[str, str | None] | None:
+    """The device that torch takes for `asked`, and its GPU's UUID; None where torch is not loaded.
+
+    Raises:
+        UnavailableError: the device is not there.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    from onboard.bases.load import resolve_device
+
+    device = resolve_device(asked)
+    if device.type != "cuda":
+        return device.type, None
+    number = device.index or 0
+    return f"cuda:{number}", f"GPU-{torch.cuda.get_device_properties(number).uuid}"
 
 
 def _resident_bytes(pid: int) -> int:
@@ -48,25 +71,3 @@ def _resident_bytes(pid: int) -> int:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:  # gone meanwhile, or not ours to look at
         return 0
-
-
-def _gpus() -> list[dict[str, Any]]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    command = [program, f"--query-gpu={_GPU_FIELDS}", "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_GPU_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [_gpu(line) for line in answer.stdout.splitlines() if line.strip()]
-
-
-def _gpu(line: str) -> dict[str, Any]:
-    name, used, total, busy = (part.strip() for part in line.split(","))
-    return {
-        "name": name,
-        "memory_used_bytes": int(used) * _MEBIBYTE,
-        "memory_total_bytes": int(total) * _MEBIBYTE,
-        "utilization_ratio": int(busy) / 100 if busy.isdigit() else None,  # "[N/A]" where the driver does not count
-    }

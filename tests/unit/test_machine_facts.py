@@ -6,41 +6,61 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from workers.machine import facts, is_alive
+from onboard import __version__
+from onboard.domain.worker import WorkerState
+from onboard.registry.workers import WorkerRepository
+from onboard.services import Services
+from workers.machine import device_in_use, facts, is_alive
+from workers.plan import WorkerPlan
 
 
-def fake_nvidia_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    program = folder / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder))
-
-
-def test_gpus_are_told_in_bytes_and_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_nvidia_smi(tmp_path, monkeypatch, "echo 'NVIDIA H100, 1024, 81559, 37'; echo 'GRID, 0, 16384, [N/A]'")
-    assert facts([])["gpus"] == [
-        {
-            "name": "NVIDIA H100", "memory_used_bytes": 2**30, "memory_total_bytes": 81559 * 2**20,
-            "utilization_ratio": 0.37,
-        },
-        {"name": "GRID", "memory_used_bytes": 0, "memory_total_bytes": 2**34, "utilization_ratio": None},
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found'; exit 6"])
-def test_a_driver_that_fails_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    fake_nvidia_smi(tmp_path, monkeypatch, script)
-    assert facts([])["gpus"] == []
+def test_facts_are_those_of_the_worker_on_its_device() -> None:
+    seen = facts([], "cpu", "cpu")
+    assert (seen["onboard"], seen["gpus"], seen["gpu_reason"]) == (__version__, [], "runs on the CPU")
+    assert seen["cpus"] >= 1
 
 
 def test_resident_memory_is_that_of_the_living() -> None:
-    seen = facts([os.getpid(), 2**22 + 1])
-    assert seen["resident_bytes"] > 10**7
-    assert seen["cpus"] >= 1
+    assert facts([os.getpid(), 2**22 + 1], "cpu", "cpu")["resident_bytes"] > 10**7
+    assert facts([2**22 + 1], "cpu", "cpu")["resident_bytes"] == 0
+
+
+def test_the_device_in_use_is_what_torch_makes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from onboard.bases import load
+
+    assert device_in_use("cpu") == ("cpu", None)
+    monkeypatch.setattr(load, "resolve_device", lambda asked: torch.device("cuda", 3))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda number: SimpleNamespace(uuid=f"0a1b-{number}"), raising=True
+    )
+    assert device_in_use("cuda:3") == ("cuda:3", "GPU-0a1b-3")
+
+
+def test_without_torch_nobody_knows_the_device_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules: dict[str, ModuleType] = {name: module for name, module in sys.modules.items() if name != "torch"}
+    monkeypatch.setattr(sys, "modules", modules)
+    assert device_in_use("auto") is None
+
+
+@pytest.mark.parametrize(("found", "device"), [(("cuda:1", "GPU-1"), ("cuda:1", "GPU-1")), (None, ("auto", None))])
+def test_a_child_tells_its_parent_what_the_model_is_on(
+    found: tuple[str, str] | None, device: tuple[str, str | None], services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers import tasks
+
+    plan = WorkerPlan(services.settings, name="w1")
+    with services.database.write() as session:
+        WorkerRepository(session).enter("w1", WorkerState.RUNNING, queues=["default"], host="h", device=plan.device)
+    monkeypatch.setattr(tasks, "device_in_use", {plan.device: found}.get)
+    tasks._tell_device(SimpleNamespace(plan=plan, services=services))
+    with services.database.read() as session:
+        assert WorkerRepository(session).device("w1") == device
 
 
 def test_a_process_lives_until_it_has_ended_even_unreaped() -> None:

@@ -1,0 +1,149 @@
+"""Looking once, or again and again: redrawn in place on a terminal, blocks or JSON lines elsewhere; Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+
+import typer
+
+from cli.output import emit, say
+from onboard.domain.moment import seconds_text, to_iso, utc_text
+from onboard.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Watch = Annotated[
+    bool,
+    typer.Option(
+        "--watch",
+        help="Look again and again until Ctrl-C: redrawn in place on a terminal, else block after block; "
+        "with --json one document per line.",
+    ),
+]
+Interval = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two looks while watching.")]
+INTERVAL = 2.0
+
+
+class Seen(Protocol):
+    """What was found at one moment."""
+
+    @property
+    def at(self) -> float:
+        """Epoch seconds by the database's clock."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-compatible document."""
+
+
+S = TypeVar("S", bound=Seen)
+
+
+def look_once(look: Callable[[], S], render: Callable[[S], RenderableType], as_json: bool) -> None:
+    """Print what there is now."""
+    seen = look()
+    emit(seen.to_json(), as_json, lambda: render(seen))
+
+
+def keep_looking(look: Callable[[], S], render: Callable[[S], RenderableType], as_json: bool, interval: float) -> None:
+    """Show what there is every `interval` seconds until Ctrl-C, which exits with 130.
+
+    A database that goes away is said and waited for.
+    """
+    display = _display(as_json, interval)
+    away_since: float | None = None
+    try:
+        with display:
+            while True:
+                try:
+                    seen = look()
+                except UnavailableError as error:
+                    away_since = away_since or time.monotonic()
+                    display.away(error, time.monotonic() - away_since)
+                else:
+                    away_since = None
+                    display.show(seen, render)
+                time.sleep(interval)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+class _Display:
+    """JSON lines, one document each; with an `error` while the database is away."""
+
+    def __enter__(self) -> _Display:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def show(self, seen: S, render: Callable[[S], RenderableType]) -> None:  # noqa: ARG002 - of those who draw
+        self._line(seen.to_json())
+
+    def away(self, error: UnavailableError, seconds: float) -> None:  # noqa: ARG002 - of those who draw
+        self._line({"error": error.to_json()})
+
+    def _line(self, document: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+
+class _Blocks(_Display):
+    """A block of text per look, headed by its moment."""
+
+    def show(self, seen: S, render: Callable[[S], RenderableType]) -> None:
+        from rich.console import Console
+
+        Console(soft_wrap=True, highlight=False).print(to_iso(seen.at), render(seen), "", sep="\n")
+        sys.stdout.flush()
+
+    def away(self, error: UnavailableError, seconds: float) -> None:
+        say(f"{error.message} Waiting for it{_for(seconds)}.")
+
+
+class _InPlace(_Display):
+    """One display that is drawn over itself. What was seen last stays while the database is away, and at the end."""
+
+    def __init__(self, interval: float) -> None:
+        from rich.live import Live
+
+        self._interval = interval
+        self._seen: RenderableType = ""
+        self._live = Live(auto_refresh=False, vertical_overflow="ellipsis")
+
+    def __enter__(self) -> _InPlace:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, seen: S, render: Callable[[S], RenderableType]) -> None:
+        self._seen = render(seen)
+        self._draw(f"{utc_text(seen.at)} UTC, every {seconds_text(self._interval)}, Ctrl-C ends", "dim")
+
+    def away(self, error: UnavailableError, seconds: float) -> None:
+        self._draw(f"{error.message} Waiting for it{_for(seconds)}; what stands below is old.", "bold red")
+
+    def _draw(self, first_line: str, style: str) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        self._live.update(Group(Text(first_line, style), self._seen), refresh=True)
+
+
+def _display(as_json: bool, interval: float) -> _Display:
+    if as_json:
+        return _Display()
+    from rich.console import Console
+
+    # not rich's idea of a terminal: FORCE_COLOR asks for colours in a pipe, not for a cursor that moves
+    return _InPlace(interval) if sys.stdout.isatty() and not Console().is_dumb_terminal else _Blocks()
+
+
+def _for(seconds: float) -> str:
+    return f" for {seconds_text(seconds)}" if seconds >= 1 else ""

@@ -1,0 +1,112 @@
+"""How long a job still takes, from what jobs like it took; unknown where nothing is known."""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.domain.job import Stage
+
+_ORDER: Final = tuple(Stage)
+_FIXED: Final = frozenset({Stage.CHECK, Stage.PUBLISH})  # these take as long for a small dataset as for a large one
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What two jobs have in common when the time of one says something about the other.
+
+    Args:
+        queue: stands for a class of devices.
+        base: digest of the base.
+        tuning: what `--tune-hypernetwork` was.
+    """
+
+    queue: str
+    base: str | None
+    tuning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a job that succeeded took.
+
+    Args:
+        size: how much work its dataset is, in any unit; None when it is not known.
+        stages: seconds by stage.
+    """
+
+    likeness: Likeness
+    size: float | None
+    stages: Mapping[Stage, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """A forecast and what it rests on, or why there is none.
+
+    Args:
+        seconds: None when it is not known.
+        basis: "3 similar jobs", "the size of its dataset", or the reason why it is unknown.
+    """
+
+    seconds: float | None
+    basis: str
+
+
+def similar(likeness: Likeness, size: float | None, timings: Sequence[Timing]) -> list[Timing]:
+    """The timings of jobs like this one. Sizes are compared only where both are known."""
+    return [each for each in timings if each.likeness == likeness and (each.size is None) == (size is None)]
+
+
+def time_left(stage: Stage | None, stage_seconds: float, size: float | None, timings: Sequence[Timing]) -> TimeLeft:
+    """How long a job still takes.
+
+    Args:
+        stage: where it is; None before its first stage.
+        stage_seconds: how long it has been there.
+        size: how much work its dataset is.
+        timings: of jobs like this one.
+    """
+    if not timings:
+        return TimeLeft(None, "no similar job has succeeded lately")
+    expected = _expected(size, timings)
+    basis = "1 similar job" if len(timings) == 1 else f"{len(timings)} similar jobs"
+    if stage is None:
+        return TimeLeft(sum(expected.values()), basis)
+    if stage not in expected:
+        return TimeLeft(None, f"no similar job went through {stage.value}")
+    if stage_seconds > expected[stage]:
+        return TimeLeft(None, f"{stage.value} takes longer than it did for {basis}")
+    later = _ORDER[_ORDER.index(stage) + 1 :]
+    return TimeLeft(expected[stage] - stage_seconds + sum(expected.get(each, 0.0) for each in later), basis)
+
+
+def _expected(size: float | None, timings: Sequence[Timing]) -> dict[Stage, float]:
+    """Seconds by stage: the median of the similar jobs, each scaled to this job's size."""
+    found: dict[Stage, list[float]] = {}
+    for timing in timings:
+        scale = size / timing.size if size is not None and timing.size else 1.0
+        for stage, seconds in timing.stages.items():
+            found.setdefault(stage, []).append(seconds if stage in _FIXED else seconds * scale)
+    return {stage: statistics.median(each) for stage, each in found.items()}
+
+
+def starts_in(ahead: int, free_in_seconds: Sequence[float | None], run_seconds: float | None) -> float | None:
+    """When the job behind `ahead` others is claimed, in seconds; None when it is not known.
+
+    Args:
+        free_in_seconds: of each worker of the queue: 0 when it is idle, None when its job's end is not known.
+        run_seconds: what a job of the queue takes.
+    """
+    if sum(each == 0.0 for each in free_in_seconds) > ahead:
+        return 0.0
+    free = [each for each in free_in_seconds if each is not None]
+    if not free or len(free) < len(free_in_seconds) or (ahead and run_seconds is None):
+        return None
+    heapq.heapify(free)
+    for _ in range(ahead):
+        heapq.heapreplace(free, free[0] + (run_seconds or 0.0))
+    return free[0]

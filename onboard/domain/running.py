@@ -1,0 +1,72 @@
+"""A running job as the ops team sees it: who works on it, where it is, and how long it still takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.domain.forecast import TimeLeft
+from onboard.domain.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the registry knows of a running job's present attempt; durations in seconds by the database's clock.
+
+    Args:
+        seconds: since it was claimed.
+        stage_seconds: since it entered its stage; None before the first.
+        note: the last line of progress inside the stage, or empty.
+        lease_seconds: until the lease runs out; negative when it has.
+    """
+
+    job: Job
+    seconds: float
+    stage_seconds: float | None
+    note: str
+    lease_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A running job, its worker and the forecast.
+
+    Args:
+        host: machine of the worker; None when the worker's row is gone. `heartbeat_age_seconds` likewise.
+    """
+
+    attempt: Attempt
+    host: str | None
+    heartbeat_age_seconds: float | None
+    left: TimeLeft
+
+    def to_json(self) -> dict[str, Any]:
+        """The job as a JSON-compatible document."""
+        job, age = self.attempt.job, self.heartbeat_age_seconds
+        return {
+            "job": job.id,
+            "task": job.spec.task,
+            "queue": job.queue,
+            "worker": job.worker,
+            "host": self.host,
+            "heartbeat_age_seconds": None if age is None else round(age, 1),
+            "lease_left_seconds": round(self.attempt.lease_seconds, 1),
+            **progress_json(self),
+        }
+
+
+def progress_json(running: RunningJob | None) -> dict[str, Any]:
+    """Where a running job is, as a JSON-compatible document; the same keys with null for no job."""
+    attempt = running.attempt if running else None
+    left = running.left if running else None
+    stage = attempt.job.stage if attempt else None
+    return {
+        "stage": stage.value if stage else None,
+        "attempt": attempt.job.attempt if attempt else None,
+        "max_attempts": attempt.job.max_attempts if attempt else None,
+        "attempt_seconds": round(attempt.seconds, 1) if attempt else None,
+        "stage_seconds": round(attempt.stage_seconds, 1) if attempt and attempt.stage_seconds is not None else None,
+        "note": attempt.note if attempt else None,
+        "left_seconds": round(left.seconds, 1) if left and left.seconds is not None else None,
+        "left_basis": left.basis if left else None,
+    }

@@ -1,0 +1,101 @@
+"""Why a queued job waits, in numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.domain.moment import seconds_text, to_iso
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A job that waits before its next attempt.
+
+    Args:
+        at: epoch seconds from which it may be claimed.
+        in_seconds: how long that is from now.
+        attempt: the number of the next attempt, `of` so many.
+        error: message of the error that ended the last one.
+    """
+
+    at: float
+    in_seconds: float
+    attempt: int
+    of: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a queued job waits.
+
+    Args:
+        ahead: jobs of its queue that are claimed before it.
+        paused: whether the queue is paused.
+        live_workers: live workers that take jobs of the queue; those that drain do not, nor older ones than it needs.
+        outdated_workers: live workers of the queue whose release is older than the one that submitted the job.
+        retry: set while it waits for its next attempt.
+        starts_in_seconds: a forecast; None when it is not known.
+    """
+
+    queue: str
+    ahead: int
+    paused: bool
+    live_workers: int
+    retry: Retry | None = None
+    starts_in_seconds: float | None = None
+    outdated_workers: int = 0
+
+    @property
+    def message(self) -> str:
+        """All reasons in one line: "3 ahead, no worker on gpu-large"."""
+        return ", ".join(self._reasons())
+
+    @property
+    def remedy(self) -> str:
+        """The command that ends the wait; empty when waiting does."""
+        if self.paused:
+            return f"onboard queue resume {self.queue}"
+        if self.outdated_workers and not self.live_workers:
+            return "Install this version of onboard where the workers are."
+        return "" if self.live_workers else f"onboard worker --queue {self.queue}"
+
+    def _reasons(self) -> Iterator[str]:
+        yield f"{self.ahead:,} ahead" if self.ahead else "next in line"
+        if self.paused:
+            yield f"the queue {self.queue} is paused"
+        if not self.live_workers:
+            newer = " is of the release that submitted it, or later" if self.outdated_workers else ""
+            yield f"no worker on {self.queue}{newer}"
+        if self.retry is not None:
+            when = f"tries again in {seconds_text(self.retry.in_seconds)}"
+            yield f"{when} (attempt {self.retry.attempt} of {self.retry.of}) after: {self.retry.error}"
+        elif self.live_workers and not self.paused:
+            yield self._start()
+
+    def _start(self) -> str:
+        workers = "1 worker" if self.live_workers == 1 else f"{self.live_workers} workers"
+        if self.starts_in_seconds is None:
+            return f"{workers} on {self.queue}, start not known"
+        if self.starts_in_seconds == 0:
+            return f"a worker on {self.queue} is free"
+        return f"{workers} on {self.queue}, starts in about {seconds_text(self.starts_in_seconds)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The wait as a JSON-compatible document."""
+        retry, starts = self.retry, self.starts_in_seconds
+        return {
+            "message": self.message,
+            "remedy": self.remedy,
+            "queue": self.queue,
+            "ahead": self.ahead,
+            "paused": self.paused,
+            "live_workers": self.live_workers,
+            "outdated_workers": self.outdated_workers,
+            "retry_at": to_iso(retry.at) if retry else None,
+            "retry_in_seconds": round(retry.in_seconds, 1) if retry else None,
+            "last_error": retry.error if retry else None,
+            "starts_in_seconds": None if starts is None else round(starts, 1),
+        }

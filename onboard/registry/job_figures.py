@@ -1,0 +1,153 @@
+"""Figures over jobs for the people who watch: what ended lately, what runs, what is ahead of what waits.
+
+Every query is bounded and runs on an index, so that the figures stay quick with any number of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import and_, case, func, literal_column, or_, select
+from sqlalchemy.orm import Session
+
+from onboard.domain.figures import EndedJob
+from onboard.domain.job import Job, JobState
+from onboard.domain.running import Attempt
+from onboard.registry.jobs import to_job
+from onboard.registry.tables import JobEventRow, JobRow
+
+WINDOW_SECONDS: Final = 24 * 3600.0
+MOST_ENDED: Final = 5_000  # jobs; a window with more of them is cut short, and says so
+MOST_TIMED: Final = 200  # jobs whose stages are compared with those of running ones
+
+# Written out, not bound: SQLite takes a partial index only for the very words that it was made with.
+IS_OPEN: Final = JobRow.state.in_([literal_column("'queued'"), literal_column("'running'")])
+IS_RUNNING: Final = JobRow.state == literal_column("'running'")
+_IS_QUEUED: Final = and_(IS_OPEN, JobRow.state == JobState.QUEUED)
+
+# A retry by hand or after an error makes a job due anew; before the first start it was due when it was submitted.
+_DUE_AT: Final = case((JobRow.not_before_at <= JobRow.started_at, JobRow.not_before_at), else_=JobRow.created_at)
+_REPORT: Final = ("options", "dataset_report")
+
+
+@dataclass(frozen=True, slots=True)
+class TimedJob:
+    """A job that succeeded, as far as its times can be compared.
+
+    Args:
+        stage_seconds: by the stage's name.
+        report: the parts of its dataset report that say how large the dataset is; values may be None.
+    """
+
+    queue: str
+    base: str | None
+    tuning: str
+    stage_seconds: dict[str, float]
+    report: dict[str, Any]
+
+
+class JobFigures:
+    """Reads only. `now` is epoch seconds by the database's clock (`read_clock`).
+
+    It is handed in as a number because PostgreSQL searches no index for the clock's changing value.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def ended(
+        self, now: float, window_seconds: float = WINDOW_SECONDS, most: int = MOST_ENDED
+    ) -> tuple[Sequence[EndedJob], float]:
+        """The jobs that ended in the window after a worker ran them, newest first, and the window's length in seconds.
+
+        When more than `most` ended, the window reaches back only as far as the last of them.
+        """
+        statement = (
+            select(
+                JobRow.queue,
+                JobRow.state,
+                JobRow.attempt,
+                JobRow.started_at - _DUE_AT,
+                JobRow.finished_at - JobRow.started_at,
+                now - JobRow.finished_at,
+            )
+            .where(JobRow.finished_at > now - window_seconds, JobRow.started_at.is_not(None))
+            .order_by(JobRow.finished_at.desc())
+            .limit(most + 1)
+        )
+        rows: Sequence[Any] = self._session.execute(statement).all()
+        if len(rows) > most:
+            rows, window_seconds = rows[:most], max(rows[most - 1][-1], 1.0)
+        return [EndedJob(queue, JobState(state), *figures) for queue, state, *figures in rows], window_seconds
+
+    def ahead(self, job: Job, now: float) -> int:
+        """How many queued jobs of its queue are claimed before `job`: more urgent or older, and due when it is."""
+        number = select(JobRow.number).where(JobRow.id == job.id).scalar_subquery()
+        older = and_(JobRow.priority == job.priority, JobRow.number < number)
+        statement = select(func.count()).where(
+            _IS_QUEUED,
+            JobRow.queue == job.queue,
+            JobRow.not_before_at <= max(now, job.not_before_at),
+            or_(JobRow.priority > job.priority, older),
+        )
+        return self._session.scalars(statement).one()
+
+    def queued(self, limit: int) -> Sequence[Job]:
+        """The most urgent queued jobs, in the order in which they are claimed."""
+        order = (JobRow.priority.desc(), JobRow.number)
+        numbers = select(JobRow.number).where(_IS_QUEUED).order_by(*order).limit(limit)  # without reading the wide rows
+        statement = select(JobRow).where(JobRow.number.in_(numbers)).order_by(*order)
+        return [to_job(row) for row in self._session.scalars(statement)]
+
+    def attempts(self, now: float) -> Sequence[Attempt]:
+        """Every running job with its present attempt, the longest-running first."""
+        jobs = [to_job(row) for row in self._session.scalars(select(JobRow).where(IS_RUNNING))]
+        marks = self._marks(jobs)
+        attempts = (_attempt(job, now, *marks.get((job.id, job.attempt), (None, ""))) for job in jobs)
+        return sorted(attempts, key=lambda each: -each.seconds)
+
+    def _marks(self, jobs: Sequence[Job]) -> dict[tuple[str, int], tuple[float | None, str]]:
+        """By attempt: when it entered its stage, and the last note since."""
+        last = (
+            select(
+                JobEventRow.job,
+                JobEventRow.attempt,
+                func.max(JobEventRow.at).filter(JobEventRow.kind == "stage_started").label("staged_at"),
+                func.max(JobEventRow.id).label("id"),
+            )
+            .where(JobEventRow.job.in_([job.id for job in jobs]))
+            .group_by(JobEventRow.job, JobEventRow.attempt)
+            .subquery()
+        )
+        note = case((JobEventRow.kind == "note", JobEventRow.message), else_="")
+        statement = select(last.c.job, last.c.attempt, last.c.staged_at, note).join(
+            JobEventRow, JobEventRow.id == last.c.id
+        )
+        return {(job, attempt): (staged_at, note) for job, attempt, staged_at, note in self._session.execute(statement)}
+
+    def timed(self, now: float, window_seconds: float = 7 * WINDOW_SECONDS) -> Iterator[TimedJob]:
+        """The jobs that succeeded lately, newest first, with the seconds of their stages."""
+        parts = {name: JobRow.spec[(*_REPORT, name)] for name in ("rows", "characters", "validation")}
+        base, tuning = JobRow.spec[("options", "base_digest")], JobRow.spec["tune_hypernetwork"]
+        statement = (
+            select(JobRow.queue, base, tuning, JobRow.result["seconds"], *parts.values())
+            .where(JobRow.finished_at > now - window_seconds, JobRow.state == JobState.SUCCEEDED)
+            .order_by(JobRow.finished_at.desc())
+            .limit(MOST_TIMED)
+        )
+        for queue, digest, tuned, seconds, *report in self._session.execute(statement):
+            if seconds:
+                yield TimedJob(queue, digest, tuned, seconds, dict(zip(parts, report, strict=True)))
+
+
+def _attempt(job: Job, now: float, staged_at: float | None, note: str) -> Attempt:
+    claimed_at = job.claimed_at or job.started_at or now  # not known of a job that runs since before an upgrade
+    return Attempt(
+        job=job,
+        seconds=max(now - claimed_at, 0.0),
+        stage_seconds=None if staged_at is None else max(now - staged_at, 0.0),
+        note=note,
+        lease_seconds=(job.lease_expires_at or now) - now,
+    )

@@ -1,0 +1,182 @@
+"""Fill an empty registry with the rows of a backup: all of them in one transaction, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import JSON, ColumnElement, MetaData, Table, delete, func, insert, select, text, true, update
+from sqlalchemy.exc import OperationalError, StatementError
+from sqlalchemy.orm import Session
+
+import migrations
+from onboard.domain.job import JobState
+from onboard.errors import CancelledError, ConflictError, DamagedError
+from onboard.registry.clock import database_now
+from onboard.registry.database import allow_pauses
+from onboard.registry.dump import TRANSIENT, continue_after, tables
+from onboard.registry.events import EventRepository
+from onboard.registry.schema import migrating, revision_of
+from onboard.registry.tables import AliasMoveRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
+
+Rows = list[dict[str, Any]]
+_OTHER: Final = "Use another backup."
+
+# What a service has of itself, as soon as any command has registered the base: nothing of this is anybody's work.
+_OF_ITSELF: Final[dict[str, ColumnElement[bool]]] = {
+    "artifacts": true(),
+    "bases": true(),
+    "hypernetwork_versions": HypernetworkRow.job.is_(None),
+    "tasks": TaskRow.source.is_(True),
+    "embedding_versions": EmbeddingVersionRow.kind == "source",
+    "aliases": true(),
+    "alias_history": AliasMoveRow.reason == "published",
+    "queues": true(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """One table of a backup.
+
+    Args:
+        last: the highest number that was given out for its rows.
+        batches: reads its rows.
+    """
+
+    table: str
+    last: int
+    batches: Callable[[], Iterator[Rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Jobs that were running when the backup was made.
+
+    Args:
+        requeued: wait again, and go on after their last finished stage.
+        cancelled: someone had asked to cancel them.
+    """
+
+    requeued: tuple[str, ...]
+    cancelled: tuple[str, ...]
+
+
+def require_empty(url: str) -> None:
+    """Raise ConflictError, naming what is there, unless the service has nothing but what it ships with."""
+    if revision_of(url) is None:
+        return  # SQLite would make the file
+    with migrating(url) as migration:
+        migration.upgrade()
+        _require_empty(migration.session)
+        migration.session.rollback()  # only looked at: the schema stays as it was
+
+
+def load(url: str, revision: str, contents: Sequence[Contents]) -> Unfinished:
+    """Insert the rows of a backup and bring the schema to this code's.
+
+    Args:
+        revision: the schema's, that the rows were read from.
+        contents: the tables, in an order in which rows can be inserted.
+
+    Raises:
+        ConflictError: the service is not empty.
+        DamagedError: rows do not fit the schema or one another.
+    """
+    with migrating(url) as migration:
+        session = migration.session
+        allow_pauses(session)  # rows are read from the backup meanwhile
+        migration.upgrade()
+        _keep_others_out(session)
+        _require_empty(session)
+        for table in reversed(tables()):
+            session.execute(delete(table))
+        if revision != migrations.HEAD:
+            migration.downgrade(revision)
+        _insert(session, contents)
+        migration.upgrade()
+        last = {each.table: each.last for each in contents}
+        for table in tables():
+            continue_after(session, table, last.get(table.name, 0))
+        return _end_leases(session)
+
+
+def _keep_others_out(session: Session) -> None:
+    """Whoever else would write waits; SQLite has one writer at a time anyway."""
+    if session.get_bind().dialect.name != "sqlite":
+        names = ", ".join(table.name for table in tables())
+        session.execute(text(f"LOCK TABLE {names} IN EXCLUSIVE MODE"))
+
+
+def _require_empty(session: Session) -> None:
+    found = {}
+    for table in tables():
+        mine = _OF_ITSELF.get(table.name)
+        statement = select(func.count()).select_from(table)
+        count = session.scalar(statement if mine is None else statement.where(~mine))
+        if count:
+            found[table.name] = count
+    if found:
+        named = ", ".join(f"{count} {table.replace('_', ' ')}" for table, count in found.items())
+        raise ConflictError(
+            f"The service is not empty: {named}.",
+            "Restore into a new ONBOARD_HOME or a new database.",
+            found=found,
+        )
+
+
+def _insert(session: Session, contents: Sequence[Contents]) -> None:
+    """By the tables as they are at the backup's revision, which this code's classes may not describe."""
+    known = MetaData()
+    known.reflect(session.connection())
+    ours = known.tables.keys() - TRANSIENT - {"alembic_version"}
+    for each in contents:
+        if each.table not in ours:
+            raise DamagedError(f"The backup has a table {each.table}, which its schema does not know.", _OTHER)
+        table = known.tables[each.table]
+        for column in table.columns:
+            if isinstance(column.type, JSON):
+                column.type = JSON(none_as_null=True)
+        for batch in each.batches():
+            _insert_batch(session, table, batch)
+
+
+def _insert_batch(session: Session, table: Table, batch: Rows) -> None:
+    named = {column.name for column in table.columns}
+    if any(row.keys() != named for row in batch):
+        raise DamagedError(f"Rows of {table.name} in the backup have other columns than its schema.", _OTHER)
+    try:
+        session.execute(insert(table), batch)
+    except OperationalError:
+        raise  # the database's trouble, not the backup's
+    except (StatementError, OverflowError) as error:
+        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise DamagedError(f"Rows of {table.name} in the backup do not fit: {reason}.", _OTHER) from error
+
+
+def _end_leases(session: Session) -> Unfinished:
+    """Jobs that were running have no worker here: they are queued again, and that attempt does not count."""
+    error = CancelledError("The job was cancelled while it ran; the service was restored since.").to_json()
+    asked = JobRow.cancel_requested.is_(True)
+    cancelled = _leave_running(session, JobState.CANCELLED, asked, error=error, finished_at=database_now())
+    requeued = _leave_running(
+        session, JobState.QUEUED, true(), max_attempts=JobRow.max_attempts + 1, not_before_at=database_now()
+    )
+    return Unfinished(requeued, cancelled)
+
+
+def _leave_running(session: Session, state: JobState, which: ColumnElement[bool], **values: Any) -> tuple[str, ...]:
+    statement = (
+        update(JobRow)
+        .where(JobRow.state == JobState.RUNNING, which)
+        .values(state=state, lease_expires_at=None, worker=None, worker_pid=None, **values)
+        .returning(JobRow.id, JobRow.attempt)
+    )
+    left = session.execute(statement).all()
+    facts = {"reason": "restored from a backup that was made while it ran"}
+    if "error" in values:
+        facts["error"] = values["error"]
+    for job, attempt in left:
+        EventRepository(session).append(job, attempt, "state", state, numbers=facts)
+    return tuple(job for job, _ in left)

@@ -1,0 +1,81 @@
+"""How long the running jobs still take: as long as jobs like them took, else what the dataset's size says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from onboard.data.estimate import START_SECONDS, TOKENS_PER_CHARACTER, estimate_seconds
+from onboard.domain.forecast import Likeness, TimeLeft, Timing, similar, time_left
+from onboard.domain.job import Job, Stage
+from onboard.domain.running import Attempt, RunningJob
+from onboard.domain.worker import WorkerRecord
+from onboard.registry.job_figures import JobFigures, TimedJob
+
+_ESTIMATED_BASE: Final = "mini"  # the constants of `onboard.data.estimate` were measured on it
+
+
+def running_jobs(session: Session, now: float, workers: Sequence[WorkerRecord]) -> list[RunningJob]:
+    """Every running job, the longest-running first; `workers` say where it runs."""
+    figures = JobFigures(session)
+    attempts = figures.attempts(now)
+    timings = [_timing(timed) for timed in figures.timed(now)] if attempts else []
+    records = {worker.name: worker for worker in workers}
+    return [_running(attempt, records.get(attempt.job.worker or ""), timings) for attempt in attempts]
+
+
+def _running(attempt: Attempt, worker: WorkerRecord | None, timings: Sequence[Timing]) -> RunningJob:
+    return RunningJob(
+        attempt=attempt,
+        host=worker.host if worker else None,
+        heartbeat_age_seconds=worker.heartbeat_age_seconds if worker else None,
+        left=_time_left(attempt, worker.device if worker else "", timings),
+    )
+
+
+def _time_left(attempt: Attempt, device: str, timings: Sequence[Timing]) -> TimeLeft:
+    job, report = attempt.job, _report(attempt.job)
+    size = _size(report)
+    likeness = Likeness(job.queue, job.spec.options.get("base_digest"), job.spec.tune_hypernetwork)
+    like = similar(likeness, size, timings)
+    whole = _whole_seconds(job, report, device)
+    if like or whole is None:
+        return time_left(job.stage, attempt.stage_seconds or 0.0, size, like)
+    if attempt.seconds >= whole:
+        return TimeLeft(None, "takes longer than the size of its dataset suggests")
+    return TimeLeft(whole - attempt.seconds, "the size of its dataset")
+
+
+def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | None:
+    """What a first attempt takes in all, where that can be said from the dataset alone."""
+    told = job.spec.base == _ESTIMATED_BASE and job.spec.tune_hypernetwork == "never" and job.attempt == 1
+    return _estimate(report, gpu=device.startswith("cuda")) if told else None
+
+
+def _timing(timed: TimedJob) -> Timing:
+    stages = {Stage(name): seconds for name, seconds in timed.stage_seconds.items() if name in set(Stage)}
+    return Timing(Likeness(timed.queue, timed.base, timed.tuning), _size(timed.report), stages)
+
+
+def _report(job: Job) -> Mapping[str, Any]:
+    report = job.spec.options.get("dataset_report")
+    return report if isinstance(report, Mapping) else {}
+
+
+def _size(report: Mapping[str, Any]) -> float | None:
+    """How much work a dataset is, in seconds of some machine: only ratios of it mean anything."""
+    seconds = _estimate(report)
+    return None if seconds is None else seconds - START_SECONDS
+
+
+def _estimate(report: Mapping[str, Any], *, gpu: bool = False) -> float | None:
+    rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
+    if not (rows and characters and validation):
+        return None
+    held_out = validation["held_out"]
+    mean_tokens = characters["mean"] * TOKENS_PER_CHARACTER
+    return estimate_seconds(
+        rows["train"] - held_out, mean_tokens, held_out + rows["validation"] + rows["test"], gpu=gpu
+    )

@@ -1,0 +1,197 @@
+"""Use case: what the people who watch see: queues, workers, open jobs, why a job waits and where one is that runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from onboard import __version__
+from onboard.domain.figures import Ended, EndedJob, QueueFigures, QueuesSeen, percentile
+from onboard.domain.forecast import starts_in
+from onboard.domain.job import Job, JobState
+from onboard.domain.moment import to_iso
+from onboard.domain.running import RunningJob, progress_json
+from onboard.domain.waiting import Retry, Waiting
+from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
+from onboard.registry.clock import read_clock
+from onboard.registry.database import Database
+from onboard.registry.job_figures import JobFigures
+from onboard.registry.workers import QueueRepository, WorkerRepository
+from onboard.remaining import running_jobs
+from onboard.version import release_number
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSeen:
+    """A worker and what it is doing."""
+
+    record: WorkerRecord
+    running: RunningJob | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The worker as a JSON-compatible document."""
+        document = self.record.to_json()
+        facts = document.pop("facts")
+        task = self.running.attempt.job.spec.task if self.running else None
+        return {**document, "task": task, **progress_json(self.running), "facts": facts}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersSeen:
+    """All workers at one moment of the database's clock."""
+
+    at: float
+    workers: Sequence[WorkerSeen]
+
+    def to_json(self) -> dict[str, Any]:
+        """The workers as a JSON-compatible document."""
+        return {"at": to_iso(self.at), "workers": [worker.to_json() for worker in self.workers]}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJobs:
+    """Jobs that run or wait, at one moment of the database's clock.
+
+    Args:
+        waiting: queued jobs in the order in which they are claimed, each with the number that are ahead in its queue.
+        queued: how many wait in all, those that are not in `waiting` too.
+    """
+
+    at: float
+    running: Sequence[RunningJob]
+    waiting: Sequence[tuple[Job, int]]
+    queued: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The jobs as a JSON-compatible document."""
+        return {
+            "at": to_iso(self.at),
+            "running": [job.to_json() for job in self.running],
+            "queued": [
+                {
+                    "job": job.id, "task": job.spec.task, "queue": job.queue, "priority": job.priority,
+                    "attempt": job.attempt, "max_attempts": job.max_attempts, "ahead": ahead,
+                    "waited_seconds": round(max(self.at - job.not_before_at, 0.0), 1),
+                    "retry_at": to_iso(job.not_before_at) if job.not_before_at > self.at else None,
+                }
+                for job, ahead in self.waiting
+            ],
+            "queued_in_all": self.queued,
+        }  # fmt: skip
+
+
+def queues(database: Database) -> QueuesSeen:
+    """Every queue that has open jobs, live workers or jobs that ended lately, was ever paused, or is the default."""
+    with database.snapshot() as session:
+        now = read_clock(session)
+        statuses = {status.name: status for status in QueueRepository(session).list()}
+        workers = WorkerRepository(session).list()
+        ended, window_seconds = JobFigures(session).ended(now)
+    recent: dict[str, list[EndedJob]] = defaultdict(list)
+    for job in ended:
+        recent[job.queue].append(job)
+    served = {queue for worker in workers if worker.live for queue in worker.queues}
+    return QueuesSeen(
+        at=now,
+        queues=[
+            QueueFigures(
+                statuses.get(name, QueueStatus(name, paused=False)),
+                live_workers=len(_serving(workers, name)),
+                recent=Ended.of(recent[name], window_seconds),
+            )
+            for name in sorted({*statuses, *served, *recent})
+        ],
+    )
+
+
+def workers(database: Database) -> WorkersSeen:
+    """Every worker that has not signed off, with the job that it runs."""
+    with database.snapshot() as session:
+        now = read_clock(session)
+        records = WorkerRepository(session).list()
+        jobs = {each.attempt.job.worker: each for each in running_jobs(session, now, records)}
+    return WorkersSeen(now, [WorkerSeen(record, jobs.get(record.name)) for record in records])
+
+
+def open_jobs(database: Database, most: int) -> OpenJobs:
+    """What runs, and the `most` most urgent jobs that wait."""
+    with database.snapshot() as session:
+        now = read_clock(session)
+        running = running_jobs(session, now, WorkerRepository(session).list(include_stopped=True))
+        queued = JobFigures(session).queued(most)
+        in_all = sum(queue.queued for queue in QueueRepository(session).list())
+    return OpenJobs(now, running, _numbered(queued), in_all)
+
+
+def running_job(database: Database, job: Job) -> RunningJob | None:
+    """Who works on `job` and how far it is; None unless it runs by now."""
+    if job.state.finished:
+        return None
+    with database.snapshot() as session:
+        records = WorkerRepository(session).list(include_stopped=True)
+        found = running_jobs(session, read_clock(session), records)
+    return next((each for each in found if each.attempt.job.id == job.id), None)
+
+
+def waiting(database: Database, job: Job) -> Waiting | None:
+    """Why `job` waits; None unless it is queued."""
+    if job.state is not JobState.QUEUED:
+        return None
+    with database.snapshot() as session:
+        now = read_clock(session)
+        figures = JobFigures(session)
+        serving = _serving(WorkerRepository(session).list(), job.queue)
+        able = [worker for worker in serving if _release(worker) >= (job.needs_release or 0)]
+        paused = QueueRepository(session).paused(job.queue)
+        ahead = figures.ahead(job, now)
+        retry = _retry(job, now)
+        starts = None if paused or retry else _starts_in(session, now, job.queue, ahead, able)
+    return Waiting(
+        queue=job.queue,
+        ahead=ahead,
+        paused=paused,
+        live_workers=len(able),
+        outdated_workers=len(serving) - len(able),
+        retry=retry,
+        starts_in_seconds=starts,
+    )
+
+
+def _serving(workers: Sequence[WorkerRecord], queue: str) -> list[WorkerRecord]:
+    return [
+        worker
+        for worker in workers
+        if worker.live and worker.state is not WorkerState.DRAINING and queue in worker.queues
+    ]
+
+
+def _release(worker: WorkerRecord) -> int:
+    """The release of the worker's code; one that is only being started will have ours."""
+    return release_number(worker.facts.get("onboard") or __version__)
+
+
+def _numbered(jobs: Sequence[Job]) -> list[tuple[Job, int]]:
+    ahead: dict[str, int] = defaultdict(int)
+    numbered = []
+    for job in jobs:
+        numbered.append((job, ahead[job.queue]))
+        ahead[job.queue] += 1
+    return numbered
+
+
+def _retry(job: Job, now: float) -> Retry | None:
+    if job.not_before_at <= now:
+        return None
+    error = (job.error or {}).get("message") or "no reason was given"
+    return Retry(job.not_before_at, job.not_before_at - now, job.attempt + 1, job.max_attempts, error)
+
+
+def _starts_in(session: Session, now: float, queue: str, ahead: int, able: Sequence[WorkerRecord]) -> float | None:
+    left = {each.attempt.job.worker: each.left.seconds for each in running_jobs(session, now, able)}
+    ended, _ = JobFigures(session).ended(now)
+    run_seconds = percentile([job.run_seconds for job in ended if job.queue == queue], 0.5)
+    return starts_in(ahead, [left.get(worker.name, 0.0) for worker in able], run_seconds)

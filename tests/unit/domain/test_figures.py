@@ -1,0 +1,170 @@
+"""Percentiles, rates, forecasts and the words for them, computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onboard.domain.figures import Ended, EndedJob, percentile
+from onboard.domain.forecast import Likeness, Timing, similar, starts_in, time_left
+from onboard.domain.job import JobState, Stage
+from onboard.domain.moment import rough_text, seconds_text
+from onboard.domain.waiting import Retry, Waiting
+
+LIKE = Likeness("default", "sha256:base", "never")
+STAGES = {Stage.CHECK: 1.0, Stage.PROBE: 10.0, Stage.TRAIN: 20.0, Stage.PUBLISH: 2.0}
+
+
+def test_percentiles_lie_between_neighbours_in_proportion() -> None:
+    sample = [40.0, 10.0, 20.0, 30.0]
+    assert percentile(sample, 0.5) == 25.0
+    assert percentile(sample, 0.95) == pytest.approx(38.5)  # 0.95 · 3 = 2.85: 30 + 0.85 · 10
+    assert percentile([7.0], 0.95) == 7.0
+    assert percentile([], 0.5) is None
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.sampled_from([0.0, 0.5, 0.95, 1.0]))
+def test_percentiles_are_those_of_numpy(sample: list[float], share: float) -> None:
+    assert percentile(sample, share) == pytest.approx(float(np.quantile(sample, share)))
+
+
+def test_a_queue_is_summed_up_over_what_ended() -> None:
+    jobs = [
+        EndedJob("q", JobState.SUCCEEDED, attempts=1, wait_seconds=2.0, run_seconds=10.0, ago_seconds=5.0),
+        EndedJob("q", JobState.SUCCEEDED, attempts=3, wait_seconds=4.0, run_seconds=30.0, ago_seconds=3599.0),
+        EndedJob("q", JobState.DEAD, attempts=3, wait_seconds=6.0, run_seconds=20.0, ago_seconds=3601.0),
+    ]
+    found = Ended.of(jobs, window_seconds=86_400.0).to_json()
+    assert found == {
+        "window_seconds": 86_400.0, "ended": 3, "ended_per_hour": 2.0, "retries": 4,
+        "succeeded": 2, "failed": 0, "cancelled": 0, "dead": 1,
+        "wait_p50_seconds": 4.0, "wait_p95_seconds": 5.8, "run_p50_seconds": 20.0, "run_p95_seconds": 29.0,
+    }  # fmt: skip
+
+
+def test_a_window_of_less_than_an_hour_tells_the_rate_of_an_hour() -> None:
+    job = EndedJob("q", JobState.SUCCEEDED, attempts=1, wait_seconds=2.0, run_seconds=10.0, ago_seconds=5.0)
+    assert Ended.of([job] * 3, window_seconds=900.0).per_hour == 12.0
+
+
+def test_nothing_ended_is_no_figure_rather_than_zero() -> None:
+    found = Ended.of([], window_seconds=3600.0).to_json()
+    assert (found["ended"], found["ended_per_hour"]) == (0, 0.0)
+    assert (found["wait_p50_seconds"], found["run_p95_seconds"]) == (None, None)
+
+
+def test_the_time_left_is_the_rest_of_the_stage_and_the_stages_after_it() -> None:
+    left = time_left(Stage.PROBE, 4.0, None, [Timing(LIKE, None, STAGES)])
+    assert (left.seconds, left.basis) == (6.0 + 20.0 + 2.0, "1 similar job")
+    assert time_left(None, 0.0, None, [Timing(LIKE, None, STAGES)]).seconds == 33.0
+
+
+def test_the_median_of_similar_jobs_counts_scaled_to_the_size_of_the_dataset() -> None:
+    timings = [
+        Timing(LIKE, 1.0, {Stage.TRAIN: 10.0, Stage.PUBLISH: 2.0}),
+        Timing(LIKE, 2.0, {Stage.TRAIN: 24.0, Stage.PUBLISH: 2.0}),
+        Timing(LIKE, 1.0, {Stage.TRAIN: 99.0, Stage.PUBLISH: 2.0}),
+    ]
+    left = time_left(Stage.TRAIN, 5.0, 2.0, timings)  # train: the median of 20, 24 and 198; publishing does not grow
+    assert (left.seconds, left.basis) == (24.0 - 5.0 + 2.0, "3 similar jobs")
+
+
+@pytest.mark.parametrize(
+    ("stage", "spent", "timings", "reason"),
+    [
+        (Stage.TRAIN, 1.0, [], "no similar job has succeeded lately"),
+        (Stage.TRAIN, 20.5, [Timing(LIKE, None, STAGES)], "train takes longer than it did for 1 similar job"),
+        (Stage.TUNE, 1.0, [Timing(LIKE, None, STAGES)], "no similar job went through tune"),
+    ],
+)
+def test_what_is_not_known_is_not_invented(stage: Stage, spent: float, timings: list[Timing], reason: str) -> None:
+    left = time_left(stage, spent, None, timings)
+    assert (left.seconds, left.basis) == (None, reason)
+
+
+def test_only_jobs_of_the_same_queue_base_and_tuning_are_similar() -> None:
+    other = [
+        Likeness("gpu", LIKE.base, "never"),
+        Likeness("default", "x", "never"),
+        Likeness("default", LIKE.base, "auto"),
+    ]
+    timings = [Timing(each, 1.0, STAGES) for each in (LIKE, *other)] + [Timing(LIKE, None, STAGES)]
+    assert similar(LIKE, 3.0, timings) == [timings[0]]
+    assert similar(LIKE, None, timings) == [timings[-1]]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "free", "run", "expected"),
+    [
+        (0, [0.0], None, 0.0),  # a worker is idle
+        (0, [12.0, 5.0], None, 5.0),  # the first that is done takes it
+        (3, [12.0, 5.0], 10.0, 22.0),  # taken at 5, 12 and 15; workers are free again at 22 and 25
+        (1, [0.0], 10.0, 10.0),
+        (1, [0.0, 0.0, 30.0], None, 0.0),  # two are idle, one is ahead
+        (1, [5.0], None, None),  # nobody knows how long a job takes
+        (0, [None], 10.0, None),  # nobody knows when the running one ends
+        (0, [None, 0.0], 10.0, 0.0),
+        (0, [], 10.0, None),
+    ],
+)
+def test_the_start_of_a_queued_job_is_forecast(
+    ahead: int, free: list[float | None], run: float | None, expected: float | None
+) -> None:
+    assert starts_in(ahead, free, run) == expected
+
+
+@pytest.mark.parametrize(
+    ("waiting", "message", "remedy"),
+    [
+        (Waiting("gpu-large", 3, False, 0), "3 ahead, no worker on gpu-large", "onboard worker --queue gpu-large"),
+        (
+            Waiting("default", 0, True, 1),
+            "next in line, the queue default is paused",
+            "onboard queue resume default",
+        ),
+        (Waiting("default", 0, False, 2, starts_in_seconds=0.0), "next in line, a worker on default is free", ""),
+        (
+            Waiting("default", 1200, False, 2, starts_in_seconds=200.0),
+            "1,200 ahead, 2 workers on default, starts in about 3 min 20 s",
+            "",
+        ),
+        (Waiting("default", 1, False, 1), "1 ahead, 1 worker on default, start not known", ""),
+        (
+            Waiting("default", 0, False, 1, retry=Retry(0.0, 20.4, 2, 3, "The hub cannot be reached.")),
+            "next in line, tries again in 20 s (attempt 2 of 3) after: The hub cannot be reached.",
+            "",
+        ),
+        (
+            Waiting("default", 0, False, 0, outdated_workers=2),
+            "next in line, no worker on default is of the release that submitted it, or later",
+            "Install this version of onboard where the workers are.",
+        ),
+    ],
+)
+def test_a_wait_is_explained_with_what_ends_it(waiting: Waiting, message: str, remedy: str) -> None:
+    assert (waiting.message, waiting.remedy) == (message, remedy)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (59.6, "1 min"), (200, "3 min 20 s"), (3599.7, "1 h"),
+        (86_400, "24 h"), (2 * 86_400 + 3 * 3600, "2 d 3 h"), (7 * 86_400, "7 d"),
+    ],
+)  # fmt: skip
+def test_durations_have_two_parts_at_most(seconds: float, expected: str) -> None:
+    assert seconds_text(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0.04, "0.0 s"), (9.96, "10 s"), (59.4, "59 s"), (59.6, "1.0 min"), (200, "3.3 min"), (3560, "59 min"),
+        (3599, "1.0 h"), (86_400, "24 h"), (172_700, "2.0 d"), (3e7, "347 d"),
+    ],
+)  # fmt: skip
+def test_a_duration_in_two_digits(seconds: float, expected: str) -> None:
+    assert rough_text(seconds) == expected

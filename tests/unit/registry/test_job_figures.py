@@ -1,0 +1,231 @@
+"""Figures over jobs, on SQLite and on PostgreSQL: hand-made pasts, and the indexes that answer for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import watched_jobs as past
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+
+from onboard.domain.figures import EndedJob
+from onboard.domain.job import JobState, Stage
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.clock import read_clock
+from onboard.registry.database import Database
+from onboard.registry.job_figures import JobFigures
+from onboard.registry.jobs import JobRepository
+from onboard.registry.workers import QueueRepository, WorkerRepository
+
+
+def of_ended(database: Database, **bounds: Any) -> tuple[list[EndedJob], float]:
+    with database.read() as session:
+        jobs, window_seconds = JobFigures(session).ended(read_clock(session), **bounds)
+    return list(jobs), window_seconds
+
+
+def test_what_ended_in_the_window_tells_how_long_it_waited_and_ran(database: Database) -> None:
+    past.ended(database, ago=50, wait=4, run=20)
+    past.ended(database, ago=100, wait=2, run=10, queue="gpu", state=JobState.DEAD, attempts=3)
+    past.ended(database, ago=5000)
+    past.ended(database, ago=10, run=None, state=JobState.CANCELLED)  # nobody ever worked on it
+    past.running(database, "w1")
+    jobs, window_seconds = of_ended(database, window_seconds=3600.0)
+    assert window_seconds == 3600.0
+    assert [(job.queue, job.state, job.attempts) for job in jobs] == [
+        ("default", JobState.SUCCEEDED, 1),
+        ("gpu", JobState.DEAD, 3),
+    ]
+    assert [job.wait_seconds for job in jobs] == pytest.approx([4, 2], abs=0.01)
+    assert [job.run_seconds for job in jobs] == pytest.approx([20, 10], abs=0.01)
+    assert [job.ago_seconds for job in jobs] == pytest.approx([50, 100], abs=30)
+
+
+def test_a_window_with_too_many_jobs_is_cut_where_they_end(database: Database) -> None:
+    for ago in (10, 20, 30, 40):
+        past.ended(database, ago=ago)
+    jobs, window_seconds = of_ended(database, window_seconds=3600.0, most=3)
+    assert len(jobs) == 3
+    assert window_seconds == pytest.approx(30, abs=1)
+    assert len(of_ended(database, window_seconds=3600.0, most=4)[0]) == 4
+
+
+def finish(database: Database, state: JobState = JobState.FAILED) -> None:
+    with database.write() as session:
+        claims = ClaimRepository(session)
+        job = claims.claim("w1", ["default"])
+        assert job is not None
+        claims.finish(job.id, job.attempt, state)
+
+
+def test_a_job_that_was_retried_by_hand_waits_and_runs_anew(database: Database) -> None:
+    job = past.queued(database, ago=9000)
+    finish(database)
+    with database.write() as session:
+        again = JobRepository(session).retry(job.id)
+    assert again.started_at is None
+    finish(database)
+    ((found,), _) = of_ended(database)
+    assert found.wait_seconds < 60
+    assert found.run_seconds < 60
+
+
+def test_a_retry_after_an_error_leaves_the_first_wait_as_it_was(database: Database) -> None:
+    past.queued(database, ago=500)
+    with database.write() as session:
+        claims = ClaimRepository(session)
+        job = claims.claim("w1", ["default"])
+        assert job is not None
+        claims.retry_later(job.id, job.attempt, {}, delay_seconds=0.0)
+    finish(database)
+    ((found,), _) = of_ended(database)
+    assert found.wait_seconds == pytest.approx(500, abs=30)
+    assert found.attempts == 2
+
+
+def test_queues_tell_depth_and_age_by_state(database: Database) -> None:
+    past.queued(database, ago=30)
+    past.queued(database, ago=90)
+    later = past.queued(database, ago=700)
+    with database.write() as session:
+        claims = ClaimRepository(session)
+        claimed = claims.claim("w9", ["default"])  # the oldest by number is the first that was added
+        assert claimed is not None
+        claims.retry_later(claimed.id, claimed.attempt, {}, delay_seconds=600)
+    past.running(database, "w1", ago=40)
+    past.running(database, "w2", ago=20)
+    with database.read() as session:
+        (queue,) = QueueRepository(session).list()
+    assert (queue.queued, queue.delayed, queue.running) == (3, 1, 2)
+    assert queue.oldest_queued_seconds == pytest.approx(700, abs=30)
+    assert queue.oldest_running_seconds == pytest.approx(40, abs=30)
+    assert later.state is JobState.QUEUED
+
+
+def test_a_queue_with_nothing_but_later_jobs_has_no_oldest(database: Database) -> None:
+    past.queued(database, ago=-60)
+    with database.read() as session:
+        (queue,) = QueueRepository(session).list()
+    assert (queue.queued, queue.delayed, queue.oldest_queued_seconds) == (1, 1, None)
+
+
+def test_ahead_are_the_more_urgent_and_the_older_of_the_same_queue_that_are_due(database: Database) -> None:
+    older, urgent = past.queued(database), past.queued(database, priority=5)
+    past.queued(database, ago=-3600)  # due in an hour
+    past.queued(database, queue="gpu")
+    mine = past.queued(database)
+    past.queued(database)  # younger
+    past.running(database, "w1")
+    with database.read() as session:
+        figures, now = JobFigures(session), read_clock(session)
+        assert figures.ahead(mine, now) == 2
+        assert figures.ahead(older, now) == 1
+        assert figures.ahead(urgent, now) == 0
+        assert [job.id for job in figures.queued(3)][:2] == [urgent.id, older.id]
+
+
+def test_a_job_that_waits_for_its_retry_stands_behind_what_is_due_by_then(database: Database) -> None:
+    past.queued(database, ago=-10)
+    past.queued(database, ago=-1000)
+    mine = past.queued(database, ago=-100)
+    with database.read() as session:
+        assert JobFigures(session).ahead(mine, read_clock(session)) == 1
+
+
+def test_a_running_attempt_tells_its_stage_its_last_note_and_its_lease(database: Database) -> None:
+    past.running(database, "w1", ago=70, stage=Stage.TRAIN, stage_ago=25, note="train step 20/40", lease_left=42)
+    past.running(database, "w2", ago=90)
+    with database.read() as session:
+        older, newer = JobFigures(session).attempts(read_clock(session))
+    assert (older.job.worker, newer.job.worker) == ("w2", "w1")
+    assert (older.stage_seconds, older.note) == (None, "")
+    assert newer.seconds == pytest.approx(70, abs=20)
+    assert newer.stage_seconds == pytest.approx(25, abs=20)
+    assert newer.note == "train step 20/40"
+    assert newer.lease_seconds == pytest.approx(42, abs=20)
+
+
+def test_notes_of_an_earlier_attempt_are_not_those_of_this_one(database: Database) -> None:
+    job = past.running(database, "w1", stage=Stage.TRAIN, note="train step 10/40", lease_left=-1)
+    with database.write() as session:
+        again = ClaimRepository(session).claim("w2", ["default"])
+        assert again is not None
+        assert again.id == job.id
+        (attempt,) = JobFigures(session).attempts(read_clock(session))
+    assert (attempt.job.attempt, attempt.stage_seconds, attempt.note) == (2, None, "")
+
+
+def test_timed_jobs_carry_what_their_likeness_and_size_depend_on(database: Database) -> None:
+    report = {"rows": {"train": 32, "validation": 0, "test": 8}, "characters": {"mean": 80.0}, "labels": []}
+    past.ended(database, ago=10, queue="gpu", options={"dataset_report": report})
+    past.ended(database, ago=20, state=JobState.FAILED)
+    past.ended(database, ago=30, options={"base_digest": None})
+    with database.read() as session:
+        first, second = JobFigures(session).timed(read_clock(session))
+    assert (first.queue, first.base, first.tuning) == ("gpu", past.BASE_DIGEST, "never")
+    assert first.stage_seconds == past.STAGES
+    assert first.report == {"rows": report["rows"], "characters": report["characters"], "validation": None}
+    assert (second.base, set(second.report.values())) == (None, {None})
+
+
+Query = Callable[[Session, float], object]
+QUERIES: dict[str, tuple[str, Query]] = {
+    "ended": ("ix_jobs_ended", lambda session, now: JobFigures(session).ended(now)),
+    "timed": ("ix_jobs_ended", lambda session, now: list(JobFigures(session).timed(now))),
+    "depth": ("ix_jobs_open", lambda session, now: QueueRepository(session).list()),
+    "queued": ("ix_jobs_open", lambda session, now: JobFigures(session).queued(20)),
+    "running": ("ix_jobs_running", lambda session, now: JobFigures(session).attempts(now)),
+    "workers": ("ix_jobs_running", lambda session, now: WorkerRepository(session).list()),
+    "ahead": ("ix_jobs_open", lambda session, now: JobFigures(session).ahead(_first(session), now)),
+}
+
+
+def _first(session: Session) -> Any:
+    return JobFigures(session).queued(1)[0]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_figures_are_answered_by_an_index_and_never_by_reading_all_jobs(database: Database, name: str) -> None:
+    index, query = QUERIES[name]
+    past.queued(database)
+    past.running(database, "w1")
+    past.ended(database, ago=10)
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
+        if "FROM jobs" in statement:
+            asked.append((statement, parameters))
+
+    with database.read() as session:
+        now = read_clock(session)
+        if not database.is_sqlite:  # the tables are tiny: PostgreSQL would rightly read them whole
+            session.connection().exec_driver_sql("SET LOCAL enable_seqscan = off")
+        event.listen(database.engine, "before_cursor_execute", note)
+        query(session, now)
+        event.remove(database.engine, "before_cursor_execute", note)
+        explain = "EXPLAIN QUERY PLAN " if database.is_sqlite else "EXPLAIN "
+        plans = [
+            "\n".join(str(row[-1]) for row in session.connection().exec_driver_sql(explain + statement, parameters))
+            for statement, parameters in asked
+        ]
+    assert asked
+    assert any(index in plan for plan in plans), plans
+    assert not any(line.strip() == "SCAN jobs" or "Seq Scan on jobs" in line for p in plans for line in p.splitlines())
+
+
+def test_the_figures_of_a_queue_come_from_the_index_alone(sqlite_url: str) -> None:
+    """SQLite reads a job's whole JSON to come by a column behind it."""
+    database = Database(sqlite_url)
+    statements: list[tuple[str, Any]] = []
+    event.listen(
+        database.engine, "before_cursor_execute", lambda c, cursor, text, values, *m: statements.append((text, values))
+    )
+    with database.read() as session:
+        JobFigures(session).ended(read_clock(session))
+        QueueRepository(session).list()
+        for text, values in [each for each in statements if "FROM jobs" in each[0]]:
+            (plan,) = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values).all()
+            assert "COVERING INDEX" in plan[-1], plan
+    database.dispose()
