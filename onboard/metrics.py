@@ -1,0 +1,239 @@
+"""Prometheus metrics of a deployment, read from its database when they are asked for.
+
+    registry = make_registry(services.database)     # for GET /metrics, or for prometheus_client's own server
+
+Every registry of a deployment says the same, wherever it is scraped. What other Celery deployments measure too has the
+usual names and labels (`celery_…`); the rest is `onboard_…`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import platform
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from onboard import __version__
+from onboard.domain.job import JobState
+from onboard.domain.transition import BUCKET_SECONDS, LOST, Transition
+from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
+from onboard.errors import OnboardError
+from onboard.registry.database import Database
+from onboard.registry.transitions import TransitionRepository
+from onboard.registry.workers import QueueRepository, WorkerRepository
+from onboard.version import code_version
+
+_logger = logging.getLogger(__name__)
+_UNSUCCESSFUL: Final = (JobState.FAILED, JobState.DEAD)
+
+
+def make_registry(database: Database) -> CollectorRegistry:
+    """A registry with all metrics of the deployment behind `database`."""
+    registry = CollectorRegistry()
+    registry.register(ServiceCollector(database))
+    return registry
+
+
+class ServiceCollector(Collector):
+    """Reads the database in one transaction. When it is away, `onboard_database_up` is 0 and the rest is missing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._one_at_a_time = threading.Lock()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of this moment."""
+        with self._one_at_a_time:
+            seen = self._look()
+        build = [__version__, code_version(), platform.python_version()]
+        yield _gauge("onboard_build_info", "The code that answers.", ("version", "code", "python"), [(build, 1)])
+        yield _gauge("onboard_database_up", "Whether the database answered.", (), [((), seen is not None)])
+        if seen is not None:
+            yield from (*_of_queues(seen), *_of_transitions(seen), *_of_workers(seen), *_of_gpus(seen))
+
+    def _look(self) -> _Seen | None:
+        try:
+            with self._database.snapshot() as session:
+                return _Seen(
+                    jobs=TransitionRepository(session).standing(),
+                    transitions=TransitionRepository(session).list(),
+                    queues={queue.name: queue for queue in QueueRepository(session).list()},
+                    workers=WorkerRepository(session).list(),
+                )
+        except OnboardError as error:
+            _logger.warning("No metrics: %s", error.message)
+        except Exception:  # the outermost edge of a scrape: a schema of another release, for example
+            _logger.exception("No metrics")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a scrape found."""
+
+    jobs: Mapping[tuple[str, JobState], int]
+    transitions: Sequence[Transition]
+    queues: Mapping[str, QueueStatus]
+    workers: Sequence[WorkerRecord]
+
+    @property
+    def live(self) -> Sequence[WorkerRecord]:
+        return [worker for worker in self.workers if worker.live]
+
+    @property
+    def queue_names(self) -> Sequence[str]:
+        """Every queue that there is a trace of, so that its counters begin at zero."""
+        served = {queue for worker in self.workers for queue in worker.queues}
+        return sorted({*self.queues, *served, *(queue for queue, _ in self.jobs), *(t.queue for t in self.transitions)})
+
+
+def _of_queues(seen: _Seen) -> Iterator[Metric]:
+    def per_queue(name: str, help_text: str, label: str, value: Callable[[str], float]) -> Metric:
+        return _gauge(name, help_text, (label,), [((queue,), value(queue)) for queue in seen.queue_names])
+
+    def oldest(queue: str) -> float:
+        return (queue in seen.queues and seen.queues[queue].oldest_queued_seconds) or 0.0
+
+    def paused(queue: str) -> bool:
+        return queue in seen.queues and seen.queues[queue].paused
+
+    serving = [worker for worker in seen.live if worker.state is not WorkerState.DRAINING]
+    standing = [
+        ((queue, state.value), seen.jobs.get((queue, state), 0)) for queue in seen.queue_names for state in JobState
+    ]
+    yield _gauge("onboard_jobs", "Jobs by queue and state.", ("queue", "state"), standing)
+    yield per_queue(
+        "celery_queue_length", "Jobs that wait.", "queue_name", lambda queue: seen.jobs.get((queue, JobState.QUEUED), 0)
+    )
+    yield per_queue(
+        "onboard_oldest_queued_seconds", "How long the oldest waiting job waits; 0 when none does.", "queue", oldest
+    )
+    yield per_queue("onboard_queue_paused", "Whether the queue is paused.", "queue", paused)
+    yield per_queue(
+        "onboard_queue_workers",
+        "Live workers that take its jobs; those that drain do not.",
+        "queue",
+        lambda queue: sum(queue in worker.queues for worker in serving),
+    )
+
+
+def _of_transitions(seen: _Seen) -> Iterator[Metric]:
+    def count(name: str, help_text: str, label: str, counts: Callable[[Transition], bool]) -> Metric:
+        family = CounterMetricFamily(name, help_text, labels=(label,))
+        for queue in seen.queue_names:
+            those = (each for each in seen.transitions if each.queue == queue and counts(each))
+            family.add_metric([queue], sum(each.count for each in those))
+        return family
+
+    def entered(*states: JobState) -> Callable[[Transition], bool]:
+        return lambda each: each.state in states
+
+    def retried(each: Transition) -> bool:
+        return each.state is JobState.QUEUED and each.previous == JobState.RUNNING
+
+    def received(each: Transition) -> bool:
+        return each.state is JobState.QUEUED and not retried(each)
+
+    for name, help_text, counts in (
+        ("received", "Jobs that were submitted, or asked for again by a person.", received),
+        ("started", "Attempts that began.", entered(JobState.RUNNING)),
+        ("succeeded", "Jobs that published a version.", entered(JobState.SUCCEEDED)),
+        ("failed", "Jobs that failed or are dead.", entered(*_UNSUCCESSFUL)),
+        ("retried", "Attempts that went back to the queue: what failed may pass, or the worker left.", retried),
+    ):
+        yield count(f"celery_task_{name}", help_text, "queue_name", counts)
+    yield count("onboard_dead_jobs", "Jobs whose attempts were used up.", "queue", entered(JobState.DEAD))
+    yield count(
+        "onboard_lease_expired",
+        "Attempts whose worker fell silent, or whose process died.",
+        "queue",
+        lambda e: e.previous == LOST,
+    )
+    yield _histogram(
+        seen,
+        "celery_task_queue_wait_time",
+        "Seconds from when a job was due to when an attempt began.",
+        lambda each: (each.previous, each.state) == (JobState.QUEUED, JobState.RUNNING),
+    )
+    yield _histogram(
+        seen,
+        "celery_task_runtime",
+        "Seconds that attempts ran that succeeded, failed, or were the last of a dead job.",
+        lambda each: each.previous == JobState.RUNNING and each.state in (JobState.SUCCEEDED, *_UNSUCCESSFUL),
+    )
+
+
+def _of_workers(seen: _Seen) -> Iterator[Metric]:
+    names = [(worker.name,) for worker in seen.workers]
+
+    def per_worker(name: str, help_text: str, label: str, values: Iterable[float]) -> Metric:
+        return _gauge(name, help_text, (label,), zip(names, values, strict=True))
+
+    yield per_worker(
+        "celery_worker_up",
+        "Whether a worker that did not sign off is alive.",
+        "hostname",
+        [worker.live for worker in seen.workers],
+    )
+    yield per_worker(
+        "celery_worker_tasks_active",
+        "Jobs that the worker runs.",
+        "hostname",
+        [worker.job is not None for worker in seen.workers],
+    )
+    yield per_worker(
+        "onboard_worker_heartbeat_age_seconds",
+        "Seconds since the worker last said that it lives.",
+        "worker",
+        [worker.heartbeat_age_seconds for worker in seen.workers],
+    )
+
+
+def _of_gpus(seen: _Seen) -> Iterator[Metric]:
+    gpus = [
+        ((worker.name, worker.host, _text(gpu.get("index")), _text(gpu.get("name"))), gpu)
+        for worker in seen.live
+        for gpu in worker.facts.get("gpus") or []
+    ]
+    for name, help_text, fact in (
+        ("memory_used_bytes", "Memory in use on the GPU, by whomever.", "memory_used_bytes"),
+        ("memory_total_bytes", "Memory of the GPU.", "memory_total_bytes"),
+        ("utilization_ratio", "Share of time in which the GPU computed.", "utilization_ratio"),
+        ("temperature_celsius", "Temperature of the GPU.", "temperature_celsius"),
+    ):
+        known = [(labels, gpu[fact]) for labels, gpu in gpus if gpu.get(fact) is not None]
+        yield _gauge(f"onboard_gpu_{name}", help_text, ("worker", "host", "gpu", "name"), known)
+
+
+def _text(fact: object) -> str:
+    return "" if fact is None else str(fact)
+
+
+def _gauge(name: str, help_text: str, labels: Sequence[str], values: Iterable[tuple[Sequence[str], float]]) -> Metric:
+    family = GaugeMetricFamily(name, help_text, labels=labels)
+    for label_values, value in values:
+        family.add_metric(label_values, float(value))
+    return family
+
+
+def _histogram(seen: _Seen, name: str, help_text: str, counts: Callable[[Transition], bool]) -> Metric:
+    family = HistogramMetricFamily(name, help_text, labels=("queue_name",))
+    for queue in seen.queue_names:
+        those = [each for each in seen.transitions if each.queue == queue and counts(each)]
+        family.add_metric([queue], _buckets(those), sum(each.seconds for each in those))
+    return family
+
+
+def _buckets(those: Collection[Transition]) -> list[Any]:
+    """Cumulative counts by upper edge."""
+    return [
+        ("+Inf" if edge == math.inf else str(edge), sum(each.count for each in those if each.up_to_seconds <= edge))
+        for edge in BUCKET_SECONDS
+    ]

@@ -1,0 +1,130 @@
+"""Transitions of jobs, counted from their events: figures that only grow, although rows are deleted some day.
+
+Events are the truth. `fold` counts those that are old enough into `job_transitions`, for good; whoever asks gets that
+table and the events since, in one statement. So neither a claim nor a scrape pays for history, and whoever deletes jobs
+folds first, in the same transaction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Double, Select, String, and_, case, func, literal, or_, select, union_all
+from sqlalchemy.orm import Session, aliased
+
+from onboard.domain.job import JobState
+from onboard.domain.transition import BUCKET_SECONDS, LOST, NEW, Transition
+from onboard.registry.clock import database_now
+from onboard.registry.tables import JobEventRow, JobRow, JobTransitionRow
+from onboard.registry.upsert import insert_for
+
+# PostgreSQL may commit a lower id after a higher one; after so long no transaction that writes an event is still open
+SETTLED_SECONDS: Final = 120.0
+_COLUMNS: Final = ("previous", "state", "queue", "up_to_seconds", "count", "seconds")
+
+
+class TransitionRepository:
+    """Counts what happened to the jobs of a deployment."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def list(self) -> Sequence[Transition]:
+        """All that ever happened."""
+        folded = JobTransitionRow.__table__
+        since = _counted(JobEventRow.id > _newest_folded()).subquery()
+        both = union_all(*(select(*[each.c[name] for name in _COLUMNS]) for each in (folded, since))).subquery()
+        key = (both.c.previous, both.c.state, both.c.queue, both.c.up_to_seconds)
+        rows = self._session.execute(select(*key, func.sum(both.c.count), func.sum(both.c.seconds)).group_by(*key))
+        return [
+            Transition(previous, JobState(state), queue, up_to, int(count), float(seconds))
+            for previous, state, queue, up_to, count, seconds in rows
+        ]
+
+    def fold(self, settled_seconds: float = SETTLED_SECONDS) -> None:
+        """Count the events since the last time, but for those of the last `settled_seconds`.
+
+        Call it before jobs are deleted, in the same transaction; what they did last has settled long ago.
+        """
+        if self._session.get_bind().dialect.name == "postgresql":  # SQLite has one writer anyway
+            self._session.execute(select(func.pg_advisory_xact_lock(func.hashtext("onboard.transitions"))))
+        settled = and_(JobEventRow.id > _newest_folded(), JobEventRow.at <= database_now() - settled_seconds)
+        newest = self._session.scalars(select(func.max(JobEventRow.id)).where(settled)).one()
+        if newest is None:
+            return
+        counted = _counted(and_(JobEventRow.id > _newest_folded(), JobEventRow.id <= newest))
+        found = [dict(row) for row in self._session.execute(counted).mappings()]
+        if found:
+            self._add(found)
+
+    def _add(self, found: Sequence[dict[str, Any]]) -> None:
+        row = JobTransitionRow
+        statement = insert_for(self._session, row).values(list(found))
+        self._session.execute(
+            statement.on_conflict_do_update(
+                index_elements=["previous", "state", "queue", "up_to_seconds"],
+                set_={
+                    "count": row.count + statement.excluded["count"],
+                    "seconds": row.seconds + statement.excluded.seconds,
+                    "newest": statement.excluded.newest,
+                },
+            )
+        )
+
+    def standing(self) -> dict[tuple[str, JobState], int]:
+        """How many jobs stand where now, by queue and state."""
+        statement = select(JobRow.queue, JobRow.state, func.count()).group_by(JobRow.queue, JobRow.state)
+        return {(queue, JobState(state)): count for queue, state, count in self._session.execute(statement)}
+
+
+def _newest_folded() -> ColumnElement[int]:
+    return select(func.coalesce(func.max(JobTransitionRow.newest), 0)).scalar_subquery()
+
+
+def _counted(condition: ColumnElement[bool]) -> Select[Any]:
+    """The changes of state among the events that meet `condition`, counted; columns as in `job_transitions`."""
+    each = _changes(condition).subquery()
+    seconds = case((each.c.seconds < 0, 0.0), else_=each.c.seconds)  # a clock that was set back
+    timed = select(each.c.previous, each.c.state, each.c.queue, each.c.id, seconds.label("seconds")).subquery()
+    edges: list[tuple[ColumnElement[bool], ColumnElement[float]]] = [
+        (timed.c.seconds <= edge, literal(edge, Double())) for edge in BUCKET_SECONDS[:-1]
+    ]
+    placed = select(timed, case(*edges, else_=literal(math.inf, Double())).label("up_to_seconds")).subquery()
+    key = (placed.c.previous, placed.c.state, placed.c.queue, placed.c.up_to_seconds)
+    return select(
+        *key,
+        func.count().label("count"),
+        func.sum(placed.c.seconds).label("seconds"),
+        func.max(placed.c.id).label("newest"),
+    ).group_by(*key)
+
+
+def _changes(condition: ColumnElement[bool]) -> Select[Any]:
+    """Each change of state: from what, to what, in which queue, after how many seconds that it did not have to wait."""
+    event, before, earlier = JobEventRow, aliased(JobEventRow), aliased(JobEventRow)
+    last = select(func.max(earlier.id)).where(earlier.job == event.job, earlier.id < event.id, earlier.kind == "state")
+    delay = func.coalesce(before.numbers["delay_seconds"].as_float(), 0.0)
+    lost = and_(
+        before.message == JobState.RUNNING,
+        or_(
+            event.message == JobState.RUNNING,
+            # who ends a job in order says why, beside a person who cancels one that only waits
+            and_(event.message.in_([JobState.DEAD, JobState.CANCELLED]), event.numbers["error"].as_string().is_(None)),
+        ),
+    )
+    return (
+        select(
+            case(
+                (before.id.is_(None), literal(NEW, String())), (lost, literal(LOST, String())), else_=before.message
+            ).label("previous"),
+            event.message.label("state"),
+            JobRow.queue.label("queue"),
+            event.id.label("id"),
+            func.coalesce(event.at - before.at - delay, 0.0).label("seconds"),
+        )
+        .join(JobRow, JobRow.id == event.job)
+        .outerjoin(before, before.id == last.correlate(event).scalar_subquery())
+        .where(event.kind == "state", condition)
+    )

@@ -1,0 +1,57 @@
+"""Serves the metrics of the deployment over HTTP, beside a worker."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import start_http_server
+
+from onboard.errors import ConflictError, InputError, NotAllowedError, OnboardError
+from onboard.metrics import make_registry
+from onboard.registry.database import Database
+from onboard.settings import Settings
+
+HOST: Final = "127.0.0.1"  # metrics ask for no password, so that only this machine sees them unless told otherwise
+
+
+@contextmanager
+def exported(settings: Settings, port: int, host: str = HOST) -> Iterator[str]:
+    """Serve the metrics in threads while the context lasts. Yields the URL to scrape.
+
+    Args:
+        port: 0 takes a free one.
+
+    Raises:
+        ConflictError: something listens there already.
+        InputError: this machine has no such address.
+        NotAllowedError: the port is reserved for root.
+    """
+    database = Database(settings.resolved_database_url)  # asked when someone scrapes; it may be away until then
+    try:
+        try:
+            server, thread = start_http_server(port, host, make_registry(database))
+        except OSError as error:
+            raise _refused(error, host, port) from error
+        try:
+            yield f"http://{host}:{server.server_port}/metrics"
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+    finally:
+        database.dispose()
+
+
+def _refused(error: OSError, host: str, port: int) -> OnboardError:
+    place = f"{host}:{port}"
+    if error.errno == errno.EADDRINUSE:
+        return ConflictError(f"Something listens on {place} already.", "Give another --metrics-port.", port=port)
+    if error.errno == errno.EACCES:
+        return NotAllowedError(f"Listening on {place} is not allowed.", "Give a --metrics-port above 1023.", port=port)
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return InputError(f"This machine has no address {host!r}.", "Correct --metrics-host.", host=host)
+    return InputError(f"Metrics cannot be served on {place}: {error}.", "Correct --metrics-host or --metrics-port.")
