@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, delete, exists, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import Column, ColumnElement, and_, delete, exists, select
+from sqlalchemy.orm import Session
 
 from onboard.registry.clock import database_now
-from onboard.registry.tables import ArtifactRow, EmbeddingVersionRow, HypernetworkRow, SnapshotRow, StageOutputRow
+from onboard.registry.database import allow_pauses
+from onboard.registry.tables import ArtifactRow, Table
 from onboard.registry.upsert import insert_for
 
-# every column that keeps an artifact alive; a test compares it with the foreign keys
-REFERENCES: tuple[InstrumentedAttribute[str], ...] = (
-    HypernetworkRow.artifact,
-    SnapshotRow.artifact,
-    SnapshotRow.row_hashes,
-    StageOutputRow.artifact,
-    EmbeddingVersionRow.artifact,
+UNKNOWN = "unknown"  # the kind of bytes that had no row
+
+# Every column that keeps an artifact alive: the foreign keys say it, so a new table cannot be forgotten.
+REFERENCES: tuple[Column[str], ...] = tuple(
+    key.parent
+    for table in Table.metadata.sorted_tables
+    for key in sorted(table.foreign_keys, key=lambda each: each.parent.name)
+    if key.references(ArtifactRow.__table__)  # type: ignore[arg-type]  # declared as FromClause, is a Table
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactRecord:
+    """What the registry knows of an artifact.
+
+    Args:
+        kind: "embedding", "hypernetwork", "snapshot", "row_hashes", "stage_output", …
+        referenced: whether a row of another table needs it.
+    """
+
+    digest: str
+    kind: str
+    size_bytes: int
+    referenced: bool = False
 
 
 class ArtifactRepository:
@@ -28,31 +46,63 @@ class ArtifactRepository:
         self._session = session
 
     def add(self, digest: str, kind: str, size_bytes: int) -> None:
-        """Announce bytes that are about to be stored; announcing them again makes them young again."""
+        """Announce bytes that are about to be stored; announcing them again makes them young again.
+
+        Either way the row is locked until the transaction ends, so that garbage collection waits, then sees it young.
+        """
         self._session.execute(
             insert_for(self._session, ArtifactRow)
             .values(digest=digest, kind=kind, size_bytes=size_bytes, created_at=database_now())
             .on_conflict_do_update(index_elements=["digest"], set_={"created_at": database_now()})
         )
 
-    def unreferenced(self, older_than_seconds: float) -> Sequence[str]:
-        """Digests that nothing refers to and that were announced longer ago than `older_than_seconds`."""
-        return self._session.scalars(
-            select(ArtifactRow.digest).where(
-                ArtifactRow.created_at <= database_now() - older_than_seconds, *_unreferenced()
-            )
-        ).all()
-
-    def delete(self, digest: str, older_than_seconds: float) -> bool:
-        """Forget an artifact if it is still unreferenced and old; delete its bytes in the same transaction if True."""
-        statement = delete(ArtifactRow).where(
-            and_(
-                ArtifactRow.digest == digest,
-                ArtifactRow.created_at <= database_now() - older_than_seconds,
-                *_unreferenced(),
-            )
+    def adopt(self, digest: str, size_bytes: int, written_at: float) -> None:
+        """Give a row to bytes that have none; from then on they are collected like any other. A present row stays."""
+        self._session.execute(
+            insert_for(self._session, ArtifactRow)
+            .values(digest=digest, kind=UNKNOWN, size_bytes=size_bytes, created_at=written_at)
+            .on_conflict_do_nothing(index_elements=["digest"])
         )
-        return self._session.scalars(statement.returning(ArtifactRow.digest)).one_or_none() is not None
+
+    def beginning_with(self, start: str) -> Sequence[ArtifactRecord]:
+        """Every artifact whose digest begins with these hexadecimal characters."""
+        first, end = f"sha256:{start}", f"sha256:{start}g"  # no digest has a g
+        statement = select(ArtifactRow.digest, ArtifactRow.kind, ArtifactRow.size_bytes, is_referenced()).where(
+            ArtifactRow.digest >= first, ArtifactRow.digest < end
+        )
+        return [ArtifactRecord(*row) for row in self._session.execute(statement)]
+
+    def collect(self, older_than_seconds: float, limit: int) -> Sequence[ArtifactRecord]:
+        """Forget up to `limit` artifacts that nothing refers to and that were announced longer ago than so.
+
+        Their rows are locked before they are looked at again, and stay locked until the transaction ends: whoever
+        announces the same bytes, or refers to them, waits until then. So delete the bytes in this transaction. What is
+        locked by another just now is in use and passed over.
+        """
+        allow_pauses(self._session)  # else the locks would be gone while the store still deletes
+        due = and_(ArtifactRow.created_at <= database_now() - older_than_seconds, *_unreferenced())
+        locked = self._session.scalars(
+            select(ArtifactRow.digest).where(due).limit(limit).with_for_update(skip_locked=True)
+        ).all()
+        statement = (
+            delete(ArtifactRow)
+            .where(ArtifactRow.digest.in_(locked), due)  # a new statement: it sees what was committed before the lock
+            .returning(ArtifactRow.digest, ArtifactRow.kind, ArtifactRow.size_bytes)
+        )
+        return [ArtifactRecord(*row) for row in self._session.execute(statement)]
+
+    def users(self, digest: str) -> list[str]:
+        """The rows that need the artifact, as table and primary key: "embedding_versions mood 3"."""
+        found = []
+        for column in REFERENCES:
+            keys = self._session.execute(select(*column.table.primary_key.columns).where(column == digest))
+            found += [" ".join(map(str, (column.table.name, *key))) for key in keys]
+        return found
+
+
+def is_referenced() -> ColumnElement[bool]:
+    """Whether a row of another table needs the artifact."""
+    return ~and_(*_unreferenced())
 
 
 def _unreferenced() -> list[ColumnElement[bool]]:

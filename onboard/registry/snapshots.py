@@ -22,9 +22,14 @@ class SnapshotRepository:
         self._session = session
 
     def add(self, record: SnapshotRecord) -> None:
-        """Remember a snapshot; one that is known stays as it is."""
+        """Remember a snapshot; one that is known stays as it is, and stays until the transaction ends."""
         values = {**asdict(record), "created_at": database_now()}
-        self._session.execute(insert_for(self._session, SnapshotRow).values(values).on_conflict_do_nothing())
+        self._session.execute(
+            insert_for(self._session, SnapshotRow)
+            .values(values)
+            # changes nothing but holds the row, lest garbage collection takes it before the job names it
+            .on_conflict_do_update(index_elements=["digest"], set_={"digest": record.digest})
+        )
 
     def get(self, digest: str) -> SnapshotRecord:
         """The snapshot. Raises NotFoundError."""

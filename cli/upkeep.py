@@ -1,0 +1,146 @@
+"""`onboard gc`, `onboard backup`, `onboard restore`: what a service needs of those who run it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import AsJson, emit, say
+from cli.services import opened
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from onboard.backup.restore import Restored
+    from onboard.gc import Garbage
+
+_DAMAGED, _REFUSED = 1, 4  # exit codes
+
+
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    older_than: Annotated[
+        float, typer.Option(min=1, help="Hours. What is younger stays: a job may be about to refer to it.")
+    ] = 24,
+    as_json: AsJson = False,
+) -> None:
+    """Delete what nothing needs any more, and what ONBOARD_RETENTION_… no longer keeps. Versions always stay.
+
+    Exit 1 when bytes that are needed are missing.
+    """
+    from onboard.gc import collect_garbage
+
+    with opened(register=False) as services:
+        garbage = collect_garbage(services, older_than_hours=older_than, dry_run=dry_run)
+    emit(garbage.to_json(), as_json, lambda: _freed(garbage))
+    for each in garbage.damaged:
+        say(f"error: {each['digest']} is {each['problem']}; needed by {', '.join(each['used_by'])}")
+    if garbage.damaged:
+        say("  → Copy these files back from a backup: docs/operations.md, An artifact is missing or damaged")
+        raise typer.Exit(_DAMAGED)
+    if garbage.foreign.count:
+        unknown, known = garbage.foreign.count, garbage.known
+        say(
+            f"error: {unknown} stored artifacts are unknown to this database, which knows {known}; they were left alone"
+        )
+        say("  → Is ONBOARD_ARTIFACT_URL the store of another service? Give every service its own")
+        raise typer.Exit(_REFUSED)
+
+
+def backup(
+    target: Annotated[str, typer.Argument(metavar="DIR|FILE", help="Folder, URL (s3://…), or file named ….zip.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy database and artifacts of the running service; the same folder again copies only what is new.
+
+    Exit 1 when artifacts are missing in the service itself; the rest is backed up.
+    """
+    from onboard.backup.make import back_up
+
+    with opened(register=False) as services:
+        manifest, copied = back_up(services, target, say)
+    rows = {name: table.rows for name, table in manifest.tables.items()}
+    document = {
+        "backup": target, "created_at": manifest.created_at, "revision": manifest.revision, "rows": rows,
+        "artifacts": manifest.artifacts, "copied": {"count": copied.copied, "bytes": copied.copied_bytes},
+        "present": copied.present, "absent": copied.absent, "bases": manifest.bases,
+    }  # fmt: skip
+    said = (
+        f"{target}: {sum(rows.values())} rows, {manifest.artifacts['count']} artifacts "
+        f"({copied.copied} copied, {size_text(copied.copied_bytes)}; {copied.present} were there)"
+    )
+    emit(document, as_json, lambda: said)
+    for each in copied.absent:
+        say(f"error: {each['digest']} ({each['kind']}) is {each['problem']} in the service, so not in the backup")
+    if copied.absent:
+        say("  → onboard gc names what needs them; an earlier backup may still have them")
+        raise typer.Exit(_DAMAGED)
+
+
+def restore(
+    source: Annotated[str, typer.Argument(metavar="DIR|FILE", help="Folder, URL or zip file of a backup.")],
+    as_json: AsJson = False,
+) -> None:
+    """Make an empty service what a backup says: on SQLite or PostgreSQL, in a folder or an object store."""
+    from onboard.backup.restore import restore as fill
+    from onboard.settings import Settings
+
+    restored = fill(Settings(), source, say)
+    emit(_restored(restored), as_json, lambda: _told(restored))
+    for base in restored.bases:
+        if base["versions"] and base["folder"] is None:
+            say(f"warning: base {base['name']} ({base['digest']}) is not here, and {base['versions']} versions need it")
+            say("  → Copy its folder to ONBOARD_HOME/bases, or let ONBOARD_BASE name it")
+
+
+def size_text(size_bytes: int) -> str:
+    """Bytes for people: "12 kB", "3.4 GB"."""
+    size = float(size_bytes)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit in ("bytes", "kB") else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def _freed(garbage: Garbage) -> Table:
+    from rich.table import Table
+
+    table = Table("would be deleted" if garbage.dry_run else "deleted", "count", "size")
+    for kind, amount in sorted(garbage.artifacts.items()):
+        table.add_row(f"artifacts: {kind}", str(amount.count), size_text(amount.size_bytes))
+    if garbage.unfinished.count:
+        amount = garbage.unfinished
+        table.add_row("unfinished files", str(amount.count), size_text(amount.size_bytes))
+    for name, count in garbage.rows.items():
+        table.add_row(f"rows: {name}", str(count), "")
+    table.add_row("files in all", str(garbage.freed.count), size_text(garbage.freed.size_bytes))
+    return table
+
+
+def _restored(restored: Restored) -> dict[str, Any]:
+    manifest = restored.manifest
+    return {
+        "created_at": manifest.created_at, "backup_revision": manifest.revision, "onboard": manifest.onboard,
+        "rows": {name: table.rows for name, table in manifest.tables.items()}, "artifacts": manifest.artifacts,
+        "copied": {"count": restored.artifacts.copied, "bytes": restored.artifacts.copied_bytes},
+        "present": restored.artifacts.present,
+        "absent": manifest.absent, "requeued": list(restored.unfinished.requeued),
+        "cancelled": list(restored.unfinished.cancelled), "bases": restored.bases,
+    }  # fmt: skip
+
+
+def _told(restored: Restored) -> str:
+    manifest, done, waiting = restored.manifest, restored.artifacts, restored.unfinished.requeued
+    lines = [
+        f"restored as of {manifest.created_at}: {sum(table.rows for table in manifest.tables.values())} rows, "
+        f"{done.copied + done.present} artifacts ({done.copied} copied, "
+        f"{size_text(done.copied_bytes)}; {done.present} were there)"
+    ]
+    if waiting:
+        lines.append(f"queued again, as they were running: {', '.join(waiting)}")
+    if manifest.absent:
+        lines.append(f"{len(manifest.absent)} artifacts were lost before the backup was made; onboard gc names them")
+    lines += [f"base {base['name']} {base['digest']}: {base['folder'] or 'not here'}" for base in restored.bases]
+    return "\n".join(lines)

@@ -1,0 +1,235 @@
+"""Where a backup lies: a folder (or an object store by its URL), or one zip file. Both hold bytes by their digest."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Final, Protocol
+
+from onboard.artifacts import ArtifactStore, digest_of
+from onboard.backup.manifest import NAME, Manifest
+from onboard.backup.transfer import Place
+from onboard.errors import ConflictError, DamagedError, InputError, NotFoundError
+from onboard.files import Files, errors_in_our_words
+
+_SETTING: Final = "the command's argument"
+_OTHER_FILES: Final = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z")
+_ENCRYPTED: Final = 0x1  # flag of a member of a zip file
+
+
+class Archive(Place, Protocol):
+    """A backup, as it is read and written."""
+
+    def manifest(self) -> Manifest | None:
+        """What the backup holds; None when there is no backup. Raises DamagedError."""
+
+    def finish(self, manifest: Manifest, named: set[str]) -> None:
+        """Write the manifest; then whatever else lies there and is not `named` goes."""
+
+
+class ArchiveFolder:
+    """A backup in a folder or under an fsspec URL. The same folder again copies only what is new."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._files = Files(url, _SETTING)
+        self._store = ArtifactStore(url, _SETTING)
+        self.put, self.get, self.intact = self._store.put, self._store.get, self._store.intact
+
+    def manifest(self) -> Manifest | None:
+        """What the backup holds; None when there is none."""
+        try:
+            return Manifest.unpack(self._files.read(NAME), self._url)
+        except NotFoundError:
+            return None
+
+    def begin(self, database: str) -> None:
+        """Make sure that the folder is ours to write to.
+
+        Raises:
+            ConflictError: it holds something else, or backups of another service.
+        """
+        self._files.make()
+        present = self.manifest()
+        if present is not None:
+            _require_same_service(present, database, self._url)
+        elif self._files.entries():
+            raise _something_else(self._url)
+        else:
+            self._files.write(NAME, Manifest(database).pack())
+
+    def finish(self, manifest: Manifest, named: set[str]) -> None:
+        """Write the manifest; then earlier rows, and artifacts that the service has no more, go."""
+        self._files.write(NAME, manifest.pack())
+        for shard in sorted(self._store.shards()):
+            self._store.delete(*(self._store.in_shard(shard).keys() - named))
+            self._store.delete_unfinished(shard, self._store.unfinished(shard))
+
+
+class ArchiveFile:
+    """A backup in one zip file."""
+
+    def __init__(self, file: zipfile.ZipFile, path: Path) -> None:
+        self._file, self._path = file, path
+        self._kept: set[str] = set()
+        self._writing = Lock()  # a zip file is written by one thread at a time
+
+    def put(self, data: bytes, kind: str) -> str:
+        """Keep bytes and return their digest."""
+        digest = digest_of(data)
+        with self._writing, self._errors_in_our_words(f"this {kind} ({len(data)} bytes) cannot be stored"):
+            if digest not in self._kept:
+                self._file.writestr(_member(digest), data)
+                self._kept.add(digest)
+        return digest
+
+    def intact(self, digest: str) -> bool:
+        """Whether they were put already; a zip file is written anew each time."""
+        return digest in self._kept
+
+    def get(self, digest: str) -> bytes:
+        """The bytes of a digest, verified."""
+        data = self._read(_member(digest))
+        if data is None:
+            raise NotFoundError(f"The artifact {digest} is not in {self._path}.", digest=digest)
+        if digest_of(data) != digest:
+            raise _no_zip(self._path, f"{digest} does not match its digest")
+        return data
+
+    def manifest(self) -> Manifest | None:
+        """What the backup holds."""
+        data = self._read(NAME)
+        return None if data is None else Manifest.unpack(data, str(self._path))
+
+    def finish(self, manifest: Manifest, named: set[str]) -> None:  # noqa: ARG002 - it holds nothing else
+        """Write the manifest."""
+        with self._errors_in_our_words("the manifest cannot be stored"):
+            self._file.writestr(NAME, manifest.pack())
+
+    def _read(self, name: str) -> bytes | None:
+        with self._errors_in_our_words(f"{name} cannot be read"):
+            try:
+                member = self._file.getinfo(name)
+            except KeyError:
+                return None
+            if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
+                # a backup has no such members, and a few compressed bytes may stand for gigabytes
+                raise _no_zip(self._path, f"{name} is compressed or encrypted")
+            try:
+                return self._file.read(member)
+            except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+                raise _no_zip(self._path, str(error)) from error
+
+    def _errors_in_our_words(self, what: str) -> AbstractContextManager[None]:
+        return errors_in_our_words(str(self._path), what, _SETTING)
+
+
+@contextmanager
+def writing(target: str, database: str) -> Iterator[Archive]:
+    """The backup to be written: a zip file if the target's name ends so, else a folder.
+
+    Args:
+        database: of which database it will be.
+
+    Raises:
+        ConflictError: the target holds something else, or backups of another service.
+        DamagedError: the manifest that is there is damaged.
+        InputError: a zip file in an object store, or another kind of file.
+        StorageError, NotAllowedError: it cannot be written.
+    """
+    if target.endswith(_OTHER_FILES):
+        raise InputError(f"{target} would be a folder.", "Backups are folders, or files that are named ….zip.")
+    if not target.endswith(".zip"):
+        folder = ArchiveFolder(target)
+        folder.begin(database)
+        yield folder
+        return
+    if "://" in target:
+        raise InputError(f"{target} is no file of this machine.", "Name a URL that does not end in .zip: a folder.")
+    path = Path(target)
+    if path.exists():
+        with reading(target) as present:
+            _require_same_service(manifest_of(present, target), database, target)
+    part = path.with_name(f".{path.name}.part")
+    with errors_in_our_words(target, "the backup cannot be stored", _SETTING):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with _private(part).open("wb") as stream:
+                with zipfile.ZipFile(stream, "w") as file:
+                    yield ArchiveFile(file, path)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(source: str) -> Iterator[Archive]:
+    """The backup that lies there.
+
+    Raises:
+        NotFoundError: there is nothing.
+        DamagedError: the file is no zip archive.
+    """
+    path = Path(source)
+    if not path.is_file():
+        yield ArchiveFolder(source)
+        return
+    with errors_in_our_words(source, "the backup cannot be read", _SETTING):
+        try:
+            file = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, struct.error) as error:
+            raise _no_zip(path, str(error)) from error
+        with file:
+            yield ArchiveFile(file, path)
+
+
+def manifest_of(archive: Archive, place: str) -> Manifest:
+    """The manifest of a backup that was finished.
+
+    Raises:
+        NotFoundError: there is no backup.
+        DamagedError: it broke off, or its manifest is damaged.
+    """
+    manifest = archive.manifest()
+    if manifest is None:
+        raise NotFoundError(f"There is no backup in {place}: it has no {NAME}.", "Name the folder or file of a backup.")
+    if not manifest.finished:
+        raise DamagedError(f"The backup in {place} broke off before it was whole.", f"Make it: onboard backup {place}")
+    return manifest
+
+
+def _require_same_service(present: Manifest, database: str, target: str) -> None:
+    if present.database != database:
+        raise ConflictError(
+            f"{target} holds backups of another service ({present.database}).",
+            "Give every service a folder or file of its own.",
+            present=present.database,
+            database=database,
+        )
+
+
+def _something_else(target: str) -> ConflictError:
+    return ConflictError(f"{target} holds something that is no backup.", "Name a new or empty folder.", target=target)
+
+
+def _no_zip(path: Path, reason: str) -> DamagedError:
+    return DamagedError(f"{path} is damaged, or no backup: {reason}.", "Use another backup.", file=str(path))
+
+
+def _member(digest: str) -> str:
+    name = digest.removeprefix("sha256:")
+    return f"sha256/{name[:2]}/{name}"
+
+
+def _private(path: Path) -> Path:
+    """An empty file that only its owner can read."""
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    return path

@@ -1,0 +1,96 @@
+"""Use case: copy database and artifacts of a running service, as they are at one moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import make_url
+
+import migrations
+from onboard.artifacts import ArtifactStore
+from onboard.backup.archive import Archive, writing
+from onboard.backup.manifest import Manifest, TableParts
+from onboard.backup.rows import ROWS, pack_rows
+from onboard.backup.transfer import Tell, Transferred, transfer
+from onboard.domain.moment import to_iso
+from onboard.errors import ConflictError
+from onboard.maintenance import alone
+from onboard.registry import dump
+from onboard.registry.database import allow_pauses
+from onboard.registry.tables import ArtifactRow
+from onboard.services import Services
+from onboard.version import code_version
+
+if TYPE_CHECKING:
+    from sqlalchemy import Table
+    from sqlalchemy.orm import Session
+
+
+def back_up(services: Services, target: str, tell: Tell) -> tuple[Manifest, Transferred]:
+    """Write a backup of the service. Work goes on meanwhile; garbage collection waits.
+
+    Args:
+        target: a folder, an fsspec URL, or a file whose name ends in .zip.
+        tell: hears of the progress.
+
+    Raises:
+        ConflictError: the target holds something else, or other maintenance is at work.
+        StorageError, NotAllowedError: the target cannot be written. An earlier backup there stays as it was.
+    """
+    database = make_url(services.database.url).render_as_string(hide_password=True)
+    if not target.endswith(".zip") and ArtifactStore(target).root == services.artifacts.root:
+        raise ConflictError(f"{target} is the artifact store itself.", "Name a folder elsewhere.", target=target)
+    with alone(services.database, "backup") as keep, writing(target, database) as archive:
+        with services.database.snapshot() as session:
+            allow_pauses(session)
+            created_at, rows = time.time(), _Rows(session, archive, keep)
+            bases = [asdict(base) for base in dump.bases_in_use(session)]
+        tell(f"database: {sum(table.rows for table in rows.tables.values())} rows of {len(rows.tables)} tables")
+        copied = transfer(rows.artifacts, services.artifacts, archive, tell, keep)
+        manifest = Manifest(
+            database=database,
+            finished=True,
+            created_at=to_iso(created_at) or "",
+            onboard=code_version(),
+            revision=migrations.HEAD,
+            tables=rows.tables,
+            artifacts={"count": len(rows.artifacts), "bytes": sum(each["size_bytes"] for each in rows.artifacts)},
+            absent=copied.absent,
+            bases=bases,
+        )
+        archive.finish(manifest, rows.named)
+    return manifest, copied
+
+
+class _Rows:
+    """Every table, as of the moment that the session sees, put into the archive.
+
+    Attributes:
+        tables: what the manifest says of them.
+        artifacts: the rows of the artifacts, which are to be copied next.
+    """
+
+    def __init__(self, session: Session, archive: Archive, keep: Callable[[], None]) -> None:
+        self._archive, self._keep = archive, keep
+        self.artifacts: list[dict[str, Any]] = []
+        self.tables = {table.name: self._table(session, table) for table in dump.tables()}
+
+    @property
+    def named(self) -> set[str]:
+        """The digests of all that the backup consists of."""
+        parts = {digest for table in self.tables.values() for digest in table.parts}
+        return parts | {row["digest"] for row in self.artifacts}
+
+    def _table(self, session: Session, table: Table) -> TableParts:
+        parts, count, rows = [], 0, dump.rows(session, table)
+        while batch := list(islice(rows, ROWS)):
+            self._keep()
+            parts.append(self._archive.put(pack_rows(batch), f"part of {table.name}"))
+            count += len(batch)
+            if table is ArtifactRow.__table__:
+                self.artifacts += batch
+        return TableParts(count, dump.last_number(session, table), parts)

@@ -1,0 +1,116 @@
+"""The manifest of a backup: JSON that names everything the backup holds, and carries its own digest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from onboard.artifacts import digest_of, is_digest
+from onboard.errors import ConflictError, DamagedError
+
+FORMAT: Final = "onboard-backup"
+VERSION: Final = 1
+NAME: Final = "manifest.json"
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """A table in the backup.
+
+    Args:
+        rows: how many there are.
+        last: the highest number that the database had given out for them; 0 where it numbers none.
+        parts: digests of gzipped JSON lines, in the order of the rows.
+    """
+
+    rows: int
+    last: int
+    parts: list[str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a backup holds.
+
+    Args:
+        database: of which database it is, without the password; one folder takes backups of one service only.
+        finished: false from the beginning of a first backup to its end.
+        created_at: ISO 8601; the moment that the rows show.
+        onboard: version and digest of the code that made it.
+        revision: of the schema that the rows have.
+        tables: by name, in an order in which rows can be inserted.
+        artifacts: number of artifacts, and their bytes in all.
+        absent: artifacts that were missing or damaged in the service itself, so that they are not in the backup.
+        bases: name and digest of each base, and how many learned versions need it; the backup does not hold them.
+    """
+
+    database: str
+    finished: bool = False
+    created_at: str = ""
+    onboard: str = ""
+    revision: str = ""
+    tables: dict[str, TableParts] = field(default_factory=dict)
+    artifacts: dict[str, int] = field(default_factory=dict)
+    absent: list[dict[str, Any]] = field(default_factory=list)
+    bases: list[dict[str, Any]] = field(default_factory=list)
+
+    def pack(self) -> bytes:
+        """The manifest as bytes."""
+        document = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        return json.dumps({**document, "digest": _digest(document)}, indent=1).encode()
+
+    @classmethod
+    def unpack(cls, data: bytes, place: str) -> Manifest:
+        """Read what `pack` wrote.
+
+        Args:
+            place: where it lies, for errors.
+
+        Raises:
+            DamagedError: it is no manifest, or not as it was written.
+            ConflictError: a later version of Onboard wrote it in another format.
+        """
+        try:
+            document = dict(json.loads(data))
+            digest, form, version = document.pop("digest"), document.pop("format"), document.pop("version")
+            if form == FORMAT and version != VERSION:
+                raise ConflictError(
+                    f"The backup {place} has format {version}; this code reads format {VERSION}.",
+                    "Install the version of onboard that made it, or a later one.",
+                )
+            if form != FORMAT or digest != _digest({"format": form, "version": version, **document}):
+                raise ValueError("it is not as it was written")
+            return cls(**{**document, **_of_right_form(document)})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise DamagedError(
+                f"The manifest of the backup {place} is damaged.", "Use another backup.", place=place
+            ) from error
+
+
+def _of_right_form(document: dict[str, Any]) -> dict[str, Any]:
+    """What is read from the manifest later on; whoever changes it can change its digest too."""
+    return {
+        "revision": str(document["revision"]),
+        "created_at": str(document["created_at"]),
+        "tables": {
+            str(name): TableParts(int(facts["rows"]), int(facts["last"]), [_digest_in(each) for each in facts["parts"]])
+            for name, facts in document["tables"].items()
+        },
+        "artifacts": {str(name): int(number) for name, number in document["artifacts"].items()},
+        "absent": [{**each, "digest": _digest_in(each["digest"])} for each in document["absent"]],
+        "bases": [
+            {"name": str(each["name"]), "digest": str(each["digest"]), "versions": int(each["versions"])}
+            for each in document["bases"]
+        ],
+    }
+
+
+def _digest_in(text: object) -> str:
+    if not is_digest(text):
+        raise ValueError(f"{text!r} is no digest")
+    return str(text)
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return digest_of(json.dumps(document, sort_keys=True).encode())

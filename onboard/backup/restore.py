@@ -1,0 +1,131 @@
+"""Use case: an empty service becomes what a backup says, on whichever database and store the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.artifacts import ArtifactStore, is_digest
+from onboard.backup.archive import Archive, manifest_of, reading
+from onboard.backup.manifest import Manifest, TableParts
+from onboard.backup.rows import unpack_rows
+from onboard.backup.transfer import Row, Tell, Transferred, missing_there, transfer
+from onboard.bases import Base, find_base, named_bases
+from onboard.errors import DamagedError, NotFoundError, OnboardError
+from onboard.registry.load import Contents, Rows, Unfinished, load, require_empty
+from onboard.registry.schema import make_home, require_known
+from onboard.settings import Settings
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was done.
+
+    Args:
+        unfinished: jobs that were running when the backup was made.
+        bases: every base that the versions need, and the folder where it is on this machine, or None.
+    """
+
+    manifest: Manifest
+    artifacts: Transferred
+    unfinished: Unfinished
+    bases: list[dict[str, Any]]
+
+
+def restore(settings: Settings, source: str, tell: Tell) -> Restored:
+    """Fill an empty service. The whole backup is checked before anything is written.
+
+    Artifacts come first, then all rows in one transaction: broken off, it can be repeated.
+
+    Args:
+        settings: name the service.
+        source: folder, URL or zip file of a backup.
+        tell: hears of the progress.
+
+    Raises:
+        NotFoundError: there is no backup.
+        DamagedError: it broke off, bytes do not match their digest, or rows do not fit; the database was not touched.
+        ConflictError: the service is not empty, or the backup is of a newer version.
+        StorageError, NotAllowedError, UnavailableError: the service cannot be written or reached.
+    """
+    store, url = ArtifactStore(settings.resolved_artifact_url), settings.resolved_database_url
+    with reading(source) as archive:
+        manifest = manifest_of(archive, source)
+        require_known(manifest.revision, "The backup's schema")
+        require_empty(url)
+        needed, present = _check(archive, store, manifest, tell)
+        if not settings.database_url:
+            make_home(settings.resolved_home)
+        copied = transfer(needed, archive, store, tell)
+        if copied.absent:
+            raise _damaged(copied.absent)
+        copied.present += present
+        tell(f"database: {sum(table.rows for table in manifest.tables.values())} rows")
+        contents = [
+            Contents(name, table.last, _reader(archive, name, table)) for name, table in manifest.tables.items()
+        ]
+        unfinished = load(url, manifest.revision, contents)
+    bases = [{**base, "folder": _folder_of(base["digest"], settings.base)} for base in manifest.bases]
+    return Restored(manifest, copied, unfinished, bases)
+
+
+def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tell) -> tuple[list[Row], int]:
+    """Read the whole backup: which artifacts have to be copied, and how many are there already.
+
+    Bytes in the store have no rows for now; nothing collects them, as an empty service knows fewer bytes than these.
+    """
+    artifacts: Rows = []
+    for name, table in manifest.tables.items():
+        for rows in _reader(archive, name, table)():
+            artifacts += rows if name == "artifacts" else []
+    if not all(is_digest(row.get("digest")) and isinstance(row.get("kind"), str) for row in artifacts):
+        raise DamagedError("The backup names artifacts by what is no digest.", "Use another backup.")
+    absent = {each["digest"] for each in manifest.absent}
+    wanted = [row for row in artifacts if row["digest"] not in absent]
+    needed, lost = missing_there(wanted, archive, store, tell)
+    if lost:
+        raise _damaged(lost)
+    return needed, len(wanted) - len(needed)
+
+
+def _reader(archive: Archive, name: str, table: TableParts) -> Callable[[], Iterator[Rows]]:
+    def read() -> Iterator[Rows]:
+        count = 0
+        for digest in table.parts:
+            rows = unpack_rows(_get(archive, digest))
+            count += len(rows)
+            yield rows
+        if count != table.rows:
+            raise DamagedError(f"The backup has {count} rows of {name} instead of {table.rows}.", "Use another backup.")
+
+    return read
+
+
+def _get(archive: Archive, digest: str) -> bytes:
+    try:
+        return archive.get(digest)
+    except (NotFoundError, DamagedError) as error:
+        problem = "missing" if isinstance(error, NotFoundError) else "damaged"
+        raise _damaged([{"digest": digest, "kind": "rows", "problem": problem}]) from error
+
+
+def _damaged(hurt: list[dict[str, Any]]) -> DamagedError:
+    first, more = hurt[0], f" and {len(hurt) - 1} more" if len(hurt) > 1 else ""
+    return DamagedError(
+        f"The backup is not whole: {first['digest']} ({first['kind']}) is {first['problem']} in it{more}.",
+        "Use another backup. Where the service still runs, the same onboard backup again mends this one.",
+        damaged=hurt,
+    )
+
+
+def _folder_of(digest: str, configured: str) -> str | None:
+    """Where the base of this digest lies on this machine; None when it is not here."""
+    finds: tuple[Callable[[], list[Base]], ...] = (lambda: [find_base(configured)], named_bases)
+    for find in finds:
+        with suppress(OnboardError):  # a base that cannot be read is none that could be used
+            for base in find():
+                if base.digest == digest:
+                    return str(base.folder)
+    return None

@@ -1,0 +1,137 @@
+"""Artifacts from one place to another, several at once and verified; what is there and right is not copied."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final, Protocol, TypeVar
+
+from onboard.errors import DamagedError, NotFoundError
+
+Row = dict[str, Any]
+Tell = Callable[[str], None]
+Outcome = TypeVar("Outcome")
+_THREADS: Final = 8  # an object store answers in tens of milliseconds, whatever the size
+_BATCH: Final = 64
+_TELL_SECONDS: Final = 5.0
+
+
+class Place(Protocol):
+    """Where artifacts lie: a store or a backup."""
+
+    def get(self, digest: str) -> bytes:
+        """The bytes of a digest, verified. Raises NotFoundError or DamagedError."""
+
+    def intact(self, digest: str) -> bool:
+        """Whether bytes of this digest are there and match it."""
+
+    def put(self, data: bytes, kind: str) -> str:
+        """Keep bytes and return their digest."""
+
+
+@dataclass
+class Transferred:
+    """What became of the artifacts.
+
+    Args:
+        copied: how many were written, and `copied_bytes` their size.
+        present: how many were there already, and right.
+        absent: those that the source has lost, each with its kind and problem: "missing" or "damaged".
+    """
+
+    copied: int = 0
+    copied_bytes: int = 0
+    present: int = 0
+    absent: list[Row] = field(default_factory=list)
+
+
+def transfer(
+    rows: Iterable[Row], source: Place, target: Place, tell: Tell, keep: Callable[[], None] = lambda: None
+) -> Transferred:
+    """Copy artifacts.
+
+    Args:
+        rows: of the artifacts, with digest and kind.
+        tell: hears of the progress.
+        keep: called every now and then.
+
+    Raises:
+        StorageError, NotAllowedError: the target cannot be written, or either cannot be reached.
+    """
+    done = Transferred()
+
+    def copy(row: Row) -> int | str | None:
+        if target.intact(row["digest"]):
+            return None
+        data = _read(row, source)
+        if isinstance(data, str):
+            return data
+        target.put(data, row["kind"])
+        return len(data)
+
+    for row, outcome in _each(rows, copy, tell, "copied", keep):
+        if outcome is None:
+            done.present += 1
+        elif isinstance(outcome, str):
+            done.absent.append(_lost(row, outcome))
+        else:
+            done.copied += 1
+            done.copied_bytes += outcome
+    return done
+
+
+def missing_there(rows: Iterable[Row], source: Place, target: Place, tell: Tell) -> tuple[list[Row], list[Row]]:
+    """Look, without copying anything, at what would have to be copied.
+
+    Returns:
+        The rows of artifacts that the target lacks, and what the source has lost of them (as `Transferred.absent`).
+    """
+    needed, lost = [], []
+
+    def look(row: Row) -> str | bool:
+        if target.intact(row["digest"]):
+            return False
+        data = _read(row, source)
+        return data if isinstance(data, str) else True
+
+    for row, outcome in _each(rows, look, tell, "checked"):
+        if isinstance(outcome, str):
+            lost.append(_lost(row, outcome))
+        elif outcome:
+            needed.append(row)
+    return needed, lost
+
+
+def _each(
+    rows: Iterable[Row],
+    act: Callable[[Row], Outcome],
+    tell: Tell,
+    what: str,
+    keep: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Row, Outcome]]:
+    count, told_at, remaining = 0, time.monotonic(), iter(rows)
+    with ThreadPoolExecutor(_THREADS, "transfer") as pool:
+        while batch := list(islice(remaining, _BATCH)):
+            keep()
+            yield from zip(batch, pool.map(act, batch), strict=True)
+            count += len(batch)
+            if time.monotonic() - told_at > _TELL_SECONDS:
+                told_at = time.monotonic()
+                tell(f"artifacts: {count} {what}")
+
+
+def _read(row: Row, source: Place) -> bytes | str:
+    """The bytes, or what is wrong with them."""
+    try:
+        return source.get(row["digest"])
+    except NotFoundError:
+        return "missing"
+    except DamagedError:
+        return "damaged"
+
+
+def _lost(row: Row, problem: str) -> Row:
+    return {"digest": row["digest"], "kind": row["kind"], "problem": problem}

@@ -1,0 +1,227 @@
+"""Files under a URL, in a folder or an object store (s3://, gs://) by fsspec: whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from onboard.errors import InputError, NotAllowedError, NotFoundError, OnboardError, StorageError
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+_TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{32}")
+_MOMENTS: Final = ("mtime", "LastModified", "last_modified", "updated", "created")  # as the kinds of store call it
+_LIBRARIES: Final = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google")  # whose errors are no OSError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file or folder of a listing; a folder has no size and no moment.
+
+    Args:
+        name: the last part of its path.
+        modified_at: when it was written, epoch seconds by the store's clock.
+    """
+
+    name: str
+    is_folder: bool
+    size_bytes: int
+    modified_at: float
+
+
+class Files:
+    """The files under one URL. Names are relative to it and are made by us, never by a client.
+
+    Args:
+        url: a folder, or an fsspec URL such as s3://bucket/prefix.
+        setting: what to correct when the URL is wrong, for the remedy.
+
+    Attributes:
+        root: the folder, or bucket and prefix, that the URL means.
+        local: whether it is a folder of this machine.
+
+    Raises:
+        InputError: the URL's kind of store is unknown, or its package is not installed.
+    """
+
+    def __init__(self, url: str, setting: str = "ONBOARD_ARTIFACT_URL") -> None:
+        from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
+
+        self.url = url
+        self._setting = setting
+        try:
+            # a remembered listing would be wrong as soon as another process writes
+            self._fs, root = url_to_fs(url, use_listings_cache=False)
+        except (ImportError, ValueError) as error:
+            raise InputError(
+                f"The store {url!r} cannot be opened: {error}.",
+                f"For s3:// run: pip install 'onboard[s3]'; or correct {setting}.",
+            ) from error
+        self.root = str(root).rstrip("/")
+        self.local = isinstance(self._fs, LocalFileSystem)
+
+    def make(self) -> None:
+        """Make the folder, readable by its owner only, unless it is there; object stores need none."""
+        if self.local:
+            with self._errors_in_our_words("it cannot be made"):
+                Path(self.root).mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file. Raises NotFoundError when there is none."""
+        with self._errors_in_our_words(f"{name} cannot be read"):
+            try:
+                data: bytes = self._fs.cat_file(self._path(name))
+            except (FileNotFoundError, IsADirectoryError) as error:
+                if _lacks_bucket(error):
+                    raise
+                raise NotFoundError(f"{self.url} has no {name}.", name=name) from error
+        return data
+
+    def write(self, name: str, data: bytes, what: str = "") -> None:
+        """Write a file, whole or not at all.
+
+        Args:
+            what: what it is, for errors; its name when empty.
+
+        Raises:
+            StorageError: the disk is full, or the store cannot be reached.
+            NotAllowedError: the store is read-only for us.
+        """
+        with self._errors_in_our_words(f"{what or name} ({len(data)} bytes) cannot be stored"):
+            if self.local:
+                _write_atomically(Path(self._path(name)), data)
+            else:
+                self._fs.pipe_file(self._path(name), data)  # object stores show a whole object or none
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        with self._errors_in_our_words(f"{name} cannot be looked up"):
+            try:
+                return bool(self._fs.info(self._path(name))["type"] == "file")  # isfile() takes any failure for a no
+            except FileNotFoundError:
+                return False
+
+    def size_bytes(self, name: str) -> int | None:
+        """The size of a file; None when there is none."""
+        with self._errors_in_our_words(f"{name} cannot be looked up"):
+            try:
+                return int(self._fs.info(self._path(name))["size"])
+            except FileNotFoundError:
+                return None
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files, in batches where the store can; what is not there is passed over."""
+        paths = [self._path(name) for name in names]
+        with self._errors_in_our_words(f"{len(paths)} files cannot be deleted"):
+            # of many at once object stores tell no errors: the first one shows whether we may
+            alone = 1 if self._fs.async_impl else len(paths)
+            for path in paths[:alone]:
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.rm_file(path)
+            if paths[alone:]:
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.rm(paths[alone:])
+
+    def entries(self, folder: str = "") -> list[Entry]:
+        """What lies directly in a folder, as it is now; empty when there is no such folder."""
+        with self._errors_in_our_words(f"{folder or 'it'} cannot be listed"):
+            try:
+                found = self._fs.ls(self._path(folder), detail=True)
+            except FileNotFoundError as error:
+                if _lacks_bucket(error):
+                    raise
+                return []
+        return [_entry(facts) for facts in found if str(facts["name"]).rstrip("/") != self._path(folder).lstrip("/")]
+
+    def temporary(self, folder: str = "") -> list[Entry]:
+        """What a process that was killed while it wrote has left in a folder, or what is being written just now."""
+        return [entry for entry in self.entries(folder) if _TEMPORARY.fullmatch(entry.name)] if self.local else []
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}" if name else self.root
+
+    def _errors_in_our_words(self, what: str) -> AbstractContextManager[None]:
+        return errors_in_our_words(self.url, what, self._setting)
+
+
+@contextmanager
+def errors_in_our_words(place: str, what: str, setting: str) -> Iterator[None]:
+    """Failures of a file system or an object store become StorageError or NotAllowedError.
+
+    Args:
+        place: folder, file or URL, for the message.
+        what: cannot be done there: "it cannot be listed".
+        setting: what to correct when the place is wrong, for the remedy.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise _translated(error, place, what, setting) from error
+    except OnboardError:
+        raise
+    except Exception as error:
+        no_endpoint = str(error).startswith("Invalid endpoint")  # botocore's plain ValueError for AWS_ENDPOINT_URL
+        if type(error).__module__.partition(".")[0] not in _LIBRARIES and not no_endpoint:
+            raise
+        raise _away(place, what, str(error), setting) from error
+
+
+def _translated(error: OSError, place: str, what: str, setting: str) -> OnboardError:
+    reason = error.strerror or str(error)
+    if isinstance(error, PermissionError) or error.errno in _FORBIDDEN:
+        mend = "See that the credentials are right and may do that" if "://" in place else "Make it writable"
+        remedy = f"{mend}, or let {setting} name another place."
+        return NotAllowedError(f"In {place} {what}: {reason}.", remedy, store=place, errno=error.errno)
+    if error.errno in _FULL:
+        remedy = "Free some space, then retry."
+        return StorageError(f"In {place} {what}: {reason}.", remedy, store=place, errno=error.errno)
+    return _away(place, what, reason, setting, errno=error.errno)
+
+
+def _away(place: str, what: str, reason: str, setting: str, **facts: Any) -> StorageError:
+    remedy = f"See that the store can be reached, and that {setting} and its credentials are right, then retry."
+    return StorageError(f"In {place} {what}: {reason.rstrip('.')}.", remedy, store=place, **facts)
+
+
+def _lacks_bucket(error: OSError) -> bool:
+    """Whether it is not the file that is missing but the whole bucket, which object stores report alike."""
+    return "bucket does not exist" in str(error)
+
+
+def _entry(facts: dict[str, Any]) -> Entry:
+    moment = next((facts[key] for key in _MOMENTS if facts.get(key) is not None), 0.0)
+    return Entry(
+        name=str(facts["name"]).rstrip("/").rpartition("/")[2],
+        is_folder=facts["type"] == "directory",
+        size_bytes=int(facts.get("size") or 0),
+        modified_at=moment.timestamp() if isinstance(moment, datetime) else float(moment),
+    )
+
+
+def _write_atomically(target: Path, data: bytes) -> None:
+    """Whole or not at all: write beside the target, force to disk, rename. Only kill -9 leaves the temporary behind."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}"
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name too survives a power cut
+    finally:
+        os.close(folder)

@@ -1,0 +1,55 @@
+"""One maintenance work at a time: garbage collection would take away what a backup is about to copy."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from onboard.errors import ConflictError, UnavailableError
+from onboard.registry.database import Database
+from onboard.registry.leases import LeaseRepository
+
+_LEASE: Final = "maintenance"
+LEASE_SECONDS: Final = 300.0  # how long a killed one keeps the next from starting
+_RENEW_SECONDS: Final = 60.0
+
+
+@contextmanager
+def alone(database: Database, what: str) -> Iterator[Callable[[], None]]:
+    """Hold the right to do maintenance. Call what is yielded between steps of at most some minutes; it keeps the right.
+
+    Raises:
+        ConflictError: another one is at work, or took over because this one was silent for too long.
+    """
+    holder = f"{what} on {socket.gethostname()} (process {os.getpid()})"
+    _take(database, holder)
+    taken_at = time.monotonic()
+
+    def keep() -> None:
+        nonlocal taken_at
+        if time.monotonic() - taken_at >= _RENEW_SECONDS:
+            _take(database, holder)
+            taken_at = time.monotonic()
+
+    try:
+        yield keep
+    finally:
+        with suppress(UnavailableError), database.write() as session:  # it runs out by itself
+            LeaseRepository(session).give_back(_LEASE, holder)
+
+
+def _take(database: Database, holder: str) -> None:
+    with database.write() as session:
+        leases = LeaseRepository(session)
+        if leases.take(_LEASE, holder, LEASE_SECONDS):
+            return
+        present = leases.holder(_LEASE)
+    raise ConflictError(
+        f"Other maintenance is at work: {present}.",
+        f"Let it finish. If it was killed, try again in {LEASE_SECONDS / 60:.0f} minutes.",
+        holder=present,
+    )

@@ -1,0 +1,100 @@
+"""Every table as plain rows, whatever the database: what a backup copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Column, Integer, Table, func, select, text
+from sqlalchemy.orm import Session
+
+from onboard.registry.artifacts import is_referenced
+from onboard.registry.tables import ArtifactRow, BaseRow, EmbeddingVersionRow
+from onboard.registry.tables import Table as Declared
+
+TRANSIENT: Final = frozenset({"workers", "leases"})  # they speak of processes, which no copy can bring back
+_FETCHED: Final = 500  # rows that are read from the database at once
+
+
+def tables() -> list[Table]:
+    """Every table that a backup holds, in an order in which rows can be inserted."""
+    return [table for table in Declared.metadata.sorted_tables if table.name not in TRANSIENT]
+
+
+def rows(session: Session, table: Table) -> Iterator[dict[str, Any]]:
+    """The rows of a table by their key; of artifacts only those that something refers to, as others may vanish."""
+    statement = select(table).order_by(*table.primary_key.columns)
+    if table is ArtifactRow.__table__:
+        statement = statement.where(is_referenced())
+    found = session.execute(statement.execution_options(yield_per=_FETCHED))
+    return (dict(row) for row in found.mappings())
+
+
+def number_column(table: Table) -> Column[int] | None:
+    """The column that the database numbers by itself, if the table has one."""
+    columns = list(table.primary_key.columns)
+    return columns[0] if len(columns) == 1 and isinstance(columns[0].type, Integer) else None
+
+
+def last_number(session: Session, table: Table) -> int:
+    """The highest number that the database has given out for a table; 0 when it numbers no rows, or none yet."""
+    column = number_column(table)
+    if column is None:
+        return 0
+    highest: int = session.execute(select(func.coalesce(func.max(column), 0))).scalar_one()
+    if session.get_bind().dialect.name != "sqlite":
+        used = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {_sequence(session, column)}"
+        return max(highest, int(session.execute(text(used)).scalar_one()))
+    if not _remembers_numbers(table):
+        return highest
+    used = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = :table"
+    return max(highest, int(session.execute(text(used), {"table": table.name}).scalar_one()))
+
+
+def continue_after(session: Session, table: Table, last: int) -> None:
+    """Let the database number further rows of a table from `last` + 1."""
+    column = number_column(table)
+    if column is None or last < 1:
+        return
+    if session.get_bind().dialect.name != "sqlite":
+        session.execute(text("SELECT setval(:sequence, :last)"), {"sequence": _sequence(session, column), "last": last})
+    elif _remembers_numbers(table):
+        facts = {"table": table.name, "last": last}
+        session.execute(text("DELETE FROM sqlite_sequence WHERE name = :table"), facts)
+        session.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :last)"), facts)
+
+
+def _sequence(session: Session, column: Column[int]) -> str:
+    facts = {"table": column.table.name, "column": column.name}
+    found: str = session.execute(text("SELECT pg_get_serial_sequence(:table, :column)"), facts).scalar_one()
+    return found
+
+
+def _remembers_numbers(table: Table) -> bool:
+    """Whether SQLite keeps the last number of the table; of others it continues after the highest present one."""
+    return bool(table.dialect_options["sqlite"]["autoincrement"])
+
+
+@dataclass(frozen=True, slots=True)
+class BaseInUse:
+    """A registered base.
+
+    Args:
+        versions: how many versions were learned here on it; without its folder they cannot predict.
+    """
+
+    name: str
+    digest: str
+    versions: int
+
+
+def bases_in_use(session: Session) -> list[BaseInUse]:
+    """Every registered base by its name, and how many learned versions need it."""
+    learned = (
+        select(func.count())
+        .where(EmbeddingVersionRow.base_digest == BaseRow.digest, EmbeddingVersionRow.kind != "source")
+        .scalar_subquery()
+    )
+    found = session.execute(select(BaseRow.name, BaseRow.digest, learned).order_by(BaseRow.name, BaseRow.digest))
+    return [BaseInUse(*row) for row in found]

@@ -1,0 +1,87 @@
+"""What time makes superfluous: rows of jobs that ended long ago. Versions are never among them.
+
+Each method removes a batch and says how many rows went; zero means that nothing is left to remove. Rows are locked
+before they are looked at again, so that a job that is retried at that moment keeps what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import ColumnElement, CursorResult, Delete, and_, case, delete, exists, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from onboard.domain.job import JobState
+from onboard.registry.clock import database_now
+from onboard.registry.tables import (
+    EmbeddingVersionRow,
+    HypernetworkRow,
+    JobEventRow,
+    JobRow,
+    SnapshotRow,
+    StageOutputRow,
+)
+from onboard.registry.transitions import TransitionRepository
+
+BATCH: Final = 200  # rows (of jobs: their logs go with them) in one short transaction
+_FINISHED: Final = [state for state in JobState if state.finished]
+
+
+class RetentionRepository:
+    """Deletes what is kept no longer."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def jobs(self, older_than_seconds: float) -> int:
+        """Jobs that ended so long ago and published nothing, with their logs and stage outputs."""
+        published = [exists().where(column == JobRow.id) for column in (EmbeddingVersionRow.job, HypernetworkRow.job)]
+        due = and_(_ended(older_than_seconds), *(~each for each in published))
+        jobs = self._locked(JobRow.id, due)
+        if jobs:
+            TransitionRepository(self._session).fold()  # the figures of whoever watches count them for ever
+        return self._deleted(delete(JobRow).where(JobRow.id.in_(jobs), due))
+
+    def notes(self, older_than_seconds: float) -> int:
+        """The notes of progress of jobs that ended so long ago. Changes of state and stages stay as long as the job."""
+        told = and_(JobEventRow.job == JobRow.id, JobEventRow.kind == "note")
+        jobs = self._locked(JobRow.id, and_(_ended(older_than_seconds), exists().where(told)))
+        return self._deleted(delete(JobEventRow).where(JobEventRow.job.in_(jobs), JobEventRow.kind == "note"))
+
+    def stage_outputs(self, succeeded_seconds: float, other_seconds: float | None) -> int:
+        """Stage outputs of jobs that succeeded, and of those that ended otherwise, so long ago.
+
+        Args:
+            succeeded_seconds: a job that succeeded never needs them again.
+            other_seconds: a retry of any other goes on from them; None keeps them.
+        """
+        due = and_(JobRow.state == JobState.SUCCEEDED, JobRow.finished_at <= database_now() - succeeded_seconds)
+        if other_seconds is not None:
+            age = case((JobRow.state == JobState.SUCCEEDED, succeeded_seconds), else_=other_seconds)
+            due = and_(JobRow.state.in_(_FINISHED), JobRow.finished_at <= database_now() - age)
+        jobs = self._locked(JobRow.id, and_(due, exists().where(StageOutputRow.job == JobRow.id)))
+        return self._deleted(delete(StageOutputRow).where(StageOutputRow.job.in_(jobs)))
+
+    def snapshots(self) -> int:
+        """Datasets that neither a version nor a job names any more."""
+        named = [
+            select(EmbeddingVersionRow.dataset_digest),
+            select(JobRow.spec["dataset"].as_string()).where(JobRow.spec["dataset"].as_string().is_not(None)),
+        ]
+        due = and_(*(SnapshotRow.digest.not_in(each) for each in named))
+        digests = self._locked(SnapshotRow.digest, due)
+        return self._deleted(delete(SnapshotRow).where(SnapshotRow.digest.in_(digests), due))
+
+    def _locked(self, key: InstrumentedAttribute[str], due: ColumnElement[bool]) -> Sequence[str]:
+        statement = select(key).where(due).limit(BATCH).with_for_update(skip_locked=True)
+        return self._session.scalars(statement).all()
+
+    def _deleted(self, statement: Delete) -> int:
+        result = self._session.execute(statement)
+        assert isinstance(result, CursorResult)
+        return result.rowcount
+
+
+def _ended(older_than_seconds: float) -> ColumnElement[bool]:
+    return and_(JobRow.state.in_(_FINISHED), JobRow.finished_at <= database_now() - older_than_seconds)

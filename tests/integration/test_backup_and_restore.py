@@ -1,0 +1,374 @@
+"""A backup of a running service, restored into an empty one: the same bytes, answers and numbers, on any database."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lively_service import (
+    Empty,
+    fill,
+    quiet,
+    require_same,
+    restored_into,
+    rows_of,
+    rows_of_home,
+    server_settings,
+    without_jobs,
+)
+from published import add_version, embedding_of
+from real_jobs import Desk, HookedProgress, opinions
+from registry_samples import sample_spec
+from sqlalchemy import create_engine, text
+
+import migrations
+from onboard.artifacts import ArtifactStore, digest_of
+from onboard.backup.archive import reading
+from onboard.backup.make import back_up
+from onboard.backup.restore import restore
+from onboard.backup.rows import pack_rows, unpack_rows
+from onboard.bases import Base
+from onboard.domain.job import JobState
+from onboard.domain.worker import WorkerState
+from onboard.errors import ConflictError, FencedError
+from onboard.gc import collect_garbage
+from onboard.register import register_base
+from onboard.registry import dump
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.events import EventRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.leases import LeaseRepository
+from onboard.registry.snapshots import StageOutputRepository
+from onboard.registry.workers import QueueRepository, WorkerRepository
+from onboard.services import Services, open_services
+from onboard.settings import Settings
+from onboard.testing import RecordedProgress
+
+
+def test_a_restored_home_fetches_and_predicts_as_before_and_goes_on_counting(
+    lively: Services, empty_home: Empty, tiny_base: Base, tmp_path: Path
+) -> None:
+    manifest, copied = back_up(lively, str(tmp_path / "backup"), quiet)
+    assert copied.copied == manifest.artifacts["count"]
+    restored = restored_into(empty_home, tmp_path / "backup")
+    assert restored.artifacts.copied == manifest.artifacts["count"]
+    assert [(base["name"], base["folder"], base["versions"]) for base in restored.bases] == [
+        (tiny_base.name, str(tiny_base.folder), 4)
+    ]
+    after = empty_home.opened()
+    require_same(lively, after, tmp_path)
+    assert not after.artifacts.has(digest_of(b"of nobody"))  # what nothing needs is not copied
+    register_base(after, tiny_base)
+    assert add_version(after, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(4)).version == 4
+    with after.database.write() as session:
+        assert WorkerRepository(session).list(include_stopped=True) == []
+        assert LeaseRepository(session).holder("reconciler") is None
+        assert QueueRepository(session).paused("gpu")
+        waiting, new = JobRepository(session).add(sample_spec("waiting"), key="once")
+        assert (waiting.spec.task, new) == ("waiting", False)
+        AliasRepository(session).rollback("mood", "latest")  # its history is there
+    after.close()
+
+
+def test_running_jobs_are_queued_again_and_keep_what_their_stages_left(
+    lively: Services, empty_home: Empty, tmp_path: Path
+) -> None:
+    with lively.database.read() as session:
+        before = {job.spec.task: job for job in JobRepository(session).list()}
+    assert before["running"].state is JobState.RUNNING
+    back_up(lively, str(tmp_path / "backup"), quiet)
+    restored = restored_into(empty_home, tmp_path / "backup")
+    assert restored.unfinished.requeued == (before["running"].id,)
+    assert restored.unfinished.cancelled == (before["unwanted"].id,)
+    after = empty_home.opened()
+    with after.database.write() as session:
+        jobs = {job.spec.task: job for job in JobRepository(session).list()}
+        assert {task: job.state.value for task, job in jobs.items()} == {
+            "waiting": "queued", "ended": "cancelled", "running": "queued", "unwanted": "cancelled",
+        }  # fmt: skip
+        assert jobs["unwanted"].error is not None
+        assert jobs["unwanted"].error["code"] == "cancelled"
+        assert jobs["running"].max_attempts == before["running"].max_attempts + 1
+        last = EventRepository(session).list(before["running"].id)[-1]
+        assert "backup" in last.numbers["reason"]
+        again = ClaimRepository(session).claim("w2", ["default"])
+        assert again is not None
+        assert (again.id, again.attempt) == (before["running"].id, 2)
+        assert again.spec.options["note"] == "ümlaut \u2028 \U0001f600"
+        output = StageOutputRepository(session).get("key")
+    assert output is not None
+    assert after.artifacts.get(output) == b'{"z": [1.0]}'
+    after.close()
+
+
+def test_a_job_that_was_in_the_middle_goes_on_after_its_last_finished_stage(
+    desk: Desk, empty_home: Empty, tmp_path: Path
+) -> None:
+    desk.submit(opinions(20))
+    job = desk.claim()
+
+    def stop(what: str, name: str) -> None:
+        if (what, name) == ("finished", "train"):
+            raise FencedError("The process was killed.")
+
+    with pytest.raises(FencedError):
+        desk.run(job, HookedProgress(stop))
+    back_up(desk.services, str(tmp_path / "backup"), quiet)
+    assert restored_into(empty_home, tmp_path / "backup").unfinished.requeued == (job.id,)
+    after = empty_home.opened()
+    elsewhere, progress = Desk(after, tmp_path), RecordedProgress()
+    ended = elsewhere.run(elsewhere.claim(), progress)
+    assert (ended.id, ended.state) == (job.id, JobState.SUCCEEDED)
+    assert progress.stages == ["check", "evaluate"]
+    assert elsewhere.version("mood").version == 1
+    after.close()
+
+
+@pytest.mark.services
+def test_a_home_grows_up_to_a_server_and_comes_back(
+    lively: Services, empty_home: Empty, empty_server: Empty, tiny_base: Base, tmp_path: Path
+) -> None:
+    back_up(lively, str(tmp_path / "small"), quiet)
+    restored_into(empty_server, tmp_path / "small")
+    server = empty_server.opened()
+    require_same(lively, server, tmp_path / "1")
+    with server.database.write() as session:
+        numbers = [event.id for job in JobRepository(session).list() for event in EventRepository(session).list(job.id)]
+        added, _ = JobRepository(session).add(sample_spec("later"))
+        assert EventRepository(session).list(added.id)[0].id > max(numbers)  # the server's own counter goes on
+        assert session.scalar(text("SELECT count(*) FROM jobs WHERE result IS NULL")) == 5  # and not JSON's null
+    register_base(server, tiny_base)
+    add_version(server, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(4))
+    back_up(server, str(tmp_path / "grown.zip"), quiet)
+    restored_into(empty_home, tmp_path / "grown.zip")
+    after = empty_home.opened()
+    require_same(server, after, tmp_path / "2")
+    assert rows_of(after) == rows_of(server)
+    assert add_version(after, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(5)).version == 5
+    server.close()
+    after.close()
+
+
+def test_the_same_folder_again_copies_only_what_is_new_and_drops_what_is_gone(
+    lively: Services, tiny_base: Base, empty_home: Empty, tmp_path: Path
+) -> None:
+    target = tmp_path / "backup"
+    first, _ = back_up(lively, str(target), quiet)
+    add_version(lively, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(4))
+    (target / "sha256" / "00").mkdir(exist_ok=True)
+    (target / "sha256" / "00" / f".{'0' * 64}.{'a' * 32}").write_bytes(b"half")
+    second, copied = back_up(lively, str(target), quiet)
+    assert copied.copied == 1
+    assert copied.present == first.artifacts["count"]
+    named = {digest for table in second.tables.values() for digest in table.parts}
+    with reading(str(target)) as archive:
+        listed = {
+            row["digest"] for digest in second.tables["artifacts"].parts for row in unpack_rows(archive.get(digest))
+        }
+    assert {f"sha256:{path.name}" for path in (target / "sha256").rglob("*") if path.is_file()} == named | listed
+    restored_into(empty_home, target)
+    assert rows_of_home(empty_home)["embedding_versions"] == rows_of(lively)["embedding_versions"]
+
+
+def test_what_a_service_ships_with_is_no_hindrance(
+    lively: Services, empty_home: Empty, tiny_base: Base, tmp_path: Path
+) -> None:
+    back_up(lively, str(tmp_path / "backup"), quiet)
+    fresh = empty_home.opened()
+    register_base(fresh, tiny_base)
+    fresh.store(b"onboard doctor", "probe")
+    with fresh.database.write() as session:
+        WorkerRepository(session).enter("w9", WorkerState.RUNNING, queues=["default"], host="here", device="cpu")
+    restored = restored_into(empty_home, tmp_path / "backup")
+    assert restored.artifacts.present > 0
+    assert without_jobs(rows_of(fresh)) == without_jobs(rows_of(lively))
+    with fresh.database.read() as session:
+        assert [worker.name for worker in WorkerRepository(session).list()] == ["w9"]
+    fresh.close()
+
+
+@pytest.fixture
+def lively_server(tmp_path: Path, tiny_base: Base, postgres_url: str) -> Iterator[Services]:
+    """The same service on PostgreSQL."""
+    services = open_services(server_settings(tmp_path, tiny_base, postgres_url, "grown"))
+    register_base(services, tiny_base)
+    fill(services, tiny_base)
+    yield services
+    services.close()
+
+
+@pytest.mark.parametrize("kind", ["lively", pytest.param("lively_server", marks=pytest.mark.services)])
+def test_what_is_written_during_a_backup_is_in_it_wholly_or_not_at_all(
+    tiny_base: Base,
+    empty_home: Empty,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    kind: str,
+) -> None:
+    """A version is published after the first table was read: neither its row nor its task's alias may be there."""
+    service: Services = request.getfixturevalue(kind)
+    rows, before = dump.rows, rows_of(service)
+    published: list[int] = []
+
+    def publish_in_between(session: Any, table: Any) -> Any:
+        if table.name == "embedding_versions" and not published:
+            published.append(add_version(service, tiny_base, "new", (1, 2), ("good", "bad")).version)
+        return rows(session, table)
+
+    monkeypatch.setattr(dump, "rows", publish_in_between)
+    back_up(service, str(tmp_path / "backup"), quiet)
+    monkeypatch.undo()
+    assert published == [1]
+    restored_into(empty_home, tmp_path / "backup")
+    assert without_jobs(rows_of_home(empty_home)) == without_jobs(before)
+
+
+@pytest.mark.parametrize("kind", ["home", pytest.param("server", marks=pytest.mark.services)])
+def test_a_backup_of_an_older_schema_is_brought_to_this_one(
+    lively: Services, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A revision after today's adds a column: the rows of today are loaded as they are, and migrated."""
+    empty: Empty = request.getfixturevalue(f"empty_{kind}")
+    back_up(lively, str(tmp_path / "backup"), quiet)
+    scripts = tmp_path / "migrations"
+    shutil.copytree(Path(migrations.__file__).parent, scripts)
+    (scripts / "versions" / "2999_01_01_later.py").write_text(LATER.format(before=migrations.HEAD))
+    monkeypatch.setattr(migrations, "__file__", str(scripts / "__init__.py"))
+    monkeypatch.setattr(migrations, "HEAD", "29990101a")
+    restored_into(empty, tmp_path / "backup")
+    engine = create_engine(empty.opened().database.engine.url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT DISTINCT shade FROM tasks")).scalars().all() == ["dark"]
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == ["29990101a"]
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", ["home", pytest.param("server", marks=pytest.mark.services)])
+def test_a_backup_of_the_first_schema_is_brought_to_this_one(
+    lively: Services, tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """What the first release would have written: no counted transitions, no time limits."""
+    empty: Empty = request.getfixturevalue(f"empty_{kind}")
+    target = tmp_path / "backup"
+    manifest, _ = back_up(lively, str(target), quiet)
+    new = {"time_limit_seconds", "claimed_at", "deadline_at", "needs_release"}
+    store, tables = ArtifactStore(str(target)), dict(manifest.tables)
+    del tables["job_transitions"]
+    rows = [row for part in tables["jobs"].parts for row in unpack_rows(store.get(part))]
+    old = pack_rows([{name: value for name, value in row.items() if name not in new} for row in rows])
+    tables["jobs"] = replace(tables["jobs"], parts=[store.put(old, "rows")])
+    (target / "manifest.json").write_bytes(replace(manifest, revision="20261121a", tables=tables).pack())
+    restored_into(empty, target)
+    after = empty.opened()  # which refuses any schema but this code's
+    expected = rows_of(lively)
+    for row in expected["jobs"]:
+        row.update(dict.fromkeys(new))
+    found = rows_of(after)
+    assert without_jobs(found) == without_jobs(expected)
+    assert {row["id"] for row in found["jobs"]} == {row["id"] for row in expected["jobs"]}
+    assert all(row[name] is None for row in found["jobs"] for name in new)
+    after.close()
+
+
+@pytest.mark.services
+def test_a_database_of_another_program_is_left_alone(lively: Services, empty_server: Empty, tmp_path: Path) -> None:
+    back_up(lively, str(tmp_path / "backup"), quiet)
+    engine = create_engine(empty_server.settings.resolved_database_url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE jobs (mine text)"))
+    with pytest.raises(ConflictError, match=r"another program: jobs"):
+        restored_into(empty_server, tmp_path / "backup")
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT count(*) FROM jobs")).scalar() == 0
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", ["lively", pytest.param("lively_server", marks=pytest.mark.services)])
+def test_a_backup_made_while_versions_are_published_is_a_whole_service(
+    tiny_base: Base, empty_home: Empty, tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Backups of different moments, each with all that its rows name, and no version left out in between."""
+    service: Services = request.getfixturevalue(kind)
+    over = threading.Event()
+
+    def publish() -> int:
+        number = 0
+        while not over.is_set():
+            number = add_version(service, tiny_base, "new", (1, 2), ("good", "bad"), z=embedding_of(number)).version
+        return number
+
+    with ThreadPoolExecutor(1) as pool:
+        publishing = pool.submit(publish)
+        try:
+            for number in range(3):
+                _, copied = back_up(service, str(tmp_path / f"{number}.zip"), quiet)
+                assert copied.absent == []
+        finally:
+            over.set()
+        assert publishing.result() > 0
+    restored_into(empty_home, tmp_path / "2.zip")
+    versions = [row for row in rows_of_home(empty_home)["embedding_versions"] if row["task"] == "new"]
+    assert sorted(row["version"] for row in versions) == list(range(1, len(versions) + 1))
+    after = empty_home.opened()
+    assert collect_garbage(after).damaged == []
+    after.close()
+
+
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "29990101a"
+down_revision = "{before}"
+branch_labels = None
+depends_on = None
+
+
+def upgrade():
+    with op.batch_alter_table("tasks") as batch_op:
+        batch_op.add_column(sa.Column("shade", sa.String(), nullable=False, server_default="dark"))
+
+
+def downgrade():
+    with op.batch_alter_table("tasks") as batch_op:
+        batch_op.drop_column("shade")
+"""
+
+
+def test_artifacts_and_backups_may_lie_in_object_stores(
+    lively: Services, s3_url: str, tmp_path: Path, tiny_base: Base
+) -> None:
+    target = "s3://onboard/backups/ours"
+    first, _ = back_up(lively, target, quiet)
+    _, again = back_up(lively, target, quiet)
+    assert (again.copied, again.present) == (0, first.artifacts["count"])
+    settings = Settings(home=tmp_path / "new", base=str(tiny_base.folder), device="cpu", artifact_url=s3_url)
+    restore(settings, target, quiet)
+    after = open_services(settings)
+    require_same(lively, after, tmp_path)
+    _, moved = back_up(after, str(tmp_path / "back"), quiet)
+    assert moved.copied == first.artifacts["count"]
+    after.close()
+
+
+def test_numbers_of_deleted_rows_are_not_given_out_again(lively: Services, empty_home: Empty, tmp_path: Path) -> None:
+    with lively.database.write() as session:
+        added, _ = JobRepository(session).add(sample_spec("gone"))
+        (newest,) = [event.id for event in EventRepository(session).list(added.id)]
+        session.execute(text("DELETE FROM jobs WHERE id = :id"), {"id": added.id})
+    manifest, _ = back_up(lively, str(tmp_path / "backup"), quiet)
+    assert manifest.tables["job_events"].last == newest
+    restored_into(empty_home, tmp_path / "backup")
+    after = empty_home.opened()
+    with after.database.write() as session:
+        added, _ = JobRepository(session).add(sample_spec("new"))
+        assert EventRepository(session).list(added.id)[0].id > newest
+    after.close()

@@ -1,0 +1,149 @@
+"""What is kept for how long: rows of jobs that ended, their logs, what their stages left, their datasets."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+from old_and_needless import DAY, count, counts, digests, ended_job, service_on, store, with_retention
+from real_services import wait_until
+from real_workers import Deployment
+from registry_samples import sample_spec
+from sqlalchemy import select, update
+
+from onboard.domain.job import JobState
+from onboard.domain.task import SnapshotRecord
+from onboard.gc import collect_garbage
+from onboard.registry.database import Database
+from onboard.registry.events import EventRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.retention import RetentionRepository
+from onboard.registry.snapshots import SnapshotRepository
+from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow
+from onboard.registry.transitions import TransitionRepository
+from onboard.registry.versions import VersionRepository
+from onboard.retention import retain
+from onboard.services import Services
+
+BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
+
+
+@pytest.fixture
+def service(database: Database, tmp_path: Path) -> Services:
+    return service_on(database, tmp_path / "home")
+
+
+def test_a_dataset_that_is_submitted_again_at_that_moment_stays(service: Services) -> None:
+    artifact = store(service, b"rows")
+    record = SnapshotRecord(sample_spec().dataset, artifact, artifact, "classification", ("a", "b"), {"train": 2})
+    with service.database.write() as session:
+        SnapshotRepository(session).add(record)  # as if its job had been deleted long ago
+    with ThreadPoolExecutor(1) as pool, service.database.write() as session:
+        SnapshotRepository(session).add(record)
+        JobRepository(session).add(sample_spec())
+        deleting = pool.submit(_delete_snapshots, service.database)
+        wait([deleting], BLOCKED_SECONDS)  # PostgreSQL passes over it, SQLite waits for this transaction
+    assert deleting.result() == 0
+    assert _delete_snapshots(service.database) == 0
+    with service.database.read() as session:
+        assert SnapshotRepository(session).get(record.digest).artifact == artifact
+
+
+def _delete_snapshots(database: Database) -> int:
+    with database.write() as session:
+        return RetentionRepository(session).snapshots()
+
+
+def test_stage_outputs_go_a_day_after_success_and_with_the_log_after_failure(service: Services) -> None:
+    fresh = ended_job(service, JobState.SUCCEEDED, 0.5, "fresh")
+    ended_job(service, JobState.SUCCEEDED, 1.5, "done")
+    failed = ended_job(service, JobState.FAILED, 30, "failed")
+    ended_job(service, JobState.DEAD, 100, "dead")
+    dry = collect_garbage(service, dry_run=True)
+    done = collect_garbage(service)
+    assert dry.rows == done.rows == {"job_events": 1, "stage_outputs": 2, "snapshots": 0}
+    assert dry.freed == done.freed
+    assert done.freed.count == 2
+    with service.database.read() as session:
+        kept = set(session.scalars(select(StageOutputRow.job)))
+    assert kept == {fresh.id, failed.id}
+    assert count(service, JobRow) == 4
+    digests(service)
+
+
+def test_by_default_every_job_stays_and_no_version_ever_goes(service: Services) -> None:
+    for state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.DEAD):
+        ended_job(service, state, 5000, state.value)
+    collect_garbage(service)
+    assert count(service, JobRow) == 4
+    collect_garbage(with_retention(service, job=30))
+    with service.database.read() as session:
+        (job,) = JobRepository(session).list()
+        assert job.state is JobState.SUCCEEDED
+        assert VersionRepository(session).of_job(job.id) is not None
+        assert job.result is not None
+        kinds = [event.kind for event in EventRepository(session).list(job.id)]
+        assert kinds == ["state", "state", "stage_finished", "state"]  # all but the notes of its progress
+
+
+def test_workers_apply_the_settings_by_themselves_and_leave_versions_and_bytes(embedded: Deployment) -> None:
+    service = embedded.services
+    jobs = [ended_job(service, state, 100, state.value) for state in (JobState.SUCCEEDED, JobState.FAILED)]
+    stored = service.artifacts.shards()
+    embedded.start_worker()
+    wait_until(lambda: count(service, StageOutputRow) == 0, what="the retention")
+    with service.database.read() as session:
+        assert {job.id for job in JobRepository(session).list()} == {job.id for job in jobs}
+        assert VersionRepository(session).of_job(jobs[0].id) is not None
+        kinds = {event.kind for job in jobs for event in EventRepository(session).list(job.id)}
+    assert kinds == {"state", "stage_finished"}
+    assert service.artifacts.shards() == stored  # bytes go with `onboard gc`
+
+
+def test_a_round_of_a_worker_deletes_a_batch_and_says_so(service: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onboard.registry.retention.BATCH", 2)
+    for number in range(3):
+        ended_job(service, JobState.FAILED, 100, f"failed-{number}")
+    ended_job(service, JobState.SUCCEEDED, 100)
+    settings = with_retention(service, job=30, event=60).settings
+    assert retain(service.database, settings) == {"jobs": 2, "job_events": 2, "stage_outputs": 2}
+    assert retain(service.database, settings) == {"jobs": 1}
+    assert retain(service.database, settings) == {}
+    assert count(service, JobRow) == 1
+
+
+def test_retention_is_for_ever_when_it_says_so(service: Services) -> None:
+    ended_job(service, JobState.FAILED, 5000)
+    before = counts(service)
+    collect_garbage(with_retention(service, event=0))
+    assert counts(service) == before
+
+
+def test_an_old_job_goes_with_its_log_its_outputs_and_its_dataset_but_not_from_the_figures(service: Services) -> None:
+    artifact = store(service, b"rows", hours_ago=5000)
+    record = SnapshotRecord(sample_spec().dataset, artifact, artifact, "classification", ("a", "b"), {"train": 2})
+    with service.database.write() as session:
+        SnapshotRepository(session).add(record)
+    ended_job(service, JobState.FAILED, 31)
+    with service.database.write() as session:
+        moved = JobEventRow.at - 31 * DAY
+        session.execute(update(JobEventRow).values(at=moved))
+    with service.database.read() as session:
+        figures = TransitionRepository(session).list()
+    assert collect_garbage(with_retention(service, job=32)).rows["jobs"] == 0
+    done = collect_garbage(with_retention(service, job=30))
+    assert done.rows == {"jobs": 1, "job_events": 0, "stage_outputs": 0, "snapshots": 1}
+    assert counts(service) == [1, 0, 0, 0, 0]
+    assert not service.artifacts.has(artifact)
+    with service.database.read() as session:
+        assert sorted(map(str, TransitionRepository(session).list())) == sorted(map(str, figures))
+
+
+def test_a_job_that_is_retried_keeps_what_it_needs(service: Services) -> None:
+    job = ended_job(service, JobState.DEAD, 1000)
+    before = counts(service)
+    with service.database.write() as session:
+        JobRepository(session).retry(job.id)
+    collect_garbage(with_retention(service, job=1, event=1))
+    assert counts(service) == [before[0], before[1], before[2] + 1, before[3], before[4]]

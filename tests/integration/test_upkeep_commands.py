@@ -1,0 +1,143 @@
+"""`onboard gc`, `backup` and `restore` as commands: exit codes, one JSON document, and what people read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from published import add_version, embedding_of
+
+from cli.main import main
+from onboard.bases import Base
+from onboard.domain.task import EmbeddingVersion
+from onboard.services import Services
+
+
+@dataclass
+class Said:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture
+def onboard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tiny_base: Base) -> Run:
+    """The program in this process; its home is that of `tiny_services`."""
+    monkeypatch.setenv("ONBOARD_BASE", str(tiny_base.folder))
+    monkeypatch.setenv("ONBOARD_DEVICE", "cpu")
+
+    def run(*words: str | Path) -> Said:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Said(ended.value.code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
+    return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
+
+
+def test_a_service_moves_to_another_home(
+    onboard: Run, version: EmbeddingVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("predict", "mood@v1", "--text", "good film", "--json")
+    before = onboard(*asked).document
+    made = onboard("backup", tmp_path / "backup", "--json")
+    assert made.code == 0
+    assert made.document["rows"]["embedding_versions"] == made.document["rows"]["aliases"]
+    assert made.document["copied"]["count"] == made.document["artifacts"]["count"]
+    again = onboard("backup", tmp_path / "backup")
+    assert "(0 copied" in again.out
+    refused = onboard("restore", tmp_path / "backup", "--json")
+    assert refused.code == 4
+    assert refused.document["error"]["found"]["embedding_versions"] == 1
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "new"))
+    restored = onboard("restore", tmp_path / "backup", "--json")
+    assert restored.code == 0
+    assert restored.document["bases"][0]["folder"]
+    assert "warning" not in restored.err
+    assert onboard(*asked).document == before
+    assert onboard("gc", "--json").document["freed"] == {"count": 0, "bytes": 0}
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "third"))
+    monkeypatch.setenv("ONBOARD_BASE", "mini")
+    elsewhere = onboard("restore", tmp_path / "backup")
+    assert elsewhere.code == 0
+    assert "restored as of" in elsewhere.out
+    assert "warning: base tiny" in elsewhere.err
+
+
+def test_lost_bytes_are_told_by_exit_codes(
+    onboard: Run, tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
+) -> None:
+    tiny_services.artifacts.delete(version.artifact)
+    collected = onboard("gc", "--json")
+    assert collected.code == 1
+    assert [each["used_by"] for each in collected.document["damaged"]] == [["embedding_versions mood 1"]]
+    assert "embedding_versions mood 1" in collected.err
+    made = onboard("backup", tmp_path / "backup", "--json")
+    assert made.code == 1
+    assert [each["digest"] for each in made.document["absent"]] == [version.artifact]
+    assert version.artifact in made.err
+
+
+def test_the_store_of_another_service_is_told_by_an_exit_code(onboard: Run, tiny_services: Services) -> None:
+    for number in range(100):
+        tiny_services.artifacts.put(bytes([number]), "test")
+    assert onboard("gc").code == 0  # they are young
+    stored = [path for path in Path(tiny_services.artifacts.url).rglob("*") if path.is_file()]
+    for path in stored:
+        os.utime(path, (0, 0))
+    refused = onboard("gc")
+    assert refused.code == 4
+    assert "ONBOARD_ARTIFACT_URL" in refused.err
+    assert all(path.exists() for path in stored)
+
+
+def test_a_dry_run_says_what_would_go(onboard: Run, tiny_services: Services) -> None:
+    said = onboard("gc", "--dry-run")
+    assert said.code == 0
+    assert "would be deleted" in said.out
+
+
+@pytest.mark.parametrize("hours", ["0", "0.5", "-1", "soon"])
+def test_what_is_younger_than_an_hour_cannot_be_asked_for(onboard: Run, tiny_services: Services, hours: str) -> None:
+    assert onboard("gc", "--older-than", hours).code == 2
+
+
+@pytest.mark.parametrize(("name", "days"), [("JOB", "-1"), ("EVENT", "soon"), ("EVENT", "1.5")])
+def test_a_wrong_retention_names_its_setting(
+    onboard: Run, tiny_services: Services, monkeypatch: pytest.MonkeyPatch, name: str, days: str
+) -> None:
+    monkeypatch.setenv(f"ONBOARD_RETENTION_{name}_DAYS", days)
+    said = onboard("gc")
+    assert said.code == 2
+    assert f"ONBOARD_RETENTION_{name}_DAYS" in said.err
+
+
+def test_an_empty_retention_is_the_default(
+    onboard: Run, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONBOARD_RETENTION_EVENT_DAYS", "")
+    assert onboard("gc").code == 0
