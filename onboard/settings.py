@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
+from typing import Any, Final, Literal, get_args
 
-from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from onboard.errors import InputError, NotAllowedError
+
+LogFormat = Literal["auto", "json", "text"]
+SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
 
 
 class Settings(BaseSettings):
@@ -26,14 +40,80 @@ class Settings(BaseSettings):
     )
     base: str = Field(default="mini", description="Name or folder of the base that new tasks are learned on.")
     device: str = Field(default="auto", description="auto, cpu, cuda or cuda:N.")
+    job_time_limit_seconds: float | None = Field(
+        default=None,
+        description="How long an attempt of a job may take that names no limit itself; empty means for ever.",
+    )
+    log_format: LogFormat = Field(
+        default="auto", description="How workers log: json, text, or auto: text on a terminal, else json."
+    )
+    retention_job_days: int = Field(
+        default=0,
+        description="Days after its end that a job which published nothing keeps its row; 0 means for ever.",
+    )
+    retention_event_days: int = Field(
+        default=90,
+        description="Days after its end that a job keeps the progress in its log, and its stage outputs for a retry; "
+        "0 means for ever.",
+    )
     api_url: str = Field(default="", description="URL of a remote service; when set the commands talk to it.")
     token: SecretStr = Field(default=SecretStr(""), description="Bearer token for the remote service.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - would warn wherever the folder is missing
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over `.env`, and that over secret files such as /run/secrets/onboard_database_url."""
+        return init_settings, env_settings, dotenv_settings, _SecretFiles(settings_cls)
 
     @field_validator("base")
     @classmethod
     def _resolve_folder(cls, base: str) -> str:
         """A folder is made absolute, so that a worker elsewhere means the same; empty is the default."""
         return str(Path(base).expanduser().resolve()) if "/" in base else base or "mini"
+
+    @field_validator("job_time_limit_seconds", mode="before")
+    @classmethod
+    def _know_limit(cls, given: Any) -> float | None:
+        if given in (None, ""):
+            return None
+        try:
+            seconds = float(given)
+        except (TypeError, ValueError):
+            seconds = math.nan
+        if not (seconds > 0 and math.isfinite(seconds)):
+            raise InputError(
+                f"ONBOARD_JOB_TIME_LIMIT_SECONDS is {given!r}, which is no number of seconds.",
+                "Set it to a positive number, or unset it.",
+            )
+        return seconds
+
+    @field_validator("retention_job_days", "retention_event_days", mode="before")
+    @classmethod
+    def _know_days(cls, given: Any, info: ValidationInfo) -> int:
+        text = str(given).strip() or str(cls.model_fields[str(info.field_name)].default)
+        if not text.isdecimal():
+            raise InputError(
+                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is no number of days.",
+                "Set it to a whole number of days, 0 for ever, or unset it.",
+            )
+        return int(text)
+
+    @field_validator("log_format", mode="before")
+    @classmethod
+    def _know_format(cls, given: Any) -> str:
+        wanted = str(given).lower() or "auto"
+        if wanted not in get_args(LogFormat):
+            raise InputError(
+                f"ONBOARD_LOG_FORMAT is {given!r}, which is no format of logs.",
+                f"Set it to one of: {', '.join(get_args(LogFormat))}.",
+            )
+        return wanted
 
     @property
     def resolved_home(self) -> Path:
@@ -64,3 +144,33 @@ class Settings(BaseSettings):
     def embedded(self) -> bool:
         """Whether database and broker are the embedded ones; only then is anything started by itself."""
         return not self.database_url and not self.broker_url
+
+
+class _SecretFiles(SecretsSettingsSource):
+    """Settings in files named like their variables, in ONBOARD_SECRETS_DIR; a folder that is not there has none.
+
+    Raises:
+        NotAllowedError: such a file cannot be read.
+    """
+
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        folder = os.environ.get("ONBOARD_SECRETS_DIR") or SECRETS
+        super().__init__(settings_cls, folder if os.access(folder, os.R_OK | os.X_OK) else None)
+
+    def __call__(self) -> dict[str, Any]:
+        try:
+            return super().__call__()
+        except SettingsError as error:
+            cause = error.__cause__
+            if not isinstance(cause, PermissionError):
+                raise
+            raise NotAllowedError(
+                f"The secret {cause.filename} cannot be read by user {os.geteuid()}.",
+                "Let that user read the file, or set the variable of its name.",
+                file=str(cause.filename),
+            ) from error
+
+
+def cuda_visible_devices() -> str | None:
+    """The GPUs that CUDA lets this process see, as its own variable names them; None when it names none."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -1,0 +1,170 @@
+"""What the deployment files start, read from them, and started here as plain processes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from program import PROGRAM, kill_tree
+
+ROOT = Path(__file__).parent.parent
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+_VARIABLE = re.compile(r"\$\{(\w+):?-?([^}]*)\}")
+_UNITS = {"s": 1, "m": 60}
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile with what follows them, in order."""
+    lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.lstrip().startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    return [(line.split()[0], line.partition(" ")[2].strip()) for line in joined.splitlines() if line.strip()]
+
+
+def last_of(instruction: str) -> str:
+    """What the final image has for an instruction."""
+    return [rest for name, rest in dockerfile() if name == instruction][-1]
+
+
+def image_environment() -> dict[str, str]:
+    """What ENV sets, but for PATH."""
+    found = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', last_of("ENV")))
+    return {name: value.strip('"') for name, value in found.items() if name != "PATH"}
+
+
+def health_command() -> list[str]:
+    """What HEALTHCHECK runs."""
+    command: list[str] = json.loads(last_of("HEALTHCHECK").partition("CMD ")[2])
+    return command
+
+
+def compose() -> dict[str, Any]:
+    """The compose file with its variables at their defaults; `$$` is a `$` that is none of Compose's."""
+    text = (ROOT / "docker-compose.yml").read_text()
+    document: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda found: found[2], text).replace("$$", "$"))
+    return document
+
+
+def documented(begin: str) -> str:
+    """The indented block of docs/deployment.md whose first line begins like this, without its indent."""
+    lines = (ROOT / "docs" / "deployment.md").read_text().splitlines()
+    first = next(number for number, line in enumerate(lines) if line.lstrip().startswith(begin))
+    indent = " " * (len(lines[first]) - len(lines[first].lstrip()))
+    block = itertools.takewhile(lambda line: line.startswith(indent), lines[first:])
+    return "".join(line.removeprefix(indent) + "\n" for line in block)
+
+
+def make_secrets(folder: Path) -> Path:
+    """The folder of secrets that the documented commands make."""
+    subprocess.run(["sh", "-ec", documented("mkdir -m 700 secrets")], cwd=folder, check=True)
+    return folder / "secrets"
+
+
+def kubernetes() -> dict[str, dict[str, Any]]:
+    """Every document under deploy/kubernetes by its path there."""
+    return {
+        path.relative_to(KUBERNETES).as_posix(): yaml.safe_load(path.read_text())
+        for path in sorted(KUBERNETES.rglob("*.yaml"))
+    }
+
+
+def kubernetes_of(kind: str) -> dict[str, dict[str, Any]]:
+    """The documents of one kind."""
+    return {path: document for path, document in kubernetes().items() if document["kind"] == kind}
+
+
+@dataclass(frozen=True)
+class Started:
+    """One process of a deployment.
+
+    Args:
+        words: what comes after `onboard`.
+        environment: what the files set, with the image's.
+        grace_seconds: from SIGTERM to SIGKILL.
+        health: the command of its health check; empty when it has none.
+    """
+
+    words: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    grace_seconds: float = 0.0
+    health: list[str] = field(default_factory=list)
+
+    def with_changes(self, changes: dict[str, str]) -> Started:
+        """The same with parts of words and values exchanged: places of a container, ports, devices."""
+        pattern = re.compile("|".join(re.escape(each) for each in changes))
+
+        def change(text: str) -> str:
+            return pattern.sub(lambda found: changes[found[0]], text)
+
+        return Started(
+            [change(word) for word in self.words],
+            {name: change(value) for name, value in self.environment.items()},
+            self.grace_seconds,
+            [change(word) for word in self.health],
+        )
+
+
+def compose_process(service: str) -> Started:
+    """What a service of the compose file starts."""
+    found = compose()["services"][service]
+    disabled = found.get("healthcheck", {}).get("disable", False)
+    return Started(
+        found["command"],
+        image_environment() | {name: str(value or "") for name, value in found["environment"].items()},
+        seconds(found.get("stop_grace_period", "10s")),
+        [] if disabled else health_command(),
+    )
+
+
+def kubernetes_process(path: str) -> Started:
+    """What a Job or Deployment starts."""
+    pod = kubernetes()[path]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    return Started(
+        container["args"],
+        image_environment() | kubernetes()["base/settings.yaml"]["data"],
+        pod.get("terminationGracePeriodSeconds", 30),
+        container.get("livenessProbe", {}).get("exec", {}).get("command", []),
+    )
+
+
+def seconds(duration: str) -> float:
+    """45s or 2m as seconds."""
+    return float(duration[:-1]) * _UNITS[duration[-1]]
+
+
+class Command:
+    """An `onboard` process that goes on until it is stopped; a context manager."""
+
+    def __init__(self, words: list[str], environment: dict[str, str], folder: Path) -> None:
+        self._words, self._environment, self._folder = words, environment, folder
+
+    def __enter__(self) -> Self:
+        self._log = self._folder / "command.log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [PROGRAM, *self._words], stdout=log, stderr=log, cwd=self._folder, env=self._environment
+            )
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        kill_tree(self.process.pid)
+        self.process.wait()
+
+    def said(self) -> str:
+        """What it has printed."""
+        return self._log.read_text()
+
+    def stop(self, within_seconds: float = 60.0) -> int:
+        """SIGTERM, and the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(within_seconds)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"it did not leave within {within_seconds} s:\n{self.said()}") from error

@@ -1,0 +1,192 @@
+"""The Kubernetes manifests: by their schemas, and what they say about one another."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+from deployed import KUBERNETES, documented, health_command, kubernetes, kubernetes_of
+
+from workers.plan import DRAIN_SECONDS
+
+WITH_SCHEMA = [path for path, document in kubernetes().items() if "." not in document["apiVersion"].partition("/")[0]]
+PODS = {**kubernetes_of("Job"), **kubernetes_of("Deployment")}
+DEPLOYMENTS = kubernetes_of("Deployment")
+SECRET = kubernetes()["secret-example.yaml"]
+
+
+def exactly(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    """The schema of an object with these members and no others."""
+    return {
+        "type": "object", "properties": required | optional, "required": [*required], "additionalProperties": False,
+    }  # fmt: skip
+
+
+COUNT, TEXT = {"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1}
+NAMED = exactly({"name": TEXT})
+SCALE_DOWN = exactly(
+    {
+        "stabilizationWindowSeconds": COUNT | {"maximum": 3600},
+        "policies": {
+            "type": "array", "minItems": 1, "items": exactly(
+                {"type": {"enum": ["Pods", "Percent"]}, "value": COUNT, "periodSeconds": COUNT | {"maximum": 1800}}
+            ),
+        },
+    }
+)  # fmt: skip
+# What KEDA's definitions (keda.sh/v1alpha1) say about the members that are used here; no package has them.
+KEDA = {
+    "ScaledObject": exactly(
+        {
+            "scaleTargetRef": NAMED,
+            "triggers": {"type": "array", "minItems": 1, "items": exactly(
+                {"type": TEXT, "metadata": {"type": "object", "additionalProperties": TEXT}}, authenticationRef=NAMED
+            )},
+        },
+        minReplicaCount=COUNT, maxReplicaCount=COUNT, pollingInterval=COUNT, cooldownPeriod=COUNT,
+        advanced=exactly({"horizontalPodAutoscalerConfig": exactly({"behavior": exactly({"scaleDown": SCALE_DOWN})})}),
+    ),
+    "TriggerAuthentication": exactly({"secretTargetRef": {"type": "array", "minItems": 1, "items": exactly(
+        {"parameter": TEXT, "name": TEXT, "key": TEXT}
+    )}}),
+}  # fmt: skip
+SCALING = [path for kind in KEDA for path in kubernetes_of(kind)]
+
+
+def pod(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = PODS[path]["spec"]["template"]["spec"]
+    return found
+
+
+def container(path: str) -> dict[str, Any]:
+    (found,) = pod(path)["containers"]
+    answer: dict[str, Any] = found
+    return answer
+
+
+def names(kind: str) -> set[str]:
+    return {document["metadata"]["name"] for document in kubernetes_of(kind).values()}
+
+
+@pytest.mark.parametrize("path", [*WITH_SCHEMA, *PODS])
+def test_a_manifest_is_what_the_cluster_takes(path: str) -> None:
+    kubernetes_validate.validate(kubernetes()[path], kubernetes_validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("path", SCALING)
+def test_what_is_for_keda_is_what_keda_takes(path: str) -> None:
+    document = kubernetes()[path]
+    assert document["apiVersion"] == "keda.sh/v1alpha1"
+    jsonschema.Draft202012Validator(KEDA[document["kind"]]).validate(document["spec"])
+
+
+def test_every_manifest_has_a_schema_here() -> None:
+    assert {*WITH_SCHEMA, *PODS, *SCALING, *kubernetes_of("Kustomization")} == set(kubernetes())
+
+
+def test_every_manifest_is_applied_by_the_kustomization_beside_it_but_the_example() -> None:
+    for folder in {path.rpartition("/")[0] for path in kubernetes()} - {""}:
+        kustomization = kubernetes()[f"{folder}/kustomization.yaml"]
+        beside = {path.name for path in (KUBERNETES / folder).glob("*.yaml")} - {"kustomization.yaml"}
+        assert set(kustomization["resources"]) == beside
+    assert "secret-example.yaml" not in str([each["resources"] for each in kubernetes_of("Kustomization").values()])
+
+
+def test_no_manifest_says_in_which_namespace_it_lives() -> None:
+    assert [path for path, each in kubernetes().items() if "namespace" in each.get("metadata", {})] == []
+    assert [path for path, each in kubernetes_of("Kustomization").items() if "namespace" in each] == []
+
+
+@pytest.mark.parametrize("path", PODS)
+def test_a_pod_is_restricted(path: str) -> None:
+    assert pod(path)["securityContext"] == {
+        "runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001, "fsGroup": 10001,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }  # fmt: skip
+    assert container(path)["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert pod(path)["automountServiceAccountToken"] is False
+    assert {mount["mountPath"] for mount in container(path)["volumeMounts"]} == {
+        "/run/secrets", "/var/lib/onboard", "/tmp",
+    }  # fmt: skip
+    assert "memory" in container(path)["resources"]["limits"]
+
+
+@pytest.mark.parametrize("path", PODS)
+def test_a_pod_finds_its_settings_and_its_secrets(path: str) -> None:
+    assert [each["configMapRef"]["name"] for each in container(path)["envFrom"]] == [*names("ConfigMap")]
+    (secrets,) = [each["secret"] for each in pod(path)["volumes"] if "secret" in each]
+    assert secrets["secretName"] == SECRET["metadata"]["name"]
+    assert secrets["defaultMode"] == 0o440
+    assert {"onboard_database_url", "onboard_broker_url"} <= set(SECRET["stringData"])
+
+
+@pytest.mark.parametrize("path", DEPLOYMENTS)
+def test_a_worker_has_time_to_leave_and_is_looked_at_as_the_image_says(path: str) -> None:
+    assert pod(path)["terminationGracePeriodSeconds"] >= DRAIN_SECONDS + 15
+    for probe in ("startupProbe", "livenessProbe"):
+        assert container(path)[probe]["exec"]["command"] == health_command()
+    assert f"--metrics-port={container(path)['ports'][0]['containerPort']}" in container(path)["args"]
+    annotations = PODS[path]["spec"]["template"]["metadata"]["annotations"]
+    assert annotations == {"prometheus.io/scrape": "true", "prometheus.io/port": "9100"}
+
+
+def test_a_class_of_gpus_has_one_name_everywhere() -> None:
+    path = "gpu-large/worker.yaml"
+    assert PODS[path]["metadata"]["name"] == "onboard-worker-gpu-large"
+    assert "--queue=gpu-large" in container(path)["args"]
+    assert "--device=cuda:0" in container(path)["args"]
+    assert container(path)["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert pod(path)["nodeSelector"] == {"onboard/gpu-class": "gpu-large"}
+    assert PODS[path]["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
+
+
+@pytest.mark.parametrize("path", kubernetes_of("ScaledObject"))
+def test_a_scaler_counts_the_queue_of_a_deployment_that_exists_and_whose_size_is_not_fixed(path: str) -> None:
+    spec = kubernetes()[path]["spec"]
+    (deployment,) = [each for each in DEPLOYMENTS if PODS[each]["metadata"]["name"] == spec["scaleTargetRef"]["name"]]
+    assert "replicas" not in PODS[deployment]["spec"]
+    assert 0 <= spec["minReplicaCount"] < spec["maxReplicaCount"]
+    (trigger,) = spec["triggers"]
+    assert trigger["type"] == "postgresql"
+    assert set(trigger["metadata"]) == {"query", "targetQueryValue", "activationTargetQueryValue"}
+    (queue,) = [each.partition("=")[2] for each in container(deployment)["args"] if each.startswith("--queue=")]
+    assert f"queue = '{queue}'" in trigger["metadata"]["query"]
+    assert trigger["authenticationRef"]["name"] in names("TriggerAuthentication")
+
+
+def test_keda_connects_with_the_secret_of_the_workers() -> None:
+    (document,) = kubernetes_of("TriggerAuthentication").values()
+    (reference,) = document["spec"]["secretTargetRef"]
+    assert reference == {"parameter": "connection", "name": SECRET["metadata"]["name"], "key": "onboard_database_url"}
+    assert reference["key"] in SECRET["stringData"]
+
+
+def test_the_documented_overlay_applies_every_folder_and_patches_what_exists() -> None:
+    overlay = yaml.safe_load(documented("# overlay/kustomization.yaml"))
+    folders = {path.rpartition("/")[0] for path in kubernetes()} - {""}
+    assert set(overlay["resources"]) == {f"../onboard/deploy/kubernetes/{folder}" for folder in folders}
+    assert [image["name"] for image in overlay["images"]] == [*{container(path)["image"] for path in PODS}]
+    (patch,) = overlay["patches"]
+    (settings,) = kubernetes_of(patch["target"]["kind"]).values()
+    (operation,) = yaml.safe_load(patch["patch"])
+    assert settings["metadata"]["name"] == patch["target"]["name"]
+    assert operation["path"].removeprefix("/data/") in settings["data"]
+
+
+def test_the_documented_commands_make_another_class_of_gpus_beside_the_first(tmp_path: Path) -> None:
+    copy = tmp_path / "kubernetes"
+    shutil.copytree(KUBERNETES, copy)
+    subprocess.run(["sh", "-ec", documented("cp -r gpu-large")], cwd=copy, check=True)
+    for first in ("gpu-large/worker.yaml", "gpu-large/kustomization.yaml", "keda/gpu-large.yaml"):
+        second = (copy / first.replace("gpu-large", "gpu-small")).read_text()
+        assert second == (copy / first).read_text().replace("gpu-large", "gpu-small")
+    scalers = yaml.safe_load((copy / "keda" / "kustomization.yaml").read_text())["resources"]
+    assert {"gpu-large.yaml", "gpu-small.yaml"} <= set(scalers)
