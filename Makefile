@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME ?= $(CURDIR)/.demo
 BENCH ?= step_time
+CHAOS_SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fmt bench packages
+.PHONY: help install demo test check fmt bench chaos packages
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,3 +41,6 @@ fmt: install ## format and mend what can be mended
 
 bench: install ## measure, into bench/results; BENCH="curriculum ablations" for the long ones
 	set -e; for each in $(BENCH); do $(BIN)/python -m bench.$$each; done
+
+chaos: install packages ## kill workers, Redis and PostgreSQL under real jobs, count what was lost; under ten minutes
+	$(BIN)/python -m bench.chaos --seed $(CHAOS_SEED)
