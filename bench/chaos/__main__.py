@@ -1,0 +1,135 @@
+"""Kill, cut, fill up and set wrong what the jobs run on; then check that each ended once and nothing was lost.
+
+    python -m bench.chaos --seed 1 --place both                      one run on each size, in under ten minutes
+    python -m bench.chaos --real-lease 5                             seconds from a kill to the next attempt
+    python -m bench.chaos --no-runs --output bench/results/chaos.json --table docs/results/chaos.md
+
+Jobs are real: the pipeline with few steps, on a base that is made on the spot. Journal, logs and result of each run
+stay in `build/bench/chaos`; --resume makes only the runs that have no result yet, --output and --table gather all
+results that are there. Needs PostgreSQL and Redis (`make packages`). Exits with 0 when nothing was lost or doubled and
+the checker found nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.chaos.checker import DOUBLED, LOST
+from bench.chaos.fleet import ROOT
+from bench.chaos.place import PLACES, PlaceName, absent
+from bench.chaos.report import document, read_results, write
+from bench.chaos.run import Options, run
+
+WORK = ROOT / "build" / "bench" / "chaos"
+_RESULT, _LEASE = "result.json", "lease.json"
+_AROUND_SECONDS = 25.0  # of a run: starting servers, stopping workers, checking
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the runs, print the verdict."""
+    asked = _parser().parse_args(arguments)
+    places: tuple[PlaceName, ...] = PLACES if asked.place == "both" else (asked.place,)
+    for name in places:
+        if lacking := absent(name):
+            print(f"{name} cannot be run: {lacking} is not installed; run: make packages")
+            return 2
+    with tempfile.TemporaryDirectory() as folder:
+        base = _base(Path(folder)) if not asked.no_runs else Path(folder)
+        runs = [] if asked.no_runs or asked.real_lease else _runs(asked, places, base)
+        if asked.real_lease:
+            _real_leases(asked, places, base)
+    if asked.output or asked.table:
+        _gather(asked)
+    return _verdict(runs, asked.work) if runs else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    known = Options()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, nargs="+", default=[1], help="a run on each place for each seed")
+    parser.add_argument("--place", choices=[*PLACES, "both"], default="both")
+    parser.add_argument("--jobs", type=int, default=known.jobs, help="of each run")
+    parser.add_argument("--kills", type=int, default=known.kills, help="kill -9 in each run")
+    parser.add_argument("--faults", type=int, default=known.faults, help="other faults in each run")
+    parser.add_argument("--workers", type=int, default=known.workers)
+    parser.add_argument("--seconds", type=float, default=580.0, help="for all runs together")
+    parser.add_argument("--real-lease", type=int, metavar="TIMES", default=0, help="measure with the lease of 60 s")
+    parser.add_argument("--resume", action="store_true", help="take the results of runs that were made already")
+    parser.add_argument("--no-runs", action="store_true", help="only gather the results that are there")
+    parser.add_argument("--work", type=Path, default=WORK, help="where journals, logs and results of the runs stay")
+    parser.add_argument("--output", type=Path, help="where the numbers of all runs are written")
+    parser.add_argument("--table", type=Path, help="where the page about them is written")
+    return parser
+
+
+def _base(folder: Path) -> Path:
+    from bench.tiny_base import make_tiny_base
+
+    return make_tiny_base(folder).folder
+
+
+def _runs(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> list[dict[str, Any]]:
+    over = time.monotonic() + asked.seconds
+    options = Options(jobs=asked.jobs, kills=asked.kills, faults=asked.faults, workers=asked.workers)
+    wanted = [(name, seed) for seed in asked.seed for name in places]
+    done = []
+    for number, (name, seed) in enumerate(wanted):
+        left = (over - time.monotonic()) / (len(wanted) - number) - _AROUND_SECONDS
+        result = asked.work / f"{name}-{seed}" / _RESULT
+        if asked.resume and result.exists():
+            done.append(json.loads(result.read_text(encoding="utf-8")))
+            continue
+        found = run(name, replace(options, seed=seed, seconds=left), result.parent, base)
+        result.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        done.append(found)
+        print(f"{name}, seed {seed}: {_told([found])} in {found['seconds']:.0f} s", flush=True)
+    return done
+
+
+def _real_leases(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> None:
+    from bench.chaos.real_lease import measure
+
+    for name in places:
+        folder = asked.work / f"lease-{name}"
+        found = measure(name, asked.real_lease, folder, base)
+        (folder / _LEASE).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        print(json.dumps(found), flush=True)
+
+
+def _gather(asked: argparse.Namespace) -> None:
+    runs, leases = read_results(asked.work, _RESULT), read_results(asked.work, _LEASE)
+    write(
+        document(runs, leases),
+        asked.output or Path("bench/results/chaos.json"),
+        asked.table or Path("docs/results/chaos.md"),
+    )
+
+
+def _verdict(runs: list[dict[str, Any]], work: Path) -> int:
+    wrong = [violation for found in runs for violation in found["violations"]]
+    for violation in wrong:
+        print(f"{violation['kind']}: {violation['what']}")
+    right = not wrong and not any(found["lost"] or found["doubled"] for found in runs)
+    print(f"chaos: {_told(runs)}" + ("" if right else f"; look into {work}"))
+    return 0 if right else 1
+
+
+def _told(runs: list[dict[str, Any]]) -> str:
+    jobs, kills, lost, doubled = (sum(found[key] for found in runs) for key in ("jobs", "kills", "lost", "doubled"))
+    faults = sum(sum(found["faults"].values()) for found in runs)
+    others = sum(violation["kind"] not in (LOST, DOUBLED) for found in runs for violation in found["violations"])
+    done = f"{jobs} jobs, {kills} kills, {faults} other faults"
+    return f"{done}: {lost} lost, {doubled} doubled, {others} other violations"
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(1))  # so that what was started is ended
+    sys.exit(main())

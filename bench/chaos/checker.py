@@ -1,0 +1,254 @@
+"""Reads registry and artifacts when all is quiet, and tells what is not as it has to be.
+
+It knows which jobs were submitted and nothing else of what happened. Every row is read; every artifact that a row
+refers to is read and verified, and every file of the store has to have a row. What is unreferenced but has a row, and
+what a killed writer left unfinished, gc deletes in time: it is counted, and no violation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from onboard.artifacts import digest_of
+from onboard.domain.job import TRANSITIONS, JobState
+from onboard.embedding import embedding_digest, read_facts, unpack_embedding
+from onboard.errors import DamagedError, NotFoundError
+from onboard.registry.artifacts import REFERENCES
+from onboard.registry.clock import database_now
+from onboard.registry.tables import (
+    AliasMoveRow,
+    AliasRow,
+    ArtifactRow,
+    EmbeddingVersionRow,
+    JobEventRow,
+    JobRow,
+    LeaseRow,
+)
+from onboard.registry.workers import WorkerRepository
+from onboard.services import Services
+
+LOST, DOUBLED = "lost", "doubled"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One thing that is wrong.
+
+    Args:
+        kind: lost, doubled, ended, order, numbering, alias, artifact, orphan, lease or claimed.
+        what: a sentence, with the job, task or digest that it is about.
+    """
+
+    kind: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Everything that the registry knows, read in one transaction."""
+
+    jobs: dict[str, JobRow]
+    events: dict[str, list[JobEventRow]]
+    versions: list[EmbeddingVersionRow]
+    aliases: list[AliasRow]
+    moves: list[AliasMoveRow]
+    artifacts: dict[str, ArtifactRow]
+    referenced: set[str]
+    leases: list[str]
+    claims: dict[str, str]  # worker → the job that it is said to run
+
+
+@dataclass
+class Verdict:
+    """What the checker found, and how much it looked at."""
+
+    violations: list[Violation] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def count(self, kind: str) -> int:
+        """How many violations of this kind there are."""
+        return sum(each.kind == kind for each in self.violations)
+
+
+def check(services: Services, submitted: Collection[str]) -> Verdict:
+    """Check a deployment at which nothing works any more.
+
+    Args:
+        submitted: ids of the jobs that were accepted; there must be no others.
+    """
+    with services.database.read() as session:
+        kept = _read(session)
+        found = [*_jobs(kept, submitted), *_events(kept), *_versions(kept), *_aliases(kept), *_nobody_works(kept)]
+    stored = _stored(services)
+    found += [*_artifacts(kept, services), *_embeddings(kept, services), *_orphans(kept, stored)]
+    store = services.artifacts
+    facts = {
+        "states": dict(Counter(job.state for job in kept.jobs.values()).most_common()),
+        "events": sum(map(len, kept.events.values())),
+        "versions": sum(version.job is not None for version in kept.versions),
+        "artifacts": len(stored),
+        "artifacts_left_for_gc": len(stored - kept.referenced),
+        "unfinished_files_left_for_gc": sum(len(store.unfinished(shard)) for shard in store.shards()),
+    }
+    return Verdict(found, facts)
+
+
+def _read(session: Session) -> Kept:
+    events: dict[str, list[JobEventRow]] = defaultdict(list)
+    for event in session.scalars(select(JobEventRow).order_by(JobEventRow.id)):
+        events[event.job].append(event)
+    return Kept(
+        jobs={job.id: job for job in session.scalars(select(JobRow))},
+        events=events,
+        versions=list(
+            session.scalars(select(EmbeddingVersionRow).order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version))
+        ),
+        aliases=list(session.scalars(select(AliasRow))),
+        moves=list(session.scalars(select(AliasMoveRow).order_by(AliasMoveRow.id))),
+        artifacts={artifact.digest: artifact for artifact in session.scalars(select(ArtifactRow))},
+        referenced={digest for column in REFERENCES for digest in session.scalars(select(column)) if digest},
+        leases=list(session.scalars(select(LeaseRow.name).where(LeaseRow.expires_at > database_now()))),
+        claims={each.name: each.job for each in WorkerRepository(session).list(include_stopped=True) if each.job},
+    )
+
+
+def _jobs(kept: Kept, submitted: Collection[str]) -> Iterator[Violation]:
+    """Every job that was accepted is there and has ended, and no other."""
+    for job_id in submitted:
+        if job_id not in kept.jobs:
+            yield Violation(LOST, f"job {job_id} was accepted and is not there")
+    published = Counter(version.job for version in kept.versions)
+    for job in kept.jobs.values():
+        if job.id not in submitted:
+            yield Violation(DOUBLED, f"job {job.id} was submitted by nobody")
+        if not JobState(job.state).finished:
+            yield Violation(LOST, f"job {job.id} has not ended: {job.state}, attempt {job.attempt}/{job.max_attempts}")
+        if job.state == JobState.FAILED:
+            yield Violation("ended", f"job {job.id} failed: {(job.error or {}).get('message')}")
+        if job.lease_expires_at is not None:
+            yield Violation("lease", f"job {job.id} is {job.state} and holds a lease")
+        yield from _versions_of(job, published[job.id], kept)
+
+
+def _versions_of(job: JobRow, published: int, kept: Kept) -> Iterator[Violation]:
+    succeeded = job.state == JobState.SUCCEEDED
+    if published > 1 or (published == 1 and not succeeded):
+        yield Violation(DOUBLED, f"job {job.id} is {job.state} and published {published} versions")
+    if succeeded and published == 0:
+        yield Violation(LOST, f"job {job.id} succeeded without a version")
+    if succeeded and published == 1:
+        (version,) = (each for each in kept.versions if each.job == job.id)
+        if (version.task, version.version) != (job.task, (job.result or {}).get("version")):
+            yield Violation("numbering", f"job {job.id} tells another version than {version.task}@v{version.version}")
+
+
+def _events(kept: Kept) -> Iterator[Violation]:
+    for job in kept.jobs.values():
+        events = kept.events.get(job.id, [])
+        yield from _in_order(job, events)
+        yield from _path(job, [event for event in events if event.kind == "state"])
+
+
+def _in_order(job: JobRow, events: Sequence[JobEventRow]) -> Iterator[Violation]:
+    """Times and attempts never go back: nothing was written by an attempt that had lost the job."""
+    for before, after in pairwise(events):
+        if after.at < before.at:
+            yield Violation("order", f"job {job.id}: event {after.id} is older than event {before.id}")
+        if after.attempt < before.attempt:
+            yield Violation("order", f"job {job.id}: attempt {after.attempt} wrote after attempt {before.attempt}")
+
+
+def _path(job: JobRow, changes: Sequence[JobEventRow]) -> Iterator[Violation]:
+    """The states follow each other as they may, each attempt began once, and the job ended once after each retry."""
+    states = [JobState(event.message) for event in changes]
+    if states[:1] != [JobState.QUEUED]:
+        yield Violation("order", f"job {job.id} does not begin as queued")
+    for before, after in pairwise(states):
+        if after not in TRANSITIONS[before]:
+            kind = DOUBLED if before.finished and after.finished else "order"
+            yield Violation(kind, f"job {job.id} went from {before} to {after}")
+    if states and states[-1] != job.state:
+        yield Violation("order", f"job {job.id} is {job.state}, its last event says {states[-1]}")
+    attempts = [event.attempt for event in changes if event.message == JobState.RUNNING]
+    if attempts != list(range(1, job.attempt + 1)):
+        yield Violation(DOUBLED, f"job {job.id} has attempt {job.attempt}, its claims were {attempts}")
+
+
+def _versions(kept: Kept) -> Iterator[Violation]:
+    """The versions of a task are 1..n, in the order in which they were published."""
+    by_task: dict[str, list[EmbeddingVersionRow]] = defaultdict(list)
+    for version in kept.versions:
+        by_task[version.task].append(version)
+    for task, versions in by_task.items():
+        numbers = [version.version for version in versions]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield Violation("numbering", f"task {task} has the versions {numbers}")
+        times = [version.created_at for version in versions]
+        if times != sorted(times):
+            yield Violation("order", f"the versions of task {task} are not in the order of their times")
+
+
+def _aliases(kept: Kept) -> Iterator[Violation]:
+    """Every alias names what its last move says, each move starts where the one before ended."""
+    last: dict[tuple[str, str], int | None] = {}
+    for move in kept.moves:
+        if move.previous != last.get((move.task, move.alias)):
+            yield Violation("alias", f"a move of {move.task}@{move.alias} does not start where the last one ended")
+        last[move.task, move.alias] = move.version
+    present = {(alias.task, alias.alias): alias.version for alias in kept.aliases}
+    if present != last:
+        yield Violation("alias", f"aliases and their history differ: {dict(present.items() ^ last.items())}")
+    for task in {version.task for version in kept.versions}:
+        if (task, "latest") not in present:
+            yield Violation("alias", f"task {task} has no latest")
+
+
+def _nobody_works(kept: Kept) -> Iterator[Violation]:
+    for name in kept.leases:
+        yield Violation("lease", f"the lease {name!r} is held")
+    for worker, job in kept.claims.items():
+        yield Violation("claimed", f"worker {worker} is said to run job {job}")
+
+
+def _artifacts(kept: Kept, services: Services) -> Iterator[Violation]:
+    """What a row refers to has a row of its own, of the right size, and bytes that match the digest."""
+    for digest in sorted(kept.referenced):
+        row = kept.artifacts.get(digest)
+        if row is None:
+            yield Violation("artifact", f"{digest} is referred to and has no row")
+            continue
+        try:
+            data = services.artifacts.get(digest)
+        except (NotFoundError, DamagedError) as error:
+            yield Violation("artifact", error.message)
+            continue
+        if row.size_bytes != len(data) or digest_of(data) != digest:
+            yield Violation("artifact", f"{digest} has {len(data)} bytes, its row says {row.size_bytes}")
+
+
+def _embeddings(kept: Kept, services: Services) -> Iterator[Violation]:
+    """The tensors that a job published are those of its row: task, number, digest of z."""
+    for version in kept.versions:
+        if version.job is None or not services.artifacts.intact(version.artifact):
+            continue
+        content = services.artifacts.get(version.artifact)
+        facts = read_facts(content)
+        same = (facts["task"], facts["version"]) == (version.task, version.version)
+        if not same or embedding_digest(unpack_embedding(content)) != version.embedding_digest:
+            yield Violation("artifact", f"{version.artifact} is not {version.task}@v{version.version}")
+
+
+def _stored(services: Services) -> set[str]:
+    return {digest for shard in services.artifacts.shards() for digest in services.artifacts.in_shard(shard)}
+
+
+def _orphans(kept: Kept, stored: set[str]) -> Iterator[Violation]:
+    for digest in sorted(stored - set(kept.artifacts)):
+        yield Violation("orphan", f"{digest} is stored and has no row")

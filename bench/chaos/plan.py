@@ -1,0 +1,85 @@
+"""What is done to a run, drawn from its seed before it begins."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, Literal, TypeVar
+
+from bench.chaos.place import PlaceName
+from onboard.domain.job import Stage
+
+Victim = Literal["child", "parent", "both"]
+AIMS: Final = (Stage.CHECK, Stage.PROBE, Stage.TRAIN, Stage.EVALUATE, Stage.PUBLISH, None)  # None: whoever comes along
+_VICTIMS: Final[Mapping[Victim, int]] = {"child": 5, "parent": 2, "both": 3}
+_LAST: Final = 0.9  # share of the jobs that have ended when the last step is taken
+
+Seconds = tuple[float, float]
+Thing = TypeVar("Thing")
+_ANYWHERE: Final[Mapping[str, Seconds]] = {
+    "zombie": (6.0, 9.0),  # beyond the lease
+    "disk full": (2.0, 5.0),
+    "two reconcilers": (0.0, 0.0),
+    "cancel": (0.0, 0.0),
+    "queue paused": (0.5, 2.0),
+    "worker drained": (0.0, 0.0),
+    "worker told to stop": (0.0, 0.0),
+}
+FAULTS: Final[Mapping[PlaceName, Mapping[str, Seconds]]] = {
+    "sqlite": {**_ANYWHERE, "bells lost": (0.0, 0.0), "database locked": (0.5, 3.0)},
+    "postgres": {
+        **_ANYWHERE,
+        "redis lost": (0.2, 3.0),
+        "redis wiped": (0.0, 0.0),
+        "postgres restarted fast": (0.1, 2.0),
+        "postgres restarted at once": (0.1, 2.0),
+        "connections cut": (0.0, 0.0),
+        "connections refused": (1.0, 4.0),
+        "connections stalled": (3.0, 8.0),
+        "connections half closed": (2.0, 8.0),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that is done.
+
+    Args:
+        at: share of the jobs that have ended when it is due.
+        what: "kill", or the name of a fault.
+        seconds: how long the fault lasts.
+        victim: which processes of a worker are killed.
+        aim: the stage in which its job has to be; None for any, or none.
+    """
+
+    at: float
+    what: str
+    seconds: float = 0.0
+    victim: Victim = "child"
+    aim: Stage | None = None
+
+
+def plan(seed: int, place: PlaceName, kills: int, faults: int) -> list[Step]:
+    """So many kills and faults in the order in which they come; every stage and every fault in turn."""
+    rng = random.Random(f"{seed} {place}")
+    return sorted([*_kills(rng, kills), *_faults(rng, FAULTS[place], faults)], key=lambda step: step.at)
+
+
+def _kills(rng: random.Random, number: int) -> Iterator[Step]:
+    victims = rng.choices(list(_VICTIMS), weights=list(_VICTIMS.values()), k=number)
+    for aim, victim in zip(_in_turn(rng, AIMS, number), victims, strict=True):
+        yield Step(rng.uniform(0.0, _LAST), "kill", victim=victim, aim=aim)
+
+
+def _faults(rng: random.Random, known: Mapping[str, Seconds], number: int) -> Iterator[Step]:
+    for name in _in_turn(rng, list(known), number):
+        yield Step(rng.uniform(0.0, _LAST), name, seconds=rng.uniform(*known[name]))
+
+
+def _in_turn(rng: random.Random, things: Sequence[Thing], number: int) -> list[Thing]:
+    """Each of `things` once, in a drawn order, then each once again."""
+    rounds = (rng.sample(things, len(things)) for _ in range(0, number, len(things)))
+    return list(chain.from_iterable(rounds))[:number]

@@ -1,0 +1,137 @@
+"""What is kept of the runs: one document with all of them, and a page for people."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.machine import describe
+
+Run = dict[str, Any]
+_NAMES = {"sqlite": "SQLite + filesystem", "postgres": "PostgreSQL + Redis"}
+_VICTIMS = {
+    "child": "the process of the job",
+    "parent": "the worker's parent; the kernel ends its child with it",
+    "both": "both at once",
+}
+
+
+def read_results(work: Path, name: str) -> list[Run]:
+    """The results of that name in the folders of `work`, by folder."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(work.glob(f"*/{name}"))]
+
+
+def document(runs: Sequence[Run], leases: Sequence[Run]) -> dict[str, Any]:
+    """Everything that was measured, with its totals."""
+    return {
+        "machine": describe(),
+        "totals": {
+            **{key: sum(run[key] for run in runs) for key in ("jobs", "kills", "lost", "doubled", "dead_and_retried")},
+            "violations": sum(len(run["violations"]) for run in runs),
+            "kills_by_stage": _added(run["kills_by_stage"] for run in runs),
+            "kills_by_victim": _added(run["kills_by_victim"] for run in runs),
+            "faults": _added(run["faults"] for run in runs),
+        },
+        "runs": list(runs),
+        "real_leases": list(leases),
+    }
+
+
+def page(found: dict[str, Any]) -> str:
+    """The same for people, in Markdown."""
+    totals, machine = found["totals"], found["machine"]
+    return "\n".join(
+        [
+            "# Jobs while everything breaks",
+            "",
+            f"{totals['jobs']} short real jobs, {totals['kills']} × kill -9, {sum(totals['faults'].values())} other "
+            f"faults: **{totals['lost']} lost, {totals['doubled']} doubled**, {totals['violations']} violations found "
+            "by the checker.",
+            "It reads every row and every artifact: each accepted job is there and ended once, each attempt began "
+            "once, versions are 1..n, each digest and size is right, aliases are where their history says, nothing is "
+            "stored without a row, no lease is held.",
+            f"{totals['dead_and_retried']} times a job had used up its attempts and was retried, as an operator would.",
+            "",
+            f"On {machine['cores']} cores of {machine['processor']}. [Every run](../../bench/results/chaos.json):",
+            "",
+            "```",
+            *[run["command"] for run in found["runs"]],
+            "```",
+            "",
+            *_runs(found["runs"]),
+            "",
+            *_kills(totals),
+            "",
+            *_faults(totals["faults"]),
+            "",
+            *_seconds(found["runs"], found["real_leases"]),
+            "",
+        ]
+    )
+
+
+def write(found: dict[str, Any], output: Path, table: Path) -> None:
+    """Both files."""
+    for path, text in ((output, json.dumps(found, indent=1) + "\n"), (table, page(found))):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _runs(runs: Sequence[Run]) -> list[str]:
+    lines = [
+        "| place | seed | jobs | kills | other faults | lost | doubled | late writers refused | seconds |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    return lines + [
+        f"| {_NAMES[run['place']]} | {run['seed']} | {run['jobs']} | {run['kills']} | {sum(run['faults'].values())} "
+        f"| {run['lost']} | {run['doubled']} | {run['late_writers_refused']} | {run['seconds']:.0f} |"
+        for run in runs
+    ]
+
+
+def _kills(totals: dict[str, Any]) -> list[str]:
+    by_stage = [f"| {stage} | {number} |" for stage, number in totals["kills_by_stage"].items()]
+    by_victim = [f"| {_VICTIMS[victim]} | {number} |" for victim, number in totals["kills_by_victim"].items()]
+    return [
+        "`claimed` is the moment between a claim and the first stage; an `idle` worker had no job.", "",
+        "| killed in stage | times |", "|---|---|", *by_stage, "",
+        "| killed | times |", "|---|---|", *by_victim,
+    ]  # fmt: skip
+
+
+def _faults(faults: dict[str, int]) -> list[str]:
+    lines = ["Besides, one worker in two has a clock that is an hour wrong.", "", "| fault | times |", "|---|---|"]
+    return lines + [f"| {fault} | {number} |" for fault, number in faults.items()]
+
+
+def _seconds(runs: Sequence[Run], leases: Sequence[Run]) -> list[str]:
+    lines = [
+        "Seconds from a kill to the job's next attempt, with a lease of 5 s, while everything else breaks too: with so "
+        "many kills there is often no other worker that is up.", "",
+        "| place | seed | killed | times | median | longest | within lease + 5 s |", "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for run in runs:
+        for victim, each in run["rerun_seconds"].items():
+            lines.append(
+                f"| {_NAMES[run['place']]} | {run['seed']} | {_VICTIMS[victim]} | {each['n']} | {each['p50']} "
+                f"| {each['max']} | {each['within_lease_and_5']} |"
+            )
+    if leases:
+        lines += ["", "With the lease of 60 s and nothing else in the way, a second worker being idle:", ""]
+        lines += ["| place | kills of a whole worker | median | longest | wanted |", "|---|---|---|---|---|"]
+        lines += [
+            f"| {_NAMES[each['place']]} | {each['n']} | {each['p50']} s | {each['max']} s | "
+            f"{each['wanted_seconds']:.0f} s |"
+            for each in leases
+        ]
+    return lines
+
+
+def _added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total.most_common())

@@ -1,0 +1,252 @@
+"""One run: workers, somebody who submits, a plan of kills and faults, an operator; and the check when all is quiet."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import func, select
+
+from bench.chaos.checker import DOUBLED, LOST, Verdict, check
+from bench.chaos.faults import Faults, Mend
+from bench.chaos.fleet import Fleet, running
+from bench.chaos.journal import Journal
+from bench.chaos.place import Place, PlaceName, open_place
+from bench.chaos.plan import Step, plan
+from bench.chaos.prey import Hunter
+from bench.chaos.reruns import reruns
+from bench.chaos.submitter import Submitter
+from onboard.domain.job import JobState
+from onboard.errors import ConflictError, UnavailableError
+from onboard.queue import DEFAULT_QUEUE, ring_or_warn
+from onboard.registry.jobs import JobRepository
+from onboard.registry.leases import LeaseRepository
+from onboard.registry.tables import JobRow
+from onboard.services import Services, open_services
+from workers.doorbell import CeleryDoorbell
+from workers.reconciler import LEASE
+
+TIMINGS: Final = {"lease_seconds": 5.0, "heartbeat_seconds": 1.0, "reconcile_seconds": 1.0, "drain_seconds": 5.0}
+_CLOCKS: Final = (0.0, 3600.0, 0.0, -3600.0)
+_AHEAD: Final = 40  # jobs that wait at most
+_TURN_SECONDS: Final = 0.05
+_CHAOS_SHARE: Final = 0.75  # of the time; what is left is for the accepted jobs to end
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is done.
+
+    Args:
+        seconds: after so long it is over, and what was accepted and has not ended counts as lost; after three quarters
+            of it nothing more is submitted, killed or broken.
+    """
+
+    seed: int = 0
+    jobs: int = 300
+    kills: int = 40
+    faults: int = 18
+    workers: int = 3
+    seconds: float = 300.0
+
+
+def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str, Any]:
+    """Make a run in `folder`, which is emptied first; the journal and the workers' logs stay there.
+
+    Args:
+        base: folder of the base that the jobs are learned on.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    journal = Journal(folder / "journal.jsonl")
+    journal.write("run", place=name, **asdict(options))
+    with open_place(name, folder, base) as place, _opened(place) as services:
+        scene = Scene(place, services, options, folder, journal)
+        scene.play()
+        verdict = check(services, scene.submitter.accepted)
+        for violation in verdict.violations:
+            journal.write("violation", kind=violation.kind, sentence=violation.what)
+        document = scene.told(verdict) | {"rerun_seconds": reruns(services, journal, TIMINGS["lease_seconds"])}
+    journal.write("verdict", **document)
+    return document
+
+
+def _command(name: PlaceName, options: Options) -> str:
+    given = f"--jobs {options.jobs} --kills {options.kills} --faults {options.faults} --workers {options.workers}"
+    return f"python -m bench.chaos --place {name} --seed {options.seed} {given}"
+
+
+@contextmanager
+def _opened(place: Place) -> Iterator[Services]:
+    services = open_services(place.direct)
+    try:
+        yield services
+    finally:
+        services.close()
+
+
+class Scene:
+    """Everything that acts in a run."""
+
+    def __init__(self, place: Place, services: Services, options: Options, folder: Path, journal: Journal) -> None:
+        rng = random.Random(f"{options.seed} {place.name} moments")
+        clocks = [_CLOCKS[slot % len(_CLOCKS)] for slot in range(options.workers)]
+        self._services = services
+        self._journal = journal
+        self._folder = folder
+        self._options = options
+        self._bell = CeleryDoorbell(place.direct)
+        self._fleet = Fleet(place.settings, folder, journal, clocks, TIMINGS)
+        self._hunter = Hunter(self._fleet, services.database, journal, rng, self._turn)
+        self._faults = Faults(place, services, self._fleet, self._hunter, journal, rng)
+        self._place = place
+        self._mends: dict[str, tuple[float, Mend]] = {}
+        self._counts: Counter[str] = Counter()
+        self._orphans: list[int] = []
+        self.submitter = Submitter(place.settings, folder, options.jobs, journal, self._wants_more)
+
+    def play(self) -> None:
+        """Until every job has ended, or the time is over; then stop all workers and wait for the leases to run out."""
+        self._started = time.monotonic()
+        with running(self._fleet):
+            self.submitter.start()
+            try:
+                self._go_on(plan(self._options.seed, self._place.name, self._options.kills, self._options.faults))
+            finally:
+                self._mend_all()
+                self.submitter.stop()
+                self._orphans = self._fleet.stop()
+        self._seconds = time.monotonic() - self._started
+        self._until_quiet()
+
+    def told(self, verdict: Verdict) -> dict[str, Any]:
+        """What happened, as a JSON-compatible document."""
+        journal, options = self._journal, self._options
+        return {
+            "place": self._place.name,
+            "seed": options.seed,
+            "command": _command(self._place.name, options),
+            "jobs": len(self.submitter.accepted),
+            "workers": options.workers,
+            "lease_seconds": TIMINGS["lease_seconds"],
+            "seconds": round(self._seconds, 1),
+            "kills": len(journal.of("kill")),
+            "kills_by_stage": journal.counted("kill", "stage"),
+            "kills_by_victim": journal.counted("kill", "victim"),
+            "faults": journal.counted("fault", "fault"),
+            "lost": verdict.count(LOST),
+            "doubled": verdict.count(DOUBLED),
+            "violations": [asdict(each) for each in verdict.violations],
+            "dead_and_retried": len(journal.of("dead")),
+            "cancelled": len(journal.of("cancelled")),
+            "submissions_tried_again": self.submitter.tried_again,
+            "late_writers_refused": self._in_logs("no longer owns job"),
+            "processes_left_behind": len(self._orphans),
+            **verdict.facts,
+        }
+
+    def _go_on(self, steps: list[Step]) -> None:
+        over, cut = self._started + self._options.seconds, False
+        while time.monotonic() < over:
+            self._turn()
+            self._retry_what_is_dead()
+            if not cut and time.monotonic() > self._started + _CHAOS_SHARE * self._options.seconds:
+                cut = True
+                self._journal.write("cut short", steps=len(steps), jobs=len(self.submitter.accepted))
+                self.submitter.enough()
+                steps = []
+            if steps and self._ended >= steps[0].at * self._options.jobs:
+                self._take(steps.pop(0))
+            if not steps and not self._mends and self.submitter.done and self._ended == len(self.submitter.accepted):
+                return
+            if self.submitter.error is not None:
+                return
+            time.sleep(_TURN_SECONDS)
+        self._journal.write("out of time", counts=dict(self._counts))
+
+    def _turn(self) -> None:
+        """What goes on all the time, also while a kill waits for its moment."""
+        self._fleet.tend()
+        self._mend_due()
+        self._count()
+
+    def _take(self, step: Step) -> None:
+        if step.what == "kill":
+            self._hunter.kill(step.victim, step.aim)
+            return
+        resource = step.what.partition(" ")[0]  # of two faults of one server the second waits for the end of the first
+        if resource in self._mends:
+            self._mend(resource)
+        mend = self._faults.begin(step.what)
+        if mend is not None:
+            self._mends[resource] = (time.monotonic() + step.seconds, mend)
+
+    def _mend_due(self) -> None:
+        for resource, (moment, _) in list(self._mends.items()):
+            if time.monotonic() >= moment:
+                self._mend(resource)
+
+    def _mend(self, resource: str) -> None:
+        _, mend = self._mends[resource]
+        try:
+            mend()
+        except UnavailableError:  # another fault is in the way: at the next turn
+            return
+        del self._mends[resource]
+        self._journal.write("mended", what_was_broken=resource)
+
+    def _mend_all(self) -> None:
+        for resource in sorted(self._mends, key=lambda each: each == "queue"):  # which needs the database
+            self._mend(resource)
+
+    def _count(self) -> None:
+        try:
+            with self._services.database.read() as session:
+                rows = session.execute(select(JobRow.state, func.count()).group_by(JobRow.state)).all()
+        except UnavailableError:
+            return
+        self._counts = Counter(dict(rows))
+
+    @property
+    def _ended(self) -> int:
+        """Jobs that have ended for good: an operator retries those that are dead."""
+        return sum(self._counts[state] for state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED))
+
+    def _wants_more(self, submitted: int) -> bool:
+        return submitted - self._ended < _AHEAD
+
+    def _retry_what_is_dead(self) -> None:
+        if not self._counts[JobState.DEAD]:
+            return
+        try:
+            with self._services.database.write() as session:
+                jobs = JobRepository(session)
+                dead = jobs.list(states=[JobState.DEAD])
+                for job in dead:
+                    jobs.retry(job.id)
+        except (UnavailableError, ConflictError):
+            return
+        for job in dead:
+            self._journal.write("dead", job=job.id, attempt=job.attempt, error=(job.error or {}).get("message"))
+        ring_or_warn(self._bell, DEFAULT_QUEUE)
+
+    def _until_quiet(self) -> None:
+        """A killed worker's lease of the reconciler runs out by itself: taking it is the proof that nobody has it."""
+        deadline = time.monotonic() + 3 * TIMINGS["reconcile_seconds"] + 1
+        while time.monotonic() < deadline:
+            with self._services.database.write() as session:
+                leases = LeaseRepository(session)
+                if leases.take(LEASE, "checker", 1.0):
+                    leases.give_back(LEASE, "checker")
+                    return
+            time.sleep(0.1)
+
+    def _in_logs(self, text: str) -> int:
+        return sum(log.read_text(encoding="utf-8").count(text) for log in self._folder.glob("worker-*.log"))

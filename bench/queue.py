@@ -1,0 +1,289 @@
+"""What a queue of 10,000 jobs costs: submitting, claiming, looking at it, dispatching, listing 10,000 versions.
+
+    python -m bench.queue --output bench/results/queue.json --table docs/results/queue.md
+
+Each figure is in milliseconds and as a multiple of a bare `SELECT 1` by the same engine, so that machines can be
+compared. SQLite and PostgreSQL both force every commit to disk. Commands are whole processes, most of it Python
+starting. Exits with 1 when a figure is above what is wanted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import insert, text
+
+from bench.machine import describe
+from bench.opinions import opinions
+from bench.services import PostgresServer, RedisServer, missing
+from onboard.data.read import ReadOptions, read_dataset
+from onboard.domain.job import JobSpec
+from onboard.domain.worker import WorkerState
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.schema import upgrade
+from onboard.registry.tables import EmbeddingVersionRow
+from onboard.registry.versions import VersionRepository
+from onboard.registry.workers import WorkerRepository
+from onboard.services import Services, open_services
+from onboard.settings import Settings
+from onboard.submit import Request, submit
+from onboard.watching import queues
+from workers.doorbell import CeleryDoorbell
+from workers.machine import host_name
+
+WANTED: Final = {"submit": 50.0, "claim": 20.0, "queue show": 300.0, "versions": 100.0}  # ms, 95th percentile
+PROGRAM: Final = Path(sys.executable).parent / "onboard"
+_NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+_LISTED: Final = "sst2"  # the task with many versions: a source of every base
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured.
+
+    Args:
+        jobs: that wait.
+        versions: of one task.
+        calls: of each function.
+        commands: of each whole command.
+        dispatched: jobs for each number of workers.
+    """
+
+    jobs: int = 10_000
+    versions: int = 10_000
+    calls: int = 200
+    commands: int = 5
+    dispatched: int = 960
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, and write the results."""
+    known = Sizes()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in asdict(known).items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--table", type=Path)
+    asked = parser.parse_args(arguments)
+    sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
+    places = {name: found for name in _NAMES if (found := _place(name, sizes)) is not None}
+    document: dict[str, Any] = {
+        "command": "python -m bench.queue",
+        "machine": describe(),
+        "sizes": asdict(sizes),
+        "wanted_ms": WANTED,
+        "places": places,
+    }
+    document["kept"] = all(
+        figures[what]["p95"] <= wanted for figures in places.values() for what, wanted in WANTED.items()
+    )
+    print(page(document))
+    for path, content in ((asked.output, json.dumps(document, indent=1) + "\n"), (asked.table, page(document))):
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+    return 0 if document["kept"] else 1
+
+
+def _place(name: str, sizes: Sizes) -> dict[str, Any] | None:
+    if name == "postgres" and (lacking := missing("postgres") or missing("redis-server")):
+        print(f"skipped: {lacking} is not installed")
+        return None
+    with tempfile.TemporaryDirectory() as folder, _deployed(name, Path(folder)) as settings:
+        return measure(settings, Path(folder), sizes)
+
+
+@contextmanager
+def _deployed(name: str, folder: Path) -> Iterator[Settings]:
+    from bench.tiny_base import make_tiny_base
+
+    base = make_tiny_base(folder / "base").folder
+    settings = Settings(home=folder / "home", base=str(base), device="cpu")
+    if name == "sqlite":
+        yield settings
+        return
+    with PostgresServer(durable=True) as postgres, RedisServer() as redis:
+        upgrade(url := postgres.create("queue"))
+        yield settings.model_copy(update={"database_url": url, "broker_url": redis.url})
+
+
+def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[str, Any]]:
+    """Every figure of one place."""
+    services = open_services(settings)
+    try:
+        place = Place(services, folder, sizes)
+        place.fill()
+        figures = {
+            "SELECT 1": place.timed(place.select_one),
+            "submit": place.timed(place.submit),
+            "claim": place.timed(place.claim),
+            "queue show": place.timed(lambda: queues(services.database)),
+            "versions": place.timed(place.list_versions, sizes.calls // 10),
+            "onboard submit": place.command("submit", "--dataset", str(place.rows), "--task", "told"),
+            "onboard queue show": place.command("queue", "show"),
+            f"onboard versions {_LISTED}": place.command("versions", _LISTED),
+            **{f"dispatch, {workers} workers": place.dispatch(workers) for workers in (1, 4, 16)},
+        }
+    finally:
+        services.close()
+    one = figures["SELECT 1"]["p50"]
+    return {name: {**figure, "p50_by_select_1": round(figure["p50"] / one, 1)} for name, figure in figures.items()}
+
+
+class Place:
+    """A deployment with a long queue, without workers that take anything."""
+
+    def __init__(self, services: Services, folder: Path, sizes: Sizes) -> None:
+        self._services = services
+        self._sizes = sizes
+        self.rows = folder / "told.jsonl"
+        self.rows.write_text("".join(json.dumps(row) + "\n" for row in opinions(32)), encoding="utf-8")
+        self._checked = read_dataset(self.rows, ReadOptions(suspects=False))
+        self._bell = CeleryDoorbell(services.settings)
+
+    def fill(self) -> None:
+        """The jobs and the versions; a worker's row, so that no command starts one."""
+        self.submit()
+        with self._services.database.write() as session:
+            spec = JobRepository(session).list(limit=1)[0].spec
+            for _ in range(self._sizes.jobs - 1):
+                JobRepository(session).add(spec)
+            WorkerRepository(session).enter(
+                "nobody", WorkerState.RUNNING, queues=["default"], host=host_name(), device="cpu", pid=os.getpid()
+            )
+            first = VersionRepository(session).resolve(f"{_LISTED}@v1")
+            versions = [
+                {**asdict(replace(first, version=number)), "created_at": float(number)}
+                for number in range(2, self._sizes.versions + 1)
+            ]
+            session.execute(insert(EmbeddingVersionRow), versions)
+        if not self._services.database.is_sqlite:
+            with self._services.database.write() as session:
+                session.execute(text("ANALYZE"))
+
+    def select_one(self) -> None:
+        """What every call costs at least."""
+        with self._services.database.read() as session:
+            session.execute(text("SELECT 1"))
+
+    def submit(self) -> None:
+        """The use case with checked rows, whose snapshot is stored already."""
+        spec = JobSpec(task="told", dataset="", base=self._services.settings.base)
+        submit(self._services, self._bell, Request(self._checked, spec))
+
+    def claim(self) -> None:
+        """One claim; the job stays claimed."""
+        with self._services.database.write() as session:
+            assert ClaimRepository(session).claim("nobody", ["default"], pid=1) is not None
+
+    def list_versions(self) -> None:
+        """All versions of one task."""
+        with self._services.database.read() as session:
+            assert len(VersionRepository(session).list(task=_LISTED)) == self._sizes.versions
+
+    def timed(self, call: Callable[[], Any], calls: int | None = None) -> dict[str, Any]:
+        """Milliseconds of a function, called so many times after a first time that does not count."""
+        call()
+        return summary([_milliseconds(call) for _ in range(calls or self._sizes.calls)])
+
+    def command(self, *words: str) -> dict[str, Any]:
+        """Milliseconds of a whole command, from its start to its end."""
+        settings = self._services.settings
+        given = {"home": settings.home, "base": settings.base, "device": "cpu", "database_url": settings.database_url}
+        given["broker_url"] = settings.broker_url
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
+        environment = {**kept, **{f"ONBOARD_{key.upper()}": str(value) for key, value in given.items()}}
+
+        def run() -> None:
+            subprocess.run([str(PROGRAM), *words, "--json"], env=environment, check=True, capture_output=True)
+
+        return self.timed(run, self._sizes.commands)
+
+    def dispatch(self, workers: int) -> dict[str, Any]:
+        """Milliseconds per job when so many processes claim and end jobs that do nothing; and of one such turn."""
+        quota = self._sizes.dispatched // workers
+        command = [sys.executable, "-m", "bench.queue_loop", self._services.database.url]
+        with ExitStack() as stack:
+            loops = [
+                stack.enter_context(
+                    subprocess.Popen(
+                        [*command, f"w{number}", str(quota)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                        cwd=Path(__file__).parents[1],
+                    )
+                )
+                for number in range(workers)
+            ]  # fmt: skip
+            for loop in loops:
+                assert loop.stdout is not None
+                assert loop.stdout.readline() == "ready\n"
+            started = time.perf_counter()
+            for loop in loops:
+                assert loop.stdin is not None
+                loop.stdin.write("go\n")
+                loop.stdin.flush()
+            turns = [json.loads(loop.stdout.readline()) for loop in loops if loop.stdout is not None]
+            seconds = time.perf_counter() - started
+        per_job = 1000 * seconds / (quota * workers)
+        return {**summary([each for turn in turns for each in turn]), "per_job": round(per_job, 2)}
+
+
+def summary(milliseconds: Sequence[float]) -> dict[str, Any]:
+    """Number, median, 95th percentile."""
+    ordered = sorted(milliseconds)
+    p95 = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
+    return {"n": len(ordered), "p50": round(statistics.median(ordered), 3), "p95": round(p95, 3)}
+
+
+def _milliseconds(call: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    call()
+    return 1000 * (time.perf_counter() - started)
+
+
+def page(document: dict[str, Any]) -> str:
+    """The figures for people, in Markdown."""
+    sizes, machine, places = document["sizes"], document["machine"], document["places"]
+    head = "".join(f" {_NAMES[name]} p50 | p95 | by `SELECT 1` |" for name in places)
+    lines = [
+        "# What a long queue costs", "",
+        f"{sizes['jobs']:,} jobs wait, one task has {sizes['versions']:,} versions. Milliseconds; commands are whole "
+        "processes, which mostly start Python. The last column of each database is the median divided by that of a "
+        "bare `SELECT 1`.", "",
+        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}, every commit forced to disk. "
+        "[Numbers](../../bench/results/queue.json).", "",
+        f"| |{head} p95 wanted |", f"|---|{'---|---|---|' * len(places)}---|",
+    ]  # fmt: skip
+    for what in next(iter(places.values())):
+        cells = "".join(_cells(figures[what]) for figures in places.values())
+        lines.append(f"| {what} |{cells} {f'≤ {WANTED[what]:.0f}' if what in WANTED else ''} |")
+    lines += ["", "| workers | " + " | ".join(f"{_NAMES[name]}, ms per job" for name in places) + " |"]
+    lines += ["|---|" + "---|" * len(places)]
+    for workers in (1, 4, 16):
+        per_job = " | ".join(str(figures[f"dispatch, {workers} workers"]["per_job"]) for figures in places.values())
+        lines.append(f"| {workers} | {per_job} |")
+    lines += [
+        "",
+        "A turn of `dispatch` is a claim and the end of the job, in two transactions, while the others do the same.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(figure: dict[str, Any]) -> str:
+    return f" {figure['p50']:.1f} | {figure['p95']:.1f} | {figure['p50_by_select_1']:g} × |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

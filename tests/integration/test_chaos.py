@@ -1,0 +1,36 @@
+"""The short form of bench/chaos: real jobs on real workers, kills and faults, then the checker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.chaos.place import PlaceName
+from bench.chaos.run import Options, run
+from onboard.bases import Base
+
+OPTIONS = Options(jobs=8, kills=4, faults=3, workers=2, seconds=240.0)  # where it is given up; half a minute is usual
+
+
+def test_on_the_embedded_default_every_job_is_published_once_whatever_is_killed(
+    tmp_path: Path, tiny_base: Base
+) -> None:
+    require_nothing_lost("sqlite", 4, tmp_path, tiny_base)
+
+
+@pytest.mark.services
+@pytest.mark.usefixtures("postgres", "redis_server")  # it starts its own; without the programs it is skipped
+def test_on_postgresql_and_redis_every_job_is_published_once_whatever_is_killed(
+    tmp_path: Path, tiny_base: Base
+) -> None:
+    require_nothing_lost("postgres", 5, tmp_path, tiny_base)
+
+
+def require_nothing_lost(place: PlaceName, seed: int, folder: Path, base: Base) -> None:
+    found = run(place, replace(OPTIONS, seed=seed), folder / "run", base.folder)
+    assert found["violations"] == []
+    assert (found["jobs"], found["lost"], found["doubled"]) == (8, 0, 0)
+    assert found["versions"] + found["cancelled"] >= 8
+    assert (found["kills"], sum(found["faults"].values())) == (4, 3)

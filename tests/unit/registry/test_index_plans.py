@@ -1,0 +1,137 @@
+"""However many jobs have ended, what workers ask all the time is answered by an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from registry_samples import register_sample_base, sample_spec, sample_task, sample_version
+from sqlalchemy import event, text
+from sqlalchemy.orm import Session
+
+from onboard.domain.job import JobState
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.database import Database
+from onboard.registry.events import EventRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.versions import VersionRepository
+
+ENDED, WAITING, MANY_MORE = 8000, 300, 8000
+LARGE = ("jobs", "job_events", "embedding_versions")
+COPIES = "WITH RECURSIVE copies(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM copies WHERE n < {count})"
+Statements = list[tuple[str, Any]]
+
+ASKED: dict[str, Callable[[Session, str], object]] = {
+    "claim": lambda session, job: ClaimRepository(session).claim("w", ["default"]),
+    "claim from several queues": lambda session, job: ClaimRepository(session).claim("w", ["gpu", "default"]),
+    "heartbeat": lambda session, job: ClaimRepository(session).heartbeat(job, 1),
+    "event": lambda session, job: ClaimRepository(session).append(job, 1, "note", "step"),
+    "finish": lambda session, job: ClaimRepository(session).finish(job, 1, JobState.FAILED),
+    "expire": lambda session, job: ClaimRepository(session).expire("busy", 1),
+    "end abandoned": lambda session, job: ClaimRepository(session).end_abandoned(),
+    "overdue": lambda session, job: ClaimRepository(session).overdue("busy"),
+    "overdue of all": lambda session, job: ClaimRepository(session).overdue(),
+    "running": lambda session, job: ClaimRepository(session).running("busy"),
+    "holding": lambda session, job: ClaimRepository(session).holding("busy"),
+    "runnable": lambda session, job: ClaimRepository(session).runnable(),
+    "too new": lambda session, job: ClaimRepository(session).too_new(["default"]),
+    "open": lambda session, job: ClaimRepository(session).open(["default", "gpu"]),
+    "job": lambda session, job: JobRepository(session).get(job),
+    "key": lambda session, job: JobRepository(session).add(sample_spec(), key="known"),
+    "events": lambda session, job: EventRepository(session).list(job),
+    "versions": lambda session, job: VersionRepository(session).list(task="blue"),
+    "version": lambda session, job: VersionRepository(session).resolve("red@v7"),
+    "version of a job": lambda session, job: VersionRepository(session).of_job(job),
+    "next number": lambda session, job: VersionRepository(session).next_number("red"),
+}
+
+
+@pytest.fixture
+def running(database: Database) -> str:
+    """A running job's id, in a registry with thousands of jobs and versions."""
+    register_sample_base(database)
+    with database.write() as session:
+        jobs = JobRepository(session)
+        jobs.add(sample_spec(), key="known")
+        first = ClaimRepository(session).claim("busy", ["default"], pid=1)
+        assert first is not None
+        ended = jobs.add(sample_spec())[0].id
+        multiply(session, "jobs", f"id = '{ended}'", ENDED, number="10 + n", id="'e' || n", key=None, state="'failed'")
+        multiply(session, "jobs", f"id = '{ended}'", WAITING, number="90000 + n", id="'w' || n", key=None)
+        multiply(session, "job_events", "id = 1", ENDED, id="90000 + n", job="'e' || n")
+        for task in ("red", "blue"):
+            VersionRepository(session).add(sample_version(task), sample_task(task))
+        multiply(session, "embedding_versions", "task = 'red'", ENDED, version="n")
+        if not database.is_sqlite:
+            session.execute(text("SELECT setval(pg_get_serial_sequence('jobs', 'number'), 99999)"))
+    analyze(database)
+    return first.id
+
+
+def analyze(database: Database) -> None:
+    """What PostgreSQL does by itself in time; nobody tells SQLite how its tables have grown."""
+    if not database.is_sqlite:
+        with database.write() as session:
+            session.execute(text("ANALYZE"))
+
+
+def multiply(session: Session, table: str, which: str, count: int, **changed: str | None) -> None:
+    """More rows like the one that `which` names, but for some columns."""
+    columns = list(session.execute(text(f"SELECT * FROM {table} LIMIT 0")).keys())
+    values = ", ".join((changed[name] or "NULL") if name in changed else f"{table}.{name}" for name in columns)
+    select = f"{COPIES.format(count=count)} SELECT {values} FROM copies, {table} WHERE {which}"
+    session.execute(text(f"INSERT INTO {table} ({', '.join(columns)}) {select}"))
+
+
+@contextmanager
+def noted(database: Database) -> Iterator[Statements]:
+    """What is asked of the large tables meanwhile."""
+    asked: Statements = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    yield asked
+    event.remove(database.engine, "before_cursor_execute", note)
+
+
+def plans(database: Database, what: str, job: str) -> list[str]:
+    """The steps by which the database does it; nothing of it remains."""
+    with database.write() as session:
+        with noted(database) as asked:
+            ASKED[what](session, job)
+        explain = "EXPLAIN QUERY PLAN " if database.is_sqlite else "EXPLAIN "
+        steps = [
+            str(row[-1]).strip()
+            for statement, parameters in asked
+            if not statement.startswith("INSERT INTO job_events")
+            for row in session.connection().exec_driver_sql(explain + statement, parameters)
+        ]
+        session.rollback()
+    return steps
+
+
+def reads_whole(step: str) -> bool:
+    words = step.split()
+    return any(step == f"SCAN {table}" or ("Seq Scan on" in step and table in words) for table in LARGE)
+
+
+def test_no_large_table_is_read_whole(database: Database, running: str) -> None:
+    found = {what: [step for step in plans(database, what, running) if reads_whole(step)] for what in ASKED}
+    assert {what: steps for what, steps in found.items() if steps} == {}
+
+
+@pytest.mark.parametrize(("what", "queues"), [("claim", 1), ("claim from several queues", 2)])
+def test_a_claim_finds_each_queues_most_urgent_job_without_sorting(
+    database: Database, running: str, what: str, queues: int
+) -> None:
+    with database.write() as session:
+        multiply(session, "jobs", "id = 'w7'", MANY_MORE, number="110000 + n", id="'m' || n")
+    analyze(database)
+    steps = plans(database, what, running)
+    assert sum("ix_jobs_open" in step for step in steps) == queues, steps
+    sorts = [step for step in steps if "ORDER BY" in step or step.startswith(("Sort Key: jobs", "Incremental Sort"))]
+    assert len(sorts) <= 1, steps  # of the few that were found
