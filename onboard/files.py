@@ -81,7 +81,7 @@ class Files:
         with self._errors_in_our_words(f"{name} cannot be read"):
             try:
                 data: bytes = self._fs.cat_file(self._path(name))
-            except (FileNotFoundError, IsADirectoryError) as error:
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
                 if _lacks_bucket(error):
                     raise
                 raise NotFoundError(f"{self.url} has no {name}.", name=name) from error
@@ -108,7 +108,7 @@ class Files:
         with self._errors_in_our_words(f"{name} cannot be looked up"):
             try:
                 return bool(self._fs.info(self._path(name))["type"] == "file")  # isfile() takes any failure for a no
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 return False
 
     def size_bytes(self, name: str) -> int | None:
@@ -116,7 +116,7 @@ class Files:
         with self._errors_in_our_words(f"{name} cannot be looked up"):
             try:
                 return int(self._fs.info(self._path(name))["size"])
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 return None
 
     def delete(self, names: Sequence[str]) -> None:

@@ -115,6 +115,14 @@ class VersionRepository:
             )
         return [_version(row) for row in self._session.scalars(statement)]
 
+    def newest(self, task: str, limit: int, before: int | None = None) -> Sequence[EmbeddingVersion]:
+        """The last `limit` versions of a task, or those before version `before`, by number."""
+        statement = _of_living_tasks().where(EmbeddingVersionRow.task == task)
+        if before is not None:
+            statement = statement.where(EmbeddingVersionRow.version < before)
+        rows = self._session.scalars(statement.order_by(EmbeddingVersionRow.version.desc()).limit(limit))
+        return [_version(row) for row in rows][::-1]
+
     def of_job(self, job_id: str) -> EmbeddingVersion | None:
         """The version that a job published, or None."""
         row = self._session.scalars(select(EmbeddingVersionRow).where(EmbeddingVersionRow.job == job_id)).one_or_none()

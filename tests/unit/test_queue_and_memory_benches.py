@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from bench import memory, queue
+from cli.main import app
 from onboard.services import Services
 from onboard.watching import queues
 
@@ -67,3 +69,18 @@ def test_memory_that_grows_by_more_than_three_per_cent_fails(
     assert memory.main(given) == code
     assert json.loads(output.read_text())["growth"] == pytest.approx(last / 100 - 1)
     assert f"**{last / 100 - 1:+.2%}** from job 2 to job 4" in table.read_text()
+
+
+def test_onboard_versions_shows_the_newest_and_says_how_to_go_on(filled: queue.Place, tiny_services: Services) -> None:
+    home = {"ONBOARD_HOME": str(tiny_services.settings.home), "ONBOARD_BASE": tiny_services.settings.base}
+    given = ["versions", "sst2", "--limit", "2", "--json"]
+    shown = CliRunner().invoke(app, given, env=home, catch_exceptions=False)
+    document = json.loads(shown.stdout)
+    assert [each["version"] for each in document["versions"]] == [4, 5]
+    assert document["next_before"] == 4
+    assert shown.stderr == "There are older ones: onboard versions sst2 --before 4\n"
+    last = CliRunner().invoke(app, [*given, "--before", "2"], env=home, catch_exceptions=False)
+    document = json.loads(last.stdout)
+    assert [each["version"] for each in document["versions"]] == [1]
+    assert document["next_before"] is None
+    assert last.stderr == ""

@@ -42,6 +42,7 @@ ASKED: dict[str, Callable[[Session, str], object]] = {
     "key": lambda session, job: JobRepository(session).add(sample_spec(), key="known"),
     "events": lambda session, job: EventRepository(session).list(job),
     "versions": lambda session, job: VersionRepository(session).list(task="blue"),
+    "newest versions": lambda session, job: VersionRepository(session).newest("red", 50, 900),
     "version": lambda session, job: VersionRepository(session).resolve("red@v7"),
     "version of a job": lambda session, job: VersionRepository(session).of_job(job),
     "next number": lambda session, job: VersionRepository(session).next_number("red"),

@@ -189,6 +189,17 @@ def test_the_shipped_tasks_of_a_second_base_are_further_versions_and_latest_stay
         assert BaseRepository(session).get("tiny").digest == digest_of(b"two")
 
 
+def test_the_newest_versions_are_read_page_by_page(database: Database) -> None:
+    with database.write() as session:
+        for _ in range(5):
+            VersionRepository(session).add(sample_version("sst2"), sample_task("sst2"))
+        VersionRepository(session).add(sample_version("qqp"), sample_task("qqp"))
+    with database.read() as session:
+        versions = VersionRepository(session)
+        pages = [versions.newest("sst2", 2), versions.newest("sst2", 2, before=4), versions.newest("sst2", 2, before=2)]
+    assert [[each.version for each in page] for page in pages] == [[4, 5], [2, 3], [1]]
+
+
 def test_the_line_of_hypernetworks_has_one_head_that_moves_by_compare_and_swap(database: Database) -> None:
     draft = HypernetworkVersion(base_digest=BASE, version=0, artifact=ARTIFACT, digest=ARTIFACT)
     with database.write() as session:
