@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,12 +23,18 @@ if TYPE_CHECKING:
     from onboard.model.engine import Engine
 
 
+def pytest_configure() -> None:
+    """Ctrl-C works in the programs that tests start, also where a shell runs the tests themselves in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """None of the settings of whoever runs the tests; a home that is nobody's."""
     for field in Settings.model_fields:
         monkeypatch.delenv(f"ONBOARD_{field.upper()}", raising=False)
     monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ONBOARD_SECRETS_DIR", str(tmp_path / "no-secrets"))
 
 
 @pytest.fixture(scope="session")

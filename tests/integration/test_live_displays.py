@@ -104,7 +104,8 @@ class Terminal:
     def end(self) -> int:
         """Press Ctrl-C and wait; the exit code."""
         os.write(self._end, b"\x03")
-        while self._read(SECONDS):
+        deadline = time.monotonic() + SECONDS
+        while self._read(deadline - time.monotonic()):
             pass
         return self.process.wait(SECONDS)
 
@@ -114,7 +115,7 @@ class Terminal:
         os.close(self._end)
 
     def _read(self, seconds: float) -> bool:
-        if not select.select([self._end], [], [], max(seconds, 0.0))[0]:
+        if seconds <= 0 or not select.select([self._end], [], [], seconds)[0]:
             return False
         try:
             data = os.read(self._end, 65536)
