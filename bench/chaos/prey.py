@@ -49,6 +49,7 @@ class Hunter:
 
     Args:
         meanwhile: called every now and then while it waits for such a moment.
+        aim_seconds: how long it waits for one.
     """
 
     def __init__(
@@ -58,12 +59,14 @@ class Hunter:
         journal: Journal,
         rng: random.Random,
         meanwhile: Callable[[], None] = lambda: None,
+        aim_seconds: float = _AIM_SECONDS,
     ) -> None:
         self._fleet = fleet
         self._database = database
         self._journal = journal
         self._rng = rng
         self._meanwhile = meanwhile
+        self._aim_seconds = aim_seconds
         self._spared: dict[int, float] = {}  # until when, of processes that are frozen or were lately
 
     def kill(self, victim: Victim, aim: Stage | None) -> None:
@@ -101,7 +104,7 @@ class Hunter:
         self, victim: Victim, aim: Stage, then: Callable[[Victim, Prey | None, Worker, list[int]], None]
     ) -> bool:
         """Stop the processes of a job that is in stage `aim`, look again, and only then do it."""
-        deadline = time.monotonic() + _AIM_SECONDS
+        deadline = time.monotonic() + self._aim_seconds
         for look in count(1):
             if time.monotonic() > deadline:
                 break

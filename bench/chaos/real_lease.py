@@ -33,7 +33,7 @@ def measure(name: PlaceName, times: int, folder: Path, base: Path) -> dict[str, 
     with open_place(name, folder, base) as place:
         services = open_services(place.direct)
         fleet = Fleet(place.direct, folder, journal, _CLOCKS)
-        hunter = Hunter(fleet, services.database, journal, random.Random(0))
+        hunter = Hunter(fleet, services.database, journal, random.Random(0), aim_seconds=_START_SECONDS)
         try:
             with running(fleet):
                 for number in range(times):

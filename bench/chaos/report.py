@@ -110,7 +110,7 @@ def _faults(faults: dict[str, int]) -> list[str]:
 def _seconds(runs: Sequence[Run], leases: Sequence[Run]) -> list[str]:
     lines = [
         "Seconds from a kill to the job's next attempt, with a lease of 5 s, while everything else breaks too: with so "
-        "many kills there is often no other worker that is up.", "",
+        "many kills there is often no other worker that is up, and older jobs come first.", "",
         "| place | seed | killed | times | median | longest | within lease + 5 s |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for run in runs:
