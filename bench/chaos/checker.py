@@ -16,7 +16,6 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from onboard.artifacts import digest_of
 from onboard.domain.job import TRANSITIONS, JobState
 from onboard.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.errors import DamagedError, NotFoundError
@@ -229,16 +228,19 @@ def _artifacts(kept: Kept, services: Services) -> Iterator[Violation]:
         except (NotFoundError, DamagedError) as error:
             yield Violation("artifact", error.message)
             continue
-        if row.size_bytes != len(data) or digest_of(data) != digest:
+        if row.size_bytes != len(data):
             yield Violation("artifact", f"{digest} has {len(data)} bytes, its row says {row.size_bytes}")
 
 
 def _embeddings(kept: Kept, services: Services) -> Iterator[Violation]:
     """The tensors that a job published are those of its row: task, number, digest of z."""
     for version in kept.versions:
-        if version.job is None or not services.artifacts.intact(version.artifact):
+        if version.job is None:
             continue
-        content = services.artifacts.get(version.artifact)
+        try:
+            content = services.artifacts.get(version.artifact)
+        except (NotFoundError, DamagedError):
+            continue  # `_artifacts` tells of it
         facts = read_facts(content)
         same = (facts["task"], facts["version"]) == (version.task, version.version)
         if not same or embedding_digest(unpack_embedding(content)) != version.embedding_digest:

@@ -33,7 +33,6 @@ class Worker:
     """One worker's parent process, with a process group of its own."""
 
     name: str
-    slot: int
     process: subprocess.Popen[bytes]
     started_at: float = field(default_factory=time.monotonic)
 
@@ -138,7 +137,7 @@ class Fleet:
             pipe.write(json.dumps(self._settings.model_dump(mode="json", exclude={"token"})).encode())
         self._groups.append(process.pid)
         self._journal.write("started", worker=name, pid=process.pid, clock_wrong_by_seconds=self._clocks[slot])
-        return Worker(name, slot, process)
+        return Worker(name, process)
 
 
 @contextmanager

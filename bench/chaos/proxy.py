@@ -45,11 +45,6 @@ class Proxy:
         self._thread.join()
         self._loop.close()
 
-    @property
-    def connections(self) -> int:
-        """How many clients are connected."""
-        return len(self._clients)
-
     def cut(self) -> None:
         """Reset every connection, on both sides."""
         self._called(self._cut)

@@ -6,8 +6,7 @@ import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -67,7 +66,7 @@ def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str
     folder.mkdir(parents=True)
     journal = Journal(folder / "journal.jsonl")
     journal.write("run", place=name, **asdict(options))
-    with open_place(name, folder, base) as place, _opened(place) as services:
+    with open_place(name, folder, base) as place, closing(open_services(place.direct)) as services:
         scene = Scene(place, services, options, folder, journal)
         scene.play()
         verdict = check(services, scene.submitter.accepted)
@@ -81,15 +80,6 @@ def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str
 def _command(name: PlaceName, options: Options) -> str:
     given = f"--jobs {options.jobs} --kills {options.kills} --faults {options.faults} --workers {options.workers}"
     return f"python -m bench.chaos --place {name} --seed {options.seed} {given}"
-
-
-@contextmanager
-def _opened(place: Place) -> Iterator[Services]:
-    services = open_services(place.direct)
-    try:
-        yield services
-    finally:
-        services.close()
 
 
 class Scene:
