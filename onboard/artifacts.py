@@ -57,7 +57,7 @@ class ArtifactStore:
         """
         digest = digest_of(data)
         if not self.intact(digest):
-            self._files.write(_key(digest), data, f"this {kind}")
+            self._files.write(key_of(digest), data, f"this {kind}")
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -68,7 +68,7 @@ class ArtifactStore:
             NotFoundError: no such bytes.
             DamagedError: they do not match their digest any more.
         """
-        key = _key(digest)
+        key = key_of(digest)
         try:
             data = self._files.read(key)
         except NotFoundError as error:
@@ -91,15 +91,15 @@ class ArtifactStore:
 
     def has(self, digest: str) -> bool:
         """Whether bytes of this digest are there (unverified)."""
-        return self._files.has(_key(digest))
+        return self._files.has(key_of(digest))
 
     def size_bytes(self, digest: str) -> int | None:
         """How many bytes are there under this digest; None when there are none."""
-        return self._files.size_bytes(_key(digest))
+        return self._files.size_bytes(key_of(digest))
 
     def delete(self, *digests: str) -> None:
         """Delete the bytes of these digests, in batches where the store can; what is not there is passed over."""
-        self._files.delete([_key(digest) for digest in digests])
+        self._files.delete([key_of(digest) for digest in digests])
 
     def shards(self) -> set[str]:
         """The first two characters of what is stored: a folder each."""
@@ -119,7 +119,8 @@ class ArtifactStore:
         self._files.delete([f"{_FOLDER}/{shard}/{entry.name}" for entry in entries])
 
 
-def _key(digest: str) -> str:
+def key_of(digest: str) -> str:
+    """Where the bytes of a digest lie: `sha256/ab/ab12…`, in a store and in a backup. Raises InputError."""
     if not is_digest(digest):
         raise InputError(f"{digest!r} is not the digest of an artifact.", "A digest is sha256: and 64 characters.")
     name = digest.removeprefix("sha256:")

@@ -33,7 +33,6 @@ class Entry:
     """
 
     name: str
-    is_folder: bool
     size_bytes: int
     modified_at: float
 
@@ -202,7 +201,6 @@ def _entry(facts: dict[str, Any]) -> Entry:
     moment = next((facts[key] for key in _MOMENTS if facts.get(key) is not None), 0.0)
     return Entry(
         name=str(facts["name"]).rstrip("/").rpartition("/")[2],
-        is_folder=facts["type"] == "directory",
         size_bytes=int(facts.get("size") or 0),
         modified_at=moment.timestamp() if isinstance(moment, datetime) else float(moment),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol
 
-from onboard.artifacts import ArtifactStore, digest_of
+from onboard.artifacts import ArtifactStore, digest_of, key_of
 from onboard.backup.manifest import NAME, Manifest
 from onboard.backup.transfer import Place
 from onboard.errors import ConflictError, DamagedError, InputError, NotFoundError
@@ -20,6 +20,8 @@ from onboard.files import Files, errors_in_our_words
 _SETTING: Final = "the command's argument"
 _OTHER_FILES: Final = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z")
 _ENCRYPTED: Final = 0x1  # flag of a member of a zip file
+# what zipfile raises for bytes that are no zip file, or are cut short: it looks at few fields before it uses them
+_UNREADABLE: Final = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, struct.error)
 
 
 class Archive(Place, Protocol):
@@ -84,7 +86,7 @@ class ArchiveFile:
         digest = digest_of(data)
         with self._writing, self._errors_in_our_words(f"this {kind} ({len(data)} bytes) cannot be stored"):
             if digest not in self._kept:
-                self._file.writestr(_member(digest), data)
+                self._file.writestr(key_of(digest), data)
                 self._kept.add(digest)
         return digest
 
@@ -94,7 +96,7 @@ class ArchiveFile:
 
     def get(self, digest: str) -> bytes:
         """The bytes of a digest, verified."""
-        data = self._read(_member(digest))
+        data = self._read(key_of(digest))
         if data is None:
             raise NotFoundError(f"The artifact {digest} is not in {self._path}.", digest=digest)
         if digest_of(data) != digest:
@@ -122,7 +124,7 @@ class ArchiveFile:
                 raise _no_zip(self._path, f"{name} is compressed or encrypted")
             try:
                 return self._file.read(member)
-            except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+            except _UNREADABLE as error:
                 raise _no_zip(self._path, str(error)) from error
 
     def _errors_in_our_words(self, what: str) -> AbstractContextManager[None]:
@@ -184,7 +186,7 @@ def reading(source: str) -> Iterator[Archive]:
     with errors_in_our_words(source, "the backup cannot be read", _SETTING):
         try:
             file = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, struct.error) as error:
+        except _UNREADABLE as error:
             raise _no_zip(path, str(error)) from error
         with file:
             yield ArchiveFile(file, path)
@@ -221,11 +223,6 @@ def _something_else(target: str) -> ConflictError:
 
 def _no_zip(path: Path, reason: str) -> DamagedError:
     return DamagedError(f"{path} is damaged, or no backup: {reason}.", "Use another backup.", file=str(path))
-
-
-def _member(digest: str) -> str:
-    name = digest.removeprefix("sha256:")
-    return f"sha256/{name[:2]}/{name}"
 
 
 def _private(path: Path) -> Path:
