@@ -142,10 +142,10 @@ def _require_as_new(workers: list[WorkerRecord]) -> None:
     """A worker leaves jobs that were submitted by newer code alone."""
     from onboard import __version__
     from onboard.errors import ConflictError
-    from onboard.version import release_number
+    from onboard.version import release_number, release_of
 
-    known = {worker.name: worker.facts.get("onboard", __version__) for worker in workers}
-    older = [f"{name} has {version}" for name, version in known.items() if release_number(version) < release_number()]
+    behind = [worker for worker in workers if release_of(worker.facts) < release_number()]
+    older = [f"{worker.name} has {worker.facts['onboard']}" for worker in behind]
     if older:
         raise ConflictError(
             f"Workers are older than onboard {__version__} here, and leave its jobs alone: {', '.join(older)}.",

@@ -12,6 +12,7 @@ import logging
 import math
 import platform
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,7 +24,7 @@ from prometheus_client.registry import Collector
 from onboard import __version__
 from onboard.domain.job import JobState
 from onboard.domain.transition import BUCKET_SECONDS, LOST, Transition
-from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
+from onboard.domain.worker import QueueStatus, WorkerRecord
 from onboard.errors import OnboardError
 from onboard.registry.database import Database
 from onboard.registry.transitions import TransitionRepository
@@ -59,11 +60,14 @@ class ServiceCollector(Collector):
             yield from (*_of_queues(seen), *_of_transitions(seen), *_of_workers(seen), *_of_gpus(seen))
 
     def _look(self) -> _Seen | None:
+        transitions: dict[str, list[Transition]] = defaultdict(list)
         try:
             with self._database.snapshot() as session:
+                for each in TransitionRepository(session).list():
+                    transitions[each.queue].append(each)
                 return _Seen(
                     jobs=TransitionRepository(session).standing(),
-                    transitions=TransitionRepository(session).list(),
+                    transitions=transitions,
                     queues={queue.name: queue for queue in QueueRepository(session).list()},
                     workers=WorkerRepository(session).list(),
                 )
@@ -79,7 +83,7 @@ class _Seen:
     """What a scrape found."""
 
     jobs: Mapping[tuple[str, JobState], int]
-    transitions: Sequence[Transition]
+    transitions: Mapping[str, Sequence[Transition]]
     queues: Mapping[str, QueueStatus]
     workers: Sequence[WorkerRecord]
 
@@ -91,7 +95,7 @@ class _Seen:
     def queue_names(self) -> Sequence[str]:
         """Every queue that there is a trace of, so that its counters begin at zero."""
         served = {queue for worker in self.workers for queue in worker.queues}
-        return sorted({*self.queues, *served, *(queue for queue, _ in self.jobs), *(t.queue for t in self.transitions)})
+        return sorted({*self.queues, *served, *(queue for queue, _ in self.jobs), *self.transitions})
 
 
 def _of_queues(seen: _Seen) -> Iterator[Metric]:
@@ -104,7 +108,7 @@ def _of_queues(seen: _Seen) -> Iterator[Metric]:
     def paused(queue: str) -> bool:
         return queue in seen.queues and seen.queues[queue].paused
 
-    serving = [worker for worker in seen.live if worker.state is not WorkerState.DRAINING]
+    serving = [worker for worker in seen.workers if worker.takes_jobs]
     standing = [
         ((queue, state.value), seen.jobs.get((queue, state), 0)) for queue in seen.queue_names for state in JobState
     ]
@@ -128,7 +132,7 @@ def _of_transitions(seen: _Seen) -> Iterator[Metric]:
     def count(name: str, help_text: str, label: str, counts: Callable[[Transition], bool]) -> Metric:
         family = CounterMetricFamily(name, help_text, labels=(label,))
         for queue in seen.queue_names:
-            those = (each for each in seen.transitions if each.queue == queue and counts(each))
+            those = filter(counts, seen.transitions.get(queue, ()))
             family.add_metric([queue], sum(each.count for each in those))
         return family
 
@@ -202,14 +206,14 @@ def _of_gpus(seen: _Seen) -> Iterator[Metric]:
         for worker in seen.live
         for gpu in worker.facts.get("gpus") or []
     ]
-    for name, help_text, fact in (
-        ("memory_used_bytes", "Memory in use on the GPU, by whomever.", "memory_used_bytes"),
-        ("memory_total_bytes", "Memory of the GPU.", "memory_total_bytes"),
-        ("utilization_ratio", "Share of time in which the GPU computed.", "utilization_ratio"),
-        ("temperature_celsius", "Temperature of the GPU.", "temperature_celsius"),
+    for fact, help_text in (
+        ("memory_used_bytes", "Memory in use on the GPU, by whomever."),
+        ("memory_total_bytes", "Memory of the GPU."),
+        ("utilization_ratio", "Share of time in which the GPU computed."),
+        ("temperature_celsius", "Temperature of the GPU."),
     ):
         known = [(labels, gpu[fact]) for labels, gpu in gpus if gpu.get(fact) is not None]
-        yield _gauge(f"onboard_gpu_{name}", help_text, ("worker", "host", "gpu", "name"), known)
+        yield _gauge(f"onboard_gpu_{fact}", help_text, ("worker", "host", "gpu", "name"), known)
 
 
 def _text(fact: object) -> str:
@@ -226,7 +230,7 @@ def _gauge(name: str, help_text: str, labels: Sequence[str], values: Iterable[tu
 def _histogram(seen: _Seen, name: str, help_text: str, counts: Callable[[Transition], bool]) -> Metric:
     family = HistogramMetricFamily(name, help_text, labels=("queue_name",))
     for queue in seen.queue_names:
-        those = [each for each in seen.transitions if each.queue == queue and counts(each)]
+        those = list(filter(counts, seen.transitions.get(queue, ())))
         family.add_metric([queue], _buckets(those), sum(each.seconds for each in those))
     return family
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from onboard import __version__
 
@@ -24,6 +26,11 @@ def release_number(version: str = __version__) -> int:
     """`1.2.3` as 1002003, so that releases can be compared in SQL; what follows a third number does not count."""
     major, minor, patch = (int(part) for part in re.findall(r"\d+", f"{version}.0.0")[:3])
     return major * 1_000_000 + minor * 1_000 + patch
+
+
+def release_of(facts: Mapping[str, Any]) -> int:
+    """The release of a worker's code, by its facts; one that is only being started will have ours."""
+    return release_number(facts.get("onboard") or __version__)
 
 
 def release_name(number: int) -> str:

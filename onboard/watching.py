@@ -9,20 +9,19 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from onboard import __version__
 from onboard.domain.figures import Ended, EndedJob, QueueFigures, QueuesSeen, percentile
 from onboard.domain.forecast import starts_in
 from onboard.domain.job import Job, JobState
 from onboard.domain.moment import to_iso
 from onboard.domain.running import RunningJob, progress_json
 from onboard.domain.waiting import Retry, Waiting
-from onboard.domain.worker import QueueStatus, WorkerRecord, WorkerState
+from onboard.domain.worker import QueueStatus, WorkerRecord
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.remaining import running_jobs
-from onboard.version import release_number
+from onboard.version import release_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def queues(database: Database) -> QueuesSeen:
         queues=[
             QueueFigures(
                 statuses.get(name, QueueStatus(name, paused=False)),
-                live_workers=len(_serving(workers, name)),
+                live_workers=sum(worker.takes_jobs and name in worker.queues for worker in workers),
                 recent=Ended.of(recent[name], window_seconds),
             )
             for name in sorted({*statuses, *served, *recent})
@@ -144,8 +143,8 @@ def waiting(database: Database, job: Job) -> Waiting | None:
     with database.snapshot() as session:
         now = read_clock(session)
         figures = JobFigures(session)
-        serving = _serving(WorkerRepository(session).list(), job.queue)
-        able = [worker for worker in serving if _release(worker) >= (job.needs_release or 0)]
+        serving = WorkerRepository(session).serving(job.queue)
+        able = [worker for worker in serving if release_of(worker.facts) >= (job.needs_release or 0)]
         paused = QueueRepository(session).paused(job.queue)
         ahead = figures.ahead(job, now)
         retry = _retry(job, now)
@@ -159,19 +158,6 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         retry=retry,
         starts_in_seconds=starts,
     )
-
-
-def _serving(workers: Sequence[WorkerRecord], queue: str) -> list[WorkerRecord]:
-    return [
-        worker
-        for worker in workers
-        if worker.live and worker.state is not WorkerState.DRAINING and queue in worker.queues
-    ]
-
-
-def _release(worker: WorkerRecord) -> int:
-    """The release of the worker's code; one that is only being started will have ours."""
-    return release_number(worker.facts.get("onboard") or __version__)
 
 
 def _numbered(jobs: Sequence[Job]) -> list[tuple[Job, int]]:
@@ -192,6 +178,11 @@ def _retry(job: Job, now: float) -> Retry | None:
 
 def _starts_in(session: Session, now: float, queue: str, ahead: int, able: Sequence[WorkerRecord]) -> float | None:
     left = {each.attempt.job.worker: each.left.seconds for each in running_jobs(session, now, able)}
+    free_in = [left.get(worker.name, 0.0) for worker in able]
+    return starts_in(ahead, free_in, _usual_run(session, now, queue) if ahead else None)
+
+
+def _usual_run(session: Session, now: float, queue: str) -> float | None:
+    """What a job of the queue takes: the median of those that ended lately."""
     ended, _ = JobFigures(session).ended(now)
-    run_seconds = percentile([job.run_seconds for job in ended if job.queue == queue], 0.5)
-    return starts_in(ahead, [left.get(worker.name, 0.0) for worker in able], run_seconds)
+    return percentile([job.run_seconds for job in ended if job.queue == queue], 0.5)

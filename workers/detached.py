@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from onboard.domain.worker import WorkerRecord, WorkerState
+from onboard.domain.worker import WorkerState
 from onboard.queue import DEFAULT_QUEUE
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
-from onboard.version import release_number
+from onboard.version import release_number, release_of
 from workers.logs import log_file, shorten_log
 from workers.machine import host_name
 from workers.recovery import lives
@@ -47,7 +47,8 @@ def ensure_worker(
     with FileLock(home / "worker.lock"):
         with services.database.write() as session:
             workers = WorkerRepository(session)
-            if any(lives(worker) and _takes_ours(worker) for worker in workers.serving(queue)):
+            # after an upgrade the old worker leaves our jobs alone
+            if any(lives(worker) and release_of(worker.facts) >= release_number() for worker in workers.serving(queue)):
                 return None
             name = worker_name()
             workers.enter(name, WorkerState.STARTING, queues=[queue], host=host_name(), device=services.device)
@@ -55,12 +56,6 @@ def ensure_worker(
         with services.database.write() as session:
             WorkerRepository(session).spawned(name, pid)
     return name
-
-
-def _takes_ours(worker: WorkerRecord) -> bool:
-    """Whether its code is as new as ours: after an upgrade the old worker leaves our jobs alone."""
-    known = worker.facts.get("onboard")
-    return known is None or release_number(known) >= release_number()
 
 
 def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seconds: float, pipeline: str) -> int:

@@ -46,8 +46,7 @@ def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds
 
 def _bells(session: Session) -> dict[str, int]:
     """A bell per runnable job, but no more than workers are there to hear it: bells never pile up in the broker."""
-    workers = WorkerRepository(session)
-    return {
-        queue: min(count, sum(worker.job is None for worker in workers.serving(queue)))
-        for queue, count in ClaimRepository(session).runnable().items()
-    }
+    runnable = ClaimRepository(session).runnable()
+    workers = WorkerRepository(session).list() if runnable else []
+    idle = [worker for worker in workers if worker.takes_jobs and worker.job is None]
+    return {queue: min(count, sum(queue in worker.queues for worker in idle)) for queue, count in runnable.items()}

@@ -13,7 +13,7 @@ from workers.machine import host_name, is_alive
 def recover(session: Session) -> None:
     """End the leases of jobs whose process is gone (a killed worker, a reboot). For SQLite only: it has one machine."""
     for worker in WorkerRepository(session).list(include_stopped=True):
-        if worker.host == host_name():
+        if worker.host == host_name() and worker.job is not None:
             _end_leases(session, worker.name)
 
 

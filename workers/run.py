@@ -75,6 +75,7 @@ def _require_broker(plan: WorkerPlan) -> None:
 
 
 def _enter(services: Services, plan: WorkerPlan) -> None:
+    seen = facts({os.getpid()}, plan.device, plan.device)  # a GPU may take its time: not while the database is locked
     with services.database.write() as session:
         if plan.settings.embedded:
             recover(session)
@@ -86,7 +87,7 @@ def _enter(services: Services, plan: WorkerPlan) -> None:
             host=host_name(),
             pid=os.getpid(),
             device=plan.device,
-            facts=facts({os.getpid()}, plan.device, plan.device),
+            facts=seen,
         )
 
 

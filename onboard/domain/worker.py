@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from onboard.domain.moment import to_iso
+from onboard.domain.moment import rounded, to_iso
 
 STARTING_SECONDS: Final = 60.0  # a worker that was just spawned counts as live for so long without a heartbeat
 
@@ -46,6 +46,11 @@ class WorkerRecord:
     gpu_uuid: str | None = None
     job: str | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether it lives and does not drain."""
+        return self.live and self.state is not WorkerState.DRAINING
 
     @property
     def shown_state(self) -> str:
@@ -95,10 +100,6 @@ class QueueStatus:
             "queued": self.queued,
             "delayed": self.delayed,
             "running": self.running,
-            "oldest_queued_seconds": _rounded(self.oldest_queued_seconds),
-            "oldest_running_seconds": _rounded(self.oldest_running_seconds),
+            "oldest_queued_seconds": rounded(self.oldest_queued_seconds),
+            "oldest_running_seconds": rounded(self.oldest_running_seconds),
         }
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)

@@ -273,11 +273,11 @@ class ClaimRepository:
         )
         return self._session.scalars(statement).one()
 
-    def open(self, queues: Sequence[str]) -> int:
-        """How many jobs of `queues` run, or wait (now or later) in a queue that is not paused for code like this."""
+    def open(self, queues: Sequence[str]) -> bool:
+        """Whether a job of `queues` runs, or waits (now or later) in a queue that is not paused for code like this."""
         waiting = and_(JobRow.state == JobState.QUEUED, _not_paused(), _understood(self._release))
-        statement = select(func.count()).where(JobRow.queue.in_(list(queues)), IS_OPEN, or_(waiting, IS_RUNNING))
-        return self._session.scalars(statement).one()
+        found = exists().where(JobRow.queue.in_(list(queues)), IS_OPEN, or_(waiting, IS_RUNNING))
+        return self._session.scalars(select(found)).one()
 
     def running(self, worker: str) -> Sequence[Job]:
         """What `worker` is running, as far as anybody knows."""

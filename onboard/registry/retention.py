@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, CursorResult, Delete, and_, case, delete, exists, select
+from sqlalchemy import ColumnElement, CursorResult, Delete, and_, delete, exists, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from onboard.domain.job import JobState
@@ -58,8 +58,7 @@ class RetentionRepository:
         """
         due = and_(JobRow.state == JobState.SUCCEEDED, JobRow.finished_at <= database_now() - succeeded_seconds)
         if other_seconds is not None:
-            age = case((JobRow.state == JobState.SUCCEEDED, succeeded_seconds), else_=other_seconds)
-            due = and_(JobRow.state.in_(_FINISHED), JobRow.finished_at <= database_now() - age)
+            due = or_(due, and_(JobRow.state != JobState.SUCCEEDED, _ended(other_seconds)))
         jobs = self._locked(JobRow.id, and_(due, exists().where(StageOutputRow.job == JobRow.id)))
         return self._deleted(delete(StageOutputRow).where(StageOutputRow.job.in_(jobs)))
 

@@ -149,11 +149,7 @@ class WorkerRepository:
 
     def serving(self, queue: str) -> Sequence[WorkerRecord]:
         """Live workers that take jobs of `queue` (not those that drain)."""
-        return [
-            worker
-            for worker in self.list()
-            if worker.live and worker.state is not WorkerState.DRAINING and queue in worker.queues
-        ]
+        return [worker for worker in self.list() if worker.takes_jobs and queue in worker.queues]
 
     def forget(self, older_than_seconds: float) -> None:
         """Delete the rows of workers that have been gone for so long."""
