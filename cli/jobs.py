@@ -12,6 +12,7 @@ from cli.columns import Columns
 from cli.live import INTERVAL, Interval
 from cli.output import AsJson, emit, say
 from cli.services import opened
+from cli.workers import attempts_text
 from onboard.domain.moment import utc_text
 from onboard.errors import NotAllowedError, NotFoundError
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from onboard.domain.job import Job, JobEvent
+    from onboard.domain.job import Job
     from onboard.services import Services
 
 app = typer.Typer(help="What was asked, how far it is, what came of it.", no_args_is_help=True, rich_markup_mode=None)
@@ -164,13 +165,6 @@ def find_job(services: Services, name: str) -> Job:
             ) from error
 
 
-def _events(services: Services, job: Job) -> list[JobEvent]:
-    from onboard.registry.events import EventRepository
-
-    with services.database.read() as session:
-        return list(EventRepository(session).list(job.id))
-
-
 def _brief(job: Job) -> dict[str, Any]:
     document = job.to_json()
     for key in ("spec", "result"):
@@ -180,6 +174,10 @@ def _brief(job: Job) -> dict[str, Any]:
 
 def _document(services: Services, job: Job) -> dict[str, Any]:
     """The job's row, its result and its events as one report document."""
+    from onboard.registry.events import EventRepository
+
+    with services.database.read() as session:
+        events = EventRepository(session).list(job.id)
     document = job.to_json()
     result = document.pop("result") or {}
     document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
@@ -187,7 +185,7 @@ def _document(services: Services, job: Job) -> dict[str, Any]:
         **document,
         **result,
         "state": job.state.value,
-        "events": [event.to_json() for event in _events(services, job)],
+        "events": [event.to_json() for event in events],
     }
 
 
@@ -221,7 +219,7 @@ def _table(jobs: Sequence[Job]) -> Columns:
             job.spec.task,
             job.state.value,
             "" if job.state.finished else job.stage or "",
-            f"{job.attempt} of {job.max_attempts}" if job.attempt else "",
+            attempts_text(job),
             f"v{version}" if version else "",
             utc_text(job.created_at),
         )

@@ -43,10 +43,15 @@ class Seen(Protocol):
 S = TypeVar("S", bound=Seen)
 
 
-def look_once(look: Callable[[], S], render: Callable[[S], RenderableType], as_json: bool) -> None:
-    """Print what there is now."""
-    seen = look()
-    emit(seen.to_json(), as_json, lambda: render(seen))
+def present(
+    look: Callable[[], S], render: Callable[[S], RenderableType], as_json: bool, watch: bool, interval: float
+) -> None:
+    """Print what there is now; with `watch` again and again, as `keep_looking` does."""
+    if watch:
+        keep_looking(look, render, as_json, interval)
+    else:
+        seen = look()
+        emit(seen.to_json(), as_json, lambda: render(seen))
 
 
 def keep_looking(look: Callable[[], S], render: Callable[[S], RenderableType], as_json: bool, interval: float) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.columns import Columns
 from cli.live import keep_looking
-from cli.workers import attempt_text, stage_text, time_left
+from cli.workers import attempt_text, attempts_text, stage_text, time_left
 from onboard.domain.moment import seconds_text
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ def _rendered(seen: OpenJobs) -> RenderableType:
     for running in seen.running:
         job, note = running.attempt.job, running.attempt.note
         columns.add(
-            job.id, job.spec.task, job.queue, "running", f"{job.attempt} of {job.max_attempts}", job.worker or "",
+            job.id, job.spec.task, job.queue, "running", attempts_text(job), job.worker or "",
             (stage_text(running), note), time_left(running),
         )  # fmt: skip
     for job, ahead in seen.waiting:
         columns.add(
-            job.id, job.spec.task, job.queue, "queued", f"{job.attempt} of {job.max_attempts}" if job.attempt else "",
+            job.id, job.spec.task, job.queue, "queued", attempts_text(job),
             "", _wait(seen, job, ahead), "",
         )  # fmt: skip
     more = seen.queued - len(seen.waiting)
@@ -76,5 +76,5 @@ def _rendered(seen: OpenJobs) -> RenderableType:
 def _wait(seen: OpenJobs, job: Job, ahead: int) -> str:
     if job.not_before_at > seen.at:
         return f"tries again in {seconds_text(job.not_before_at - seen.at)}"
-    waited = f"waits for {seconds_text(max(seen.at - job.not_before_at, 0.0))}"
+    waited = f"waits for {seconds_text(seen.at - job.not_before_at)}"
     return f"{waited}, {ahead:,} ahead" if ahead else waited

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.columns import Columns, age, pair
-from cli.live import INTERVAL, Interval, Watch, keep_looking, look_once
+from cli.live import INTERVAL, Interval, Watch, present
 from cli.output import AsJson, emit
 from cli.services import opened
 from onboard.domain.moment import seconds_text
@@ -29,10 +29,7 @@ def show(watch: Watch = False, interval: Interval = INTERVAL, as_json: AsJson = 
     from onboard.watching import queues
 
     with opened(register=False) as services:
-        if watch:
-            keep_looking(lambda: queues(services.database), _rendered, as_json, interval)
-        else:
-            look_once(lambda: queues(services.database), _rendered, as_json)
+        present(lambda: queues(services.database), _rendered, as_json, watch, interval)
 
 
 @app.command()

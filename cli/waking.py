@@ -33,6 +33,7 @@ def start_worker(services: Services, queue: str) -> None:
     if not services.settings.embedded:
         return
     from workers.detached import ensure_worker
+    from workers.logs import log_file
 
     if ensure_worker(services, queue):
-        say(f"started a worker, log: {services.settings.resolved_home / 'logs' / 'worker.log'}")
+        say(f"started a worker, log: {log_file(services.settings.resolved_home)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from cli.columns import UNKNOWN, Columns, age, mebibytes
-from cli.live import INTERVAL, Interval, Watch, keep_looking, look_once
+from cli.live import INTERVAL, Interval, Watch, present
 from cli.output import AsJson, emit
 from cli.services import opened
 from onboard.domain.moment import seconds_text
@@ -15,6 +15,7 @@ from onboard.domain.moment import seconds_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from onboard.domain.job import Job
     from onboard.domain.running import RunningJob
     from onboard.watching import WorkersSeen
 
@@ -29,10 +30,7 @@ def list_workers(watch: Watch = False, interval: Interval = INTERVAL, as_json: A
     from onboard.watching import workers
 
     with opened(register=False) as services:
-        if watch:
-            keep_looking(lambda: workers(services.database), _rendered, as_json, interval)
-        else:
-            look_once(lambda: workers(services.database), _rendered, as_json)
+        present(lambda: workers(services.database), _rendered, as_json, watch, interval)
 
 
 @app.command()
@@ -91,9 +89,14 @@ def stage_text(running: RunningJob) -> str:
     return f"{stage.value} for {seconds_text(seconds)}" if stage and seconds is not None else "just claimed"
 
 
+def attempts_text(job: Job) -> str:
+    """Which attempt it is, of how many; nothing before the first."""
+    return f"{job.attempt} of {job.max_attempts}" if job.attempt else ""
+
+
 def attempt_text(running: RunningJob) -> str:
-    """Which attempt it is."""
-    return f"attempt {running.attempt.job.attempt} of {running.attempt.job.max_attempts}"
+    """The same, as part of a sentence."""
+    return f"attempt {attempts_text(running.attempt.job)}"
 
 
 def time_left(running: RunningJob | None) -> str:

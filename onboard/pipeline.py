@@ -21,7 +21,7 @@ from onboard.domain.progress import Progress
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
 from onboard.judge import judge
-from onboard.model.memory import is_out_of_memory, too_little_memory
+from onboard.model.memory import memory_trouble_told
 from onboard.probe.candidates import FINGERPRINT, CandidateScore
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.exhaustive import probe_exhaustively
@@ -74,21 +74,13 @@ def preload(services: Services) -> None:
     load_engine(find_base(services.settings.base), services.device)
 
 
+@memory_trouble_told("this job")
 def run(job: Job, services: Services, progress: Progress) -> None:
     """Run a claimed job to its published version.
 
     Raises:
         OnboardError: what is wrong with it; FencedError and CancelledError pass through.
     """
-    try:
-        _run(job, services, progress)
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        raise too_little_memory("this job", str(error).splitlines()[0]) from None
-
-
-def _run(job: Job, services: Services, progress: Progress) -> None:
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
     bench = prepare(job.spec, services)

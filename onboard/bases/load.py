@@ -15,7 +15,7 @@ from onboard.errors import UnavailableError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.model.memory import give_memory_back, is_out_of_memory, too_little_memory
+from onboard.model.memory import give_memory_back, memory_trouble_told
 from onboard.model.weights import load_hypernetwork
 
 KEPT_BASES: Final = 2  # stay in memory; the one that was not used for longest goes first
@@ -97,12 +97,8 @@ def load_engine(base: Base, device: str = "auto") -> Engine:
 def _frozen_engine(base: Base, device: torch.device) -> Engine:
     engine = fresh_engine(base)
     engine.hypernetwork.requires_grad_(False)
-    try:
+    with memory_trouble_told(f"base {base.name}"):
         return engine.to(device)
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        raise too_little_memory(f"base {base.name}", str(error).splitlines()[0]) from None
 
 
 _engines = EngineCache(KEPT_BASES, _frozen_engine)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from onboard.domain.job import JobState
-from onboard.domain.moment import to_iso
+from onboard.domain.moment import rounded, to_iso
 from onboard.domain.worker import QueueStatus
 
 _HOUR: Final = 3600.0  # seconds
@@ -98,10 +98,10 @@ class Ended:
             "ended_per_hour": round(self.per_hour, 3),
             **{state.value: count for state, count in self.counts.items()},
             "retries": self.retries,
-            "wait_p50_seconds": _rounded(self.wait.p50),
-            "wait_p95_seconds": _rounded(self.wait.p95),
-            "run_p50_seconds": _rounded(self.run.p50),
-            "run_p95_seconds": _rounded(self.run.p95),
+            "wait_p50_seconds": rounded(self.wait.p50),
+            "wait_p95_seconds": rounded(self.wait.p95),
+            "run_p50_seconds": rounded(self.run.p50),
+            "run_p95_seconds": rounded(self.run.p95),
         }
 
 
@@ -155,7 +155,3 @@ def percentile(sample: Sequence[float], share: float) -> float | None:
     place = share * (len(ordered) - 1)
     below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
     return below + (above - below) * (place - math.floor(place))
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)

@@ -17,6 +17,11 @@ def to_iso(at: float | None) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def rounded(seconds: float | None, digits: int = 3) -> float | None:
+    """A duration for a document; None stays None."""
+    return None if seconds is None else round(seconds, digits)
+
+
 def utc_text(at: float) -> str:
     """Epoch seconds for people, in UTC to the second: "2026-01-31 12:00:00"."""
     return datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds").removesuffix("+00:00")

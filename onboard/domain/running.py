@@ -7,6 +7,7 @@ from typing import Any
 
 from onboard.domain.forecast import TimeLeft
 from onboard.domain.job import Job
+from onboard.domain.moment import rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class RunningJob:
             "queue": job.queue,
             "worker": job.worker,
             "host": self.host,
-            "heartbeat_age_seconds": None if age is None else round(age, 1),
+            "heartbeat_age_seconds": rounded(age, 1),
             "lease_left_seconds": round(self.attempt.lease_seconds, 1),
             **progress_json(self),
         }
@@ -65,8 +66,8 @@ def progress_json(running: RunningJob | None) -> dict[str, Any]:
         "attempt": attempt.job.attempt if attempt else None,
         "max_attempts": attempt.job.max_attempts if attempt else None,
         "attempt_seconds": round(attempt.seconds, 1) if attempt else None,
-        "stage_seconds": round(attempt.stage_seconds, 1) if attempt and attempt.stage_seconds is not None else None,
+        "stage_seconds": rounded(attempt.stage_seconds, 1) if attempt else None,
         "note": attempt.note if attempt else None,
-        "left_seconds": round(left.seconds, 1) if left and left.seconds is not None else None,
+        "left_seconds": rounded(left.seconds, 1) if left else None,
         "left_basis": left.basis if left else None,
     }

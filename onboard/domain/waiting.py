@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from onboard.domain.moment import seconds_text, to_iso
+from onboard.domain.moment import rounded, seconds_text, to_iso
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,5 +97,5 @@ class Waiting:
             "retry_at": to_iso(retry.at) if retry else None,
             "retry_in_seconds": round(retry.in_seconds, 1) if retry else None,
             "last_error": retry.error if retry else None,
-            "starts_in_seconds": None if starts is None else round(starts, 1),
+            "starts_in_seconds": rounded(starts, 1),
         }

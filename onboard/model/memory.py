@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -72,6 +73,17 @@ def too_little_memory(what: str, reason: str) -> OutOfMemoryError:
         f"The GPU's memory is too small for {what}: {reason}",
         "Free it (nvidia-smi shows who uses it), use a larger GPU (--queue), a smaller base, or shorter texts.",
     )
+
+
+@contextmanager
+def memory_trouble_told(what: str) -> Iterator[None]:
+    """Raise OutOfMemoryError in our words where a GPU's memory is too small for `what`."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise too_little_memory(what, str(error).splitlines()[0]) from None
 
 
 def give_memory_back() -> None:
