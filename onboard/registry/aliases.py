@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from onboard.domain.names import require_alias
 from onboard.domain.task import AliasMove
-from onboard.errors import ConflictError, NotFoundError
+from onboard.domain.webhook import MOVED
+from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.registry.clock import database_now
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.tables import AliasMoveRow, AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.upsert import insert_for
 
@@ -45,31 +49,26 @@ class AliasRepository:
         expected: int | None = None,
         actor: str | None = None,
         reason: str = "",
+        announce: bool = True,
     ) -> AliasMove:
-        """Point the alias at a version.
+        """Point the alias at a version. One that it names already stays as it is: then `previous` is that version.
 
         Args:
             expected: the version that it must name at present (compare and swap); 0 means "no version yet".
+            announce: whether webhooks tell of it.
 
         Raises:
             InputError: `alias` is not a name, or looks like a version number.
             NotFoundError: there is no such version.
-            ConflictError: it names another version than `expected`.
+            PreconditionFailedError: it names another version than `expected`.
         """
         require_alias(alias)
         self._lock(task)
         self._require_version(task, version)
         previous = self.find(task, alias)
-        if expected is not None and expected != (previous or 0):
-            raise ConflictError(
-                f"{task}@{alias} is v{previous} now, not v{expected}."
-                if previous
-                else f"{task}@{alias} does not exist.",
-                f"Look at it with: onboard versions {task}",
-                task=task,
-                alias=alias,
-                version=previous,
-            )
+        require_unmoved(task, alias, previous, expected)
+        if previous == version:  # in the history it would take a rollback to no other version
+            return replace(self.history(task, alias, 1)[0], previous=version, actor=actor, reason=reason)
         self._session.execute(
             insert_for(self._session, AliasRow)
             .values(task=task, alias=alias, version=version, updated_at=database_now())
@@ -86,42 +85,61 @@ class AliasRepository:
             actor=actor,
             reason=reason,
         )
-        return _move(self._session.scalars(statement.returning(AliasMoveRow)).one())
+        move = _move(self._session.scalars(statement.returning(AliasMoveRow)).one())
+        if announce:
+            OutboxRepository(self._session).add(MOVED, _told(move))
+        return move
 
-    def rollback(self, task: str, alias: str, *, actor: str | None = None) -> AliasMove:
+    def rollback(self, task: str, alias: str, *, expected: int | None = None, actor: str | None = None) -> AliasMove:
         """Point the alias at the version that it named before its present one; again goes one further back.
+
+        Args:
+            expected: the version that it must name at present (compare and swap).
 
         Raises:
             NotFoundError: there is no such alias.
+            PreconditionFailedError: it names another version than `expected`.
             ConflictError: nothing came before.
         """
         self._lock(task)
         present = self.find(task, alias)
         if present is None:
-            raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}")
-        arrival = self._session.scalars(
-            select(AliasMoveRow)
-            .where(
-                AliasMoveRow.task == task,
-                AliasMoveRow.alias == alias,
-                AliasMoveRow.version == present,
-                AliasMoveRow.reason != _ROLLBACK,
+            raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+        require_unmoved(task, alias, present, expected)
+        before = self._line(task, alias)[:-1]
+        if not before:
+            raise ConflictError(
+                f"{task}@{alias} has never been anything before v{present} that it could go back to.",
+                f"Name a version: onboard promote {task}@vN --alias {alias}",
+                task=task,
+                alias=alias,
             )
-            .order_by(AliasMoveRow.id.desc())
-            .limit(1)
-        ).one()
-        if arrival.previous is None:
-            raise ConflictError(f"{task}@{alias} was never anything but v{present}.", task=task, alias=alias)
-        return self.move(task, alias, arrival.previous, actor=actor, reason=_ROLLBACK)
+        return self.move(task, alias, before[-1], actor=actor, reason=_ROLLBACK)
 
-    def history(self, task: str, alias: str) -> Sequence[AliasMove]:
-        """Every move of the alias, newest first."""
+    def history(self, task: str, alias: str, limit: int | None = None) -> Sequence[AliasMove]:
+        """Every move of the alias, or the last `limit`, newest first."""
         rows = self._session.scalars(
             select(AliasMoveRow)
             .where(AliasMoveRow.task == task, AliasMoveRow.alias == alias)
             .order_by(AliasMoveRow.id.desc())
+            .limit(limit)
         )
         return [_move(row) for row in rows]
+
+    def _line(self, task: str, alias: str) -> Sequence[int]:
+        """The versions that rollbacks lead through, the present one last."""
+        moves = self._session.execute(
+            select(AliasMoveRow.version, AliasMoveRow.reason)
+            .where(AliasMoveRow.task == task, AliasMoveRow.alias == alias)
+            .order_by(AliasMoveRow.id)
+        )
+        line: list[int] = []
+        for version, reason in moves:
+            if reason == _ROLLBACK:
+                del line[-1:]
+            if line[-1:] != [version]:  # in histories of earlier releases a rollback could lead anywhere
+                line.append(version)
+        return line
 
     def _lock(self, task: str) -> None:
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
@@ -138,6 +156,32 @@ class AliasRepository:
         ).one_or_none()
         if found is None:
             raise NotFoundError(f"There is no {task}@v{version}.", f"List them with: onboard versions {task}")
+
+
+def require_unmoved(task: str, alias: str, present: int | None, expected: int | None) -> None:
+    """Compare, before the swap. Raises PreconditionFailedError unless `expected`, if given, is present; 0 is none."""
+    if expected is None or expected == (present or 0):
+        return
+    raise PreconditionFailedError(
+        f"{task}@{alias} is v{present} now{f', not v{expected}' if expected else ''}."
+        if present
+        else f"{task}@{alias} does not exist.",
+        f"Look at it with: onboard versions {task}",
+        task=task,
+        alias=alias,
+        version=present,
+    )
+
+
+def _told(move: AliasMove) -> dict[str, Any]:
+    return {
+        "task": move.task,
+        "alias": move.alias,
+        "version": move.version,
+        "previous": move.previous,
+        "actor": move.actor,
+        "reason": move.reason,
+    }
 
 
 def _move(row: AliasMoveRow) -> AliasMove:

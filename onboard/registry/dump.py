@@ -13,7 +13,8 @@ from onboard.registry.artifacts import is_referenced
 from onboard.registry.tables import ArtifactRow, BaseRow, EmbeddingVersionRow
 from onboard.registry.tables import Table as Declared
 
-TRANSIENT: Final = frozenset({"workers", "leases"})  # they speak of processes, which no copy can bring back
+# They speak of processes and of open browsers, which no copy can bring back.
+TRANSIENT: Final = frozenset({"workers", "leases", "sessions", "sign_in_codes"})
 _FETCHED: Final = 500  # rows that are read from the database at once
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from onboard.domain.job import EventKind, JobEvent, Stage
+from onboard.domain.job import EVENTS_AT_ONCE, EventKind, JobEvent, Stage
 from onboard.registry.clock import database_now
 from onboard.registry.tables import JobEventRow
 
@@ -44,7 +44,7 @@ class EventRepository:
             )
         )
 
-    def list(self, job_id: str, since: int = 0, limit: int = 1000) -> Sequence[JobEvent]:
+    def list(self, job_id: str, since: int = 0, limit: int = EVENTS_AT_ONCE) -> Sequence[JobEvent]:
         """The events of a job with an id above `since`, oldest first."""
         rows = self._session.scalars(
             select(JobEventRow)

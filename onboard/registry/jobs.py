@@ -19,6 +19,7 @@ from onboard.domain.job import (
 )
 from onboard.domain.names import require_name
 from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
 from onboard.registry.tables import JobRow
@@ -83,6 +84,7 @@ class JobRepository:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
         self._events.append(row.id, 0, "state", JobState.QUEUED)
+        record(self._session, "job.submit", row.id, task=spec.task, queue=queue)
         return to_job(row), True
 
     def _earlier(self, key: str, spec: JobSpec) -> Job:
@@ -129,6 +131,7 @@ class JobRepository:
         """Cancel a queued job at once; ask a running one to stop. Raises NotFoundError, ConflictError when finished."""
         present = self._locked(job_id)
         require_transition(job_id, present.state, JobState.CANCELLED)
+        record(self._session, "job.cancel", job_id, task=present.spec.task)
         if present.state is JobState.QUEUED:
             return self._change(
                 present, JobState.CANCELLED, cancel_requested=True, finished_at=database_now(), lease_expires_at=None
@@ -154,6 +157,7 @@ class JobRepository:
         if not present.state.finished:
             raise ConflictError(f"Job {job_id} is {present.state.value}; it needs no retry.", job=job_id)
         require_transition(job_id, present.state, JobState.QUEUED)
+        record(self._session, "job.retry", job_id, task=present.spec.task)
         return self._change(
             present,
             JobState.QUEUED,

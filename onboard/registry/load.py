@@ -13,12 +13,15 @@ from sqlalchemy.orm import Session
 import migrations
 from onboard.domain.job import JobState
 from onboard.errors import CancelledError, ConflictError, DamagedError
+from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.database import allow_pauses
 from onboard.registry.dump import TRANSIENT, continue_after, tables
 from onboard.registry.events import EventRepository
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.schema import migrating, revision_of
 from onboard.registry.tables import AliasMoveRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
+from onboard.registry.tokens import TokenRepository
 
 Rows = list[dict[str, Any]]
 _OTHER: Final = "Use another backup."
@@ -63,6 +66,35 @@ class Unfinished:
     cancelled: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GoingOn:
+    """What of a backup shall go on working, though nobody knows what has become of it since.
+
+    Args:
+        tokens: tokens that worked when it was made. One that was revoked later would work again.
+        webhooks: messages that had not arrived. The service that was backed up may have sent them later.
+    """
+
+    tokens: bool = False
+    webhooks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What became of rows that do not simply stay as they were.
+
+    Args:
+        revoked_tokens: that worked when the backup was made, and do no more.
+        kept_tokens: that work as they did then.
+        dropped_webhooks: messages that will not be sent.
+    """
+
+    unfinished: Unfinished
+    revoked_tokens: int
+    kept_tokens: int
+    dropped_webhooks: int
+
+
 def require_empty(url: str) -> None:
     """Raise ConflictError, naming what is there, unless the service has nothing but what it ships with."""
     if revision_of(url) is None:
@@ -73,12 +105,13 @@ def require_empty(url: str) -> None:
         migration.session.rollback()  # only looked at: the schema stays as it was
 
 
-def load(url: str, revision: str, contents: Sequence[Contents]) -> Unfinished:
+def load(url: str, revision: str, contents: Sequence[Contents], going_on: GoingOn, created_at: str) -> Loaded:
     """Insert the rows of a backup and bring the schema to this code's.
 
     Args:
         revision: the schema's, that the rows were read from.
         contents: the tables, in an order in which rows can be inserted.
+        created_at: when the backup was made, for the audit log.
 
     Raises:
         ConflictError: the service is not empty.
@@ -99,7 +132,8 @@ def load(url: str, revision: str, contents: Sequence[Contents]) -> Unfinished:
         last = {each.table: each.last for each in contents}
         for table in tables():
             continue_after(session, table, last.get(table.name, 0))
-        return _end_leases(session)
+        unfinished = _end_leases(session)
+        return _settle(session, unfinished, going_on, created_at)
 
 
 def _keep_others_out(session: Session) -> None:
@@ -153,6 +187,16 @@ def _insert_batch(session: Session, table: Table, batch: Rows) -> None:
     except (StatementError, OverflowError) as error:
         reason = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise DamagedError(f"Rows of {table.name} in the backup do not fit: {reason}.", _OTHER) from error
+
+
+def _settle(session: Session, unfinished: Unfinished, going_on: GoingOn, created_at: str) -> Loaded:
+    tokens = TokenRepository(session)
+    revoked = 0 if going_on.tokens else tokens.revoke_all()
+    kept = len(tokens.list())
+    dropped = 0 if going_on.webhooks else OutboxRepository(session).drop_undelivered()
+    facts = {"revoked_tokens": revoked, "kept_tokens": kept, "dropped_webhooks": dropped}
+    record(session, "service.restore", created_at, **facts)
+    return Loaded(unfinished, **facts)
 
 
 def _end_leases(session: Session) -> Unfinished:

@@ -1,4 +1,4 @@
-"""What time makes superfluous: rows of jobs that ended long ago. Versions are never among them.
+"""What time makes superfluous: rows of jobs that ended long ago, of webhooks, sessions and old changes. Never versions.
 
 Each method removes a batch and says how many rows went; zero means that nothing is left to remove. Rows are locked
 before they are looked at again, so that a job that is retried at that moment keeps what it needs.
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, CursorResult, Delete, and_, delete, exists, or_, select
+from sqlalchemy import ColumnElement, CursorResult, Delete, and_, delete, exists, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from onboard.domain.job import JobState
+from onboard.registry.access_tables import AuditRow, SessionRow
 from onboard.registry.clock import database_now
 from onboard.registry.tables import (
     EmbeddingVersionRow,
@@ -21,6 +22,7 @@ from onboard.registry.tables import (
     JobRow,
     SnapshotRow,
     StageOutputRow,
+    WebhookEventRow,
 )
 from onboard.registry.transitions import TransitionRepository
 
@@ -71,6 +73,23 @@ class RetentionRepository:
         due = and_(*(SnapshotRow.digest.not_in(each) for each in named))
         digests = self._locked(SnapshotRow.digest, due)
         return self._deleted(delete(SnapshotRow).where(SnapshotRow.digest.in_(digests), due))
+
+    def webhook_events(self, older_than_seconds: float) -> int:
+        """What webhooks told of (or could not) so long ago, with its deliveries."""
+        due = WebhookEventRow.at <= database_now() - older_than_seconds
+        return self._deleted(
+            delete(WebhookEventRow).where(WebhookEventRow.id.in_(self._locked(WebhookEventRow.id, due)))
+        )
+
+    def sessions(self) -> int:
+        """Sessions of browsers that are over."""
+        return self._deleted(delete(SessionRow).where(SessionRow.expires_at <= database_now()))
+
+    def audit_log(self, older_than_seconds: float) -> int:
+        """Changes that were made so long ago. Only the oldest are looked at: there is no index by time."""
+        first = select(func.min(AuditRow.id)).scalar_subquery()
+        due = and_(AuditRow.id < first + BATCH, AuditRow.at <= database_now() - older_than_seconds)
+        return self._deleted(delete(AuditRow).where(due))
 
     def _locked(self, key: InstrumentedAttribute[str], due: ColumnElement[bool]) -> Sequence[str]:
         statement = select(key).where(due).limit(BATCH).with_for_update(skip_locked=True)

@@ -6,44 +6,18 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
-    BigInteger,
-    Boolean,
     CheckConstraint,
-    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
-    MetaData,
-    String,
     Text,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column
 
-# SQLite numbers rows by itself only for INTEGER PRIMARY KEY; PostgreSQL gets 64 bits.
-BigNumber = BigInteger().with_variant(Integer(), "sqlite")
-
-
-class Table(DeclarativeBase):
-    """Base of every table. Constraints are named so that migrations can change them."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads this plain dict from the class
-        float: Double(),
-        str: String(),
-        bool: Boolean(),
-        dict[str, Any]: JSON(),
-        list[Any]: JSON(),
-    }
+from onboard.registry.access_tables import AuditRow, SessionRow, SignInCodeRow, TokenRow
+from onboard.registry.declared import BigNumber, Table
+from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
 
 
 class ArtifactRow(Table):
@@ -327,6 +301,7 @@ __all__ = [
     "AliasMoveRow",
     "AliasRow",
     "ArtifactRow",
+    "AuditRow",
     "BaseRow",
     "EmbeddingVersionRow",
     "HypernetworkRow",
@@ -335,9 +310,14 @@ __all__ = [
     "JobTransitionRow",
     "LeaseRow",
     "QueueRow",
+    "SessionRow",
+    "SignInCodeRow",
     "SnapshotRow",
     "StageOutputRow",
     "Table",
     "TaskRow",
+    "TokenRow",
+    "WebhookDeliveryRow",
+    "WebhookEventRow",
     "WorkerRow",
 ]

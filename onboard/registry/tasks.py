@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from onboard.domain.dataset import Kind, Label, label_key
 from onboard.domain.task import Task
 from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.tables import TaskRow
 from onboard.registry.upsert import insert_for
@@ -33,12 +34,12 @@ class TaskRepository:
         row = self._session.scalars(
             select(TaskRow).where(TaskRow.name == name, TaskRow.deleted_at.is_(None))
         ).one_or_none()
-        return None if row is None else _task(row)
+        return None if row is None else task_of(row)
 
     def list(self) -> Sequence[Task]:
         """Every task by name."""
         rows = self._session.scalars(select(TaskRow).where(TaskRow.deleted_at.is_(None)).order_by(TaskRow.name))
-        return [_task(row) for row in rows]
+        return [task_of(row) for row in rows]
 
     def require_labels(self, name: str, kind: Kind, labels: Sequence[Label]) -> None:
         """Raise ConflictError when the task exists with another label set; the order does not count, types do."""
@@ -66,14 +67,15 @@ class TaskRepository:
         )
         row = self._session.scalars(select(TaskRow).where(TaskRow.name == task.name).with_for_update()).one()
         if row.deleted_at is None and not new_labels:
-            _require_same(_task(row), task.kind, task.labels)
+            _require_same(task_of(row), task.kind, task.labels)
         statement = update(TaskRow).where(TaskRow.name == task.name).values(deleted_at=None, **values)
-        return _task(self._session.scalars(statement.returning(TaskRow)).one())
+        return task_of(self._session.scalars(statement.returning(TaskRow)).one())
 
     def delete(self, name: str) -> None:
         """Hide the task and its versions from listings, references and the probe. Raises NotFoundError."""
         self.get(name)
         self._session.execute(update(TaskRow).where(TaskRow.name == name).values(deleted_at=database_now()))
+        record(self._session, "task.delete", name)
 
 
 def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
@@ -91,7 +93,8 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
     )
 
 
-def _task(row: TaskRow) -> Task:
+def task_of(row: TaskRow) -> Task:
+    """The domain's task of a row."""
     return Task(
         name=row.name,
         kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only Kind is ever written

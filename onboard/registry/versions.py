@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Select, func, insert, select
+from sqlalchemy import Select, func, insert, select, tuple_
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import JobState
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
+from onboard.domain.webhook import PUBLISHED
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 
@@ -36,6 +38,7 @@ class VersionRepository:
         attempt: int,
         result: dict[str, Any],
         move_latest: bool = True,
+        present: int | None = None,
         new_labels: bool = False,
     ) -> EmbeddingVersion:
         """Publish the next version of the task and end its job as succeeded: all of it, or nothing.
@@ -46,20 +49,29 @@ class VersionRepository:
             attempt: the fencing token of the job.
             result: the job's result document; its "version" is filled in here.
             move_latest: whether `latest` moves to it. It always names the first version.
+            present: what `latest` has to name when it moves (compare and swap); 0 means nothing yet.
 
         Raises:
             FencedError: another attempt owns the job, or it has ended.
+            PreconditionFailedError: `latest` names another version than `present`.
             ConflictError: the task has another label set, and `new_labels` is false.
         """
         assert draft.job is not None
         claims = ClaimRepository(self._session)
         claims.hold(draft.job, attempt)  # first, so that a late attempt hears that it is late, and of nothing else
-        version = self.add(draft, task, move_latest=move_latest, new_labels=new_labels)
+        version = self.add(draft, task, move_latest=move_latest, present=present, new_labels=new_labels)
+        OutboxRepository(self._session).add(PUBLISHED, _told(version))
         claims.finish(draft.job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version})
         return version
 
     def add(
-        self, draft: EmbeddingVersion, task: Task, *, move_latest: bool = True, new_labels: bool = False
+        self,
+        draft: EmbeddingVersion,
+        task: Task,
+        *,
+        move_latest: bool = True,
+        present: int | None = None,
+        new_labels: bool = False,
     ) -> EmbeddingVersion:
         """Insert the next version of the task, without a job to end (shipped sources, imports)."""
         assert draft.task == task.name
@@ -68,7 +80,8 @@ class VersionRepository:
         values = {**asdict(draft), "version": number, "created_at": database_now()}
         row = self._session.scalars(insert(EmbeddingVersionRow).values(values).returning(EmbeddingVersionRow)).one()
         if move_latest or self._aliases.find(task.name, LATEST) is None:
-            self._aliases.move(task.name, LATEST, number, reason="published")
+            announce = draft.kind != "source"  # what a base ships with is no news
+            self._aliases.move(task.name, LATEST, number, expected=present, reason="published", announce=announce)
         return replace(draft, version=number, created_at=row.created_at)
 
     def next_number(self, task: str) -> int:
@@ -91,7 +104,7 @@ class VersionRepository:
             raise NotFoundError(
                 f"There is no {wanted}.", f"List its versions with: onboard versions {wanted.task}", task=wanted.task
             )
-        return _version(row)
+        return version_of(row)
 
     def list(
         self, *, task: str | None = None, base_digest: str | None = None, latest_only: bool = False
@@ -113,7 +126,7 @@ class VersionRepository:
                 & (AliasRow.version == EmbeddingVersionRow.version)
                 & (AliasRow.alias == LATEST),
             )
-        return [_version(row) for row in self._session.scalars(statement)]
+        return [version_of(row) for row in self._session.scalars(statement)]
 
     def newest(self, task: str, limit: int, before: int | None = None) -> Sequence[EmbeddingVersion]:
         """The last `limit` versions of a task, or those before version `before`, by number."""
@@ -121,12 +134,34 @@ class VersionRepository:
         if before is not None:
             statement = statement.where(EmbeddingVersionRow.version < before)
         rows = self._session.scalars(statement.order_by(EmbeddingVersionRow.version.desc()).limit(limit))
-        return [_version(row) for row in rows][::-1]
+        return [version_of(row) for row in rows][::-1]
+
+    def published(self, numbers: Iterable[tuple[str, int]]) -> Sequence[EmbeddingVersion]:
+        """The versions of these tasks and numbers, those of deleted tasks too; what was never published is left out."""
+        wanted = tuple_(EmbeddingVersionRow.task, EmbeddingVersionRow.version).in_(list(numbers))
+        order = EmbeddingVersionRow.task, EmbeddingVersionRow.version
+        return [
+            version_of(row) for row in self._session.scalars(select(EmbeddingVersionRow).where(wanted).order_by(*order))
+        ]
 
     def of_job(self, job_id: str) -> EmbeddingVersion | None:
         """The version that a job published, or None."""
         row = self._session.scalars(select(EmbeddingVersionRow).where(EmbeddingVersionRow.job == job_id)).one_or_none()
-        return None if row is None else _version(row)
+        return None if row is None else version_of(row)
+
+
+def _told(version: EmbeddingVersion) -> dict[str, Any]:
+    named = (
+        "task",
+        "version",
+        "embedding_digest",
+        "base_digest",
+        "hypernetwork_version",
+        "dataset_digest",
+        "weak",
+        "job",
+    )
+    return {name: getattr(version, name) for name in named}
 
 
 def _of_living_tasks() -> Select[EmbeddingVersionRow]:
@@ -137,7 +172,8 @@ def _of_living_tasks() -> Select[EmbeddingVersionRow]:
     )
 
 
-def _version(row: EmbeddingVersionRow) -> EmbeddingVersion:
+def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
+    """The domain's version of a row."""
     return EmbeddingVersion(
         task=row.task,
         version=row.version,

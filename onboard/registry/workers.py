@@ -12,6 +12,7 @@ from onboard.domain.job import LEASE_SECONDS, JobState
 from onboard.domain.names import require_name
 from onboard.domain.worker import STARTING_SECONDS, QueueStatus, WorkerRecord, WorkerState
 from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
@@ -108,6 +109,7 @@ class WorkerRepository:
             raise NotFoundError(
                 f"There is no live worker {name!r}.", "List them with: onboard workers list", worker=name
             )
+        record(self._session, "worker.drain", name)
 
     def begin_to_leave(self, name: str) -> None:
         """The worker was told to stop: it claims nothing more. One that said it has stopped stays so."""
@@ -184,6 +186,7 @@ class QueueRepository:
             .values(name=name, **values)
             .on_conflict_do_update(index_elements=["name"], set_=values)
         )
+        record(self._session, "queue.pause" if paused else "queue.resume", name)
 
     def paused(self, name: str) -> bool:
         """Whether the queue is paused."""

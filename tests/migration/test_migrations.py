@@ -15,18 +15,25 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from real_services import PostgresServer
+from registry_samples import register_sample_base, sample_task, sample_version
 from sqlalchemy import inspect
 
 import migrations
+from onboard.access import create_token, identify, sign_in
 from onboard.domain.job import JobState, Stage
+from onboard.errors import ConflictError
 from onboard.registry import schema
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.audit import entries
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.jobs import JobRepository
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.tables import Table
+from onboard.registry.versions import VersionRepository
 
 
 def test_the_tables_of_the_code_and_of_the_migrations_are_the_same(database: Database) -> None:
@@ -73,6 +80,39 @@ def test_an_upgrade_from_the_first_schema_keeps_every_row_and_its_work_goes_on(d
         assert claimed.id == queued.id
         claims.finish(claimed.id, 1, JobState.FAILED)
         assert JobRepository(session).get(ended).state is JobState.SUCCEEDED
+
+
+DOOR = {"tokens", "sessions", "sign_in_codes", "audit_log", "webhook_events", "webhook_deliveries"}
+
+
+def test_the_door_is_added_to_a_registry_in_use_and_taken_away_again(database: Database) -> None:
+    register_sample_base(database)
+    queued = past.queued(database)
+    with database.write() as session:
+        for _ in range(2):
+            VersionRepository(session).add(sample_version(), sample_task())
+        AliasRepository(session).move("colours", "production", 1, reason="promoted")
+    _, lost = create_token(database, "lost", ["read"])
+    sign_in(database, lost)
+    with schema.migrating(database.url) as migration:
+        migration.downgrade("20261121d")
+        tables = inspect(migration.session.connection()).get_table_names()
+    assert not DOOR & set(tables)
+    with pytest.raises(ConflictError, match="older"):
+        schema.check(database.url)
+    schema.upgrade(database.url)
+    with database.write() as session:
+        assert set(inspect(session.connection()).get_table_names()) >= DOOR
+        assert JobRepository(session).get(queued.id).spec == queued.spec
+        assert VersionRepository(session).resolve("colours@production").version == 1
+        AliasRepository(session).move("colours", "production", 2, reason="promoted")
+        OutboxRepository(session).address(["a"], 60.0)
+        (told,) = OutboxRepository(session).due("a")
+    assert (told.type, told.data["previous"]) == ("alias.moved", 1)  # what happened before is not told
+    _, secret = create_token(database, "reader", ["read"])
+    assert identify(database, secret).name == "reader"
+    with database.read() as session:
+        assert [entry.action for entry in entries(session, 10)] == ["token.create"]
 
 
 @pytest.mark.services

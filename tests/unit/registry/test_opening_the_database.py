@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,41 @@ def test_a_full_disk_of_sqlite_is_told_as_that_and_nothing_is_half_written(sqlit
     with database.read() as session:
         assert session.query(QueueRow).count() == 0
     database.dispose()
+
+
+def test_when_every_connection_is_busy_that_is_told_as_something_that_passes(sqlite_url: str) -> None:
+    database = Database(sqlite_url)
+    database.engine.pool._timeout = 0.01  # type: ignore[attr-defined]  # of the pool that files have
+
+    def read() -> object:
+        with database.read() as session:
+            return session.scalar(text("SELECT 1"))
+
+    with ExitStack() as stack:
+        for _ in range(15):  # as many as there are
+            stack.enter_context(database.read()).execute(text("SELECT 1"))
+        with pytest.raises(UnavailableError, match="busy") as caught:
+            read()
+    assert caught.value.retryable
+    assert read() == 1
+    database.dispose()
+
+
+def test_a_glance_sees_what_was_committed_and_leaves_its_connection_fit_for_transactions(database: Database) -> None:
+    def undone() -> None:
+        with database.write() as session:
+            QueueRepository(session).set_paused("cpu", True)
+            raise ZeroDivisionError
+
+    for paused in (True, False):
+        with database.write() as session:
+            QueueRepository(session).set_paused("gpu", paused)
+        with database.glance() as session:
+            assert QueueRepository(session).paused("gpu") is paused
+        with pytest.raises(ZeroDivisionError):
+            undone()
+        with database.glance() as session:
+            assert not QueueRepository(session).paused("cpu")
 
 
 @pytest.mark.services

@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import pytest
 from registry_samples import ARTIFACT, BASE, register_sample_base, sample_base, sample_spec, sample_task, sample_version
+from sqlalchemy import delete, insert
 from sqlalchemy.exc import IntegrityError
 
 from onboard.artifacts import digest_of
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
-from onboard.errors import ConflictError, FencedError, InputError, NotFoundError
+from onboard.errors import ConflictError, FencedError, InputError, NotFoundError, PreconditionFailedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
+from onboard.registry.tables import AliasMoveRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 
@@ -106,6 +108,60 @@ def test_an_alias_moves_and_rolls_back_step_by_step(database: Database) -> None:
         assert history[-1].actor == "ops"
         assert aliases.list("colours") == {"latest": 3, "production": 1}
         assert VersionRepository(session).resolve("colours@production").version == 1
+
+
+@pytest.mark.parametrize(
+    ("moves", "back"),
+    [
+        ((1, 2, 2), [1]),  # the same again is no move
+        ((1, 2, 3, 1), [3, 2, 1]),
+        ((1, 2, 1, 3), [1, 2, 1]),
+    ],
+)
+def test_rollbacks_go_back_through_every_move_and_then_end(
+    database: Database, moves: tuple[int, ...], back: list[int]
+) -> None:
+    for _ in range(3):
+        publish(database)
+    with database.write() as session:
+        aliases = AliasRepository(session)
+        for version in moves:
+            assert aliases.move("colours", "production", version).version == version
+        assert [aliases.rollback("colours", "production").version for _ in back] == back
+        with pytest.raises(ConflictError, match="never"):
+            aliases.rollback("colours", "production")
+        assert aliases.find("colours", "production") == back[-1]
+
+
+def test_histories_that_stood_still_or_went_in_circles_lead_back_too(database: Database) -> None:
+    for _ in range(3):
+        publish(database)
+    still = [(None, 1, "promoted"), (1, 2, "promoted"), (2, 2, "promoted"), (2, 2, "rollback"), (2, 2, "rollback")]
+    circle = [(None, 1, "promoted"), (1, 2, "promoted"), (2, 1, "promoted"), (1, 2, "rollback"), (2, 1, "rollback"),
+              (1, 2, "rollback")]  # fmt: skip
+    with database.write() as session:
+        aliases = AliasRepository(session)
+        for alias, moves in (("still", still), ("circle", circle)):
+            aliases.move("colours", alias, 2)
+            session.execute(delete(AliasMoveRow).where(AliasMoveRow.alias == alias))
+            for previous, version, reason in moves:
+                row = {"task": "colours", "alias": alias, "previous": previous, "version": version, "reason": reason}
+                session.execute(insert(AliasMoveRow).values(at=1.0, **row))
+        assert aliases.rollback("colours", "still").version == 1
+        with pytest.raises(ConflictError):
+            aliases.rollback("colours", "circle")
+
+
+def test_an_alias_that_is_moved_to_what_it_means_already_has_not_moved(database: Database) -> None:
+    publish(database)
+    with database.write() as session:
+        aliases = AliasRepository(session)
+        first = aliases.move("colours", "production", 1, reason="promoted")
+        again = aliases.move("colours", "production", 1, expected=1)
+        assert (again.version, again.previous, again.at) == (1, 1, first.at)
+        assert aliases.history("colours", "production") == [first]
+        with pytest.raises(PreconditionFailedError):
+            aliases.move("colours", "production", 1, expected=2)
 
 
 def test_an_alias_moves_only_from_the_version_that_was_expected(database: Database) -> None:

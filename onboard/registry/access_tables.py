@@ -1,0 +1,55 @@
+"""The tables of who may: tokens, sessions, sign-in codes, and what was changed by whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from onboard.registry.declared import BigNumber, Table
+
+
+class TokenRow(Table):
+    """A bearer token; of its secret only the digest is kept."""
+
+    __tablename__ = "tokens"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    hash: Mapped[str] = mapped_column(unique=True)
+    scopes: Mapped[list[Any]]
+    created_at: Mapped[float]
+    created_by: Mapped[str]
+    expires_at: Mapped[float | None]
+    revoked_at: Mapped[float | None]
+    last_used_at: Mapped[float | None]
+
+
+class SessionRow(Table):
+    """A signed-in browser: by a token, or, without one, by the link that a start on this machine printed."""
+
+    __tablename__ = "sessions"
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    token: Mapped[str | None] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"))
+    created_at: Mapped[float]
+    expires_at: Mapped[float]
+
+
+class SignInCodeRow(Table):
+    """The code of such a link; whoever uses it deletes it."""
+
+    __tablename__ = "sign_in_codes"
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    expires_at: Mapped[float]
+
+
+class AuditRow(Table):
+    """One change that somebody made."""
+
+    __tablename__ = "audit_log"
+    id: Mapped[int] = mapped_column(BigNumber, primary_key=True)
+    at: Mapped[float]
+    actor: Mapped[str]
+    action: Mapped[str]
+    subject: Mapped[str]
+    facts: Mapped[dict[str, Any]]

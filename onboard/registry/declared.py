@@ -1,0 +1,32 @@
+"""What every table of the registry is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Boolean, Double, Integer, MetaData, String
+from sqlalchemy.orm import DeclarativeBase
+
+# SQLite numbers rows by itself only for INTEGER PRIMARY KEY; PostgreSQL gets 64 bits.
+BigNumber = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Table(DeclarativeBase):
+    """Base of every table. Constraints are named so that migrations can change them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads this plain dict from the class
+        float: Double(),
+        str: String(),
+        bool: Boolean(),
+        dict[str, Any]: JSON(),
+        list[Any]: JSON(),
+    }

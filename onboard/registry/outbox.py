@@ -1,0 +1,187 @@
+"""The outbox of webhooks: an event is written in the transaction that makes it true, and told later.
+
+Whoever writes an event does not know who will be told: workers know, and give each endpoint a delivery of its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import Session, aliased
+
+from onboard.domain.webhook import Delivery, EndpointState
+from onboard.registry.clock import database_now
+from onboard.registry.tables import WebhookDeliveryRow, WebhookEventRow
+from onboard.registry.upsert import insert_for
+
+WAITING: Final = "waiting"
+DELIVERED: Final = "delivered"
+GIVEN_UP: Final = "given_up"
+BATCH: Final = 50
+SHOWN_SECONDS: Final = 24 * 3600.0  # how long what was given up is shown as a trouble
+_LONGEST_ERROR: Final = 500  # characters
+# word by word as the index has it: SQLite does not see that "waiting" implies it
+_OPEN: Final = WebhookDeliveryRow.state != literal_column("'delivered'")
+_WAITS: Final = and_(_OPEN, WebhookDeliveryRow.state == WAITING)
+
+
+class OutboxRepository:
+    """Events and their deliveries."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, kind: str, data: dict[str, Any]) -> None:
+        """Write an event; it is told only if this transaction commits."""
+        values = {"id": f"msg_{secrets.token_hex(12)}", "type": kind, "data": data, "at": database_now()}
+        self._session.execute(insert(WebhookEventRow).values(values))
+
+    def has_work(self, endpoints: Collection[str], most_seconds: float) -> bool:
+        """Whether one of the other methods would find anything to do. It only reads."""
+        due = exists().where(
+            _WAITS, WebhookDeliveryRow.endpoint.in_(endpoints), WebhookDeliveryRow.next_at <= database_now()
+        )
+        overdue = exists().where(_WAITS, WebhookDeliveryRow.event.in_(_older(most_seconds)))
+        return bool(self._session.scalar(select(or_(exists().where(_unaddressed(most_seconds)), due, overdue))))
+
+    def address(self, endpoints: Collection[str], most_seconds: float) -> None:
+        """Give new events a delivery per endpoint, but for those that happened longer ago than `most_seconds`."""
+        new = select(WebhookEventRow.id, WebhookEventRow.at).where(_unaddressed(most_seconds))
+        events = self._session.execute(new.order_by(WebhookEventRow.at).limit(BATCH)).all()
+        rows = [
+            {"event": event, "endpoint": endpoint, "state": WAITING, "attempts": 0, "next_at": at}
+            for event, at in events
+            for endpoint in endpoints
+        ]
+        if not rows:
+            return
+        self._session.execute(insert_for(self._session, WebhookDeliveryRow).on_conflict_do_nothing(), rows)
+        addressed = update(WebhookEventRow).where(WebhookEventRow.id.in_([event for event, _ in events]))
+        self._session.execute(addressed.values(addressed_at=database_now()))
+
+    def due(self, endpoint: str) -> Sequence[Delivery]:
+        """What is to be tried now, at most `BATCH`, the longest due first."""
+        statement = (
+            select(WebhookEventRow, WebhookDeliveryRow.attempts)
+            .join(WebhookDeliveryRow, WebhookDeliveryRow.event == WebhookEventRow.id)
+            .where(
+                _WAITS,
+                WebhookDeliveryRow.endpoint == endpoint,
+                WebhookDeliveryRow.next_at <= database_now(),
+            )
+            .order_by(WebhookDeliveryRow.next_at)
+            .limit(BATCH)
+        )
+        return [
+            Delivery(event.id, endpoint, event.type, event.at, event.data, attempts)
+            for event, attempts in self._session.execute(statement)
+        ]
+
+    def delivered(self, delivery: Delivery) -> None:
+        """It arrived."""
+        self._set(delivery, state=DELIVERED, error=None, ended_at=database_now())
+
+    def failed(self, delivery: Delivery, error: str, retry_seconds: float | None) -> None:
+        """It did not; try again after so long, or never (None)."""
+        said = error[:_LONGEST_ERROR]
+        if retry_seconds is None:
+            self._set(delivery, state=GIVEN_UP, error=said, ended_at=database_now())
+        else:
+            self._set(delivery, error=said, next_at=database_now() + retry_seconds)
+
+    def give_up(self, most_seconds: float) -> dict[str, int]:
+        """End deliveries of events that happened longer ago, also those to endpoints that nobody serves any more.
+
+        Returns:
+            How many, by endpoint.
+        """
+        overdue = update(WebhookDeliveryRow).where(_WAITS, WebhookDeliveryRow.event.in_(_older(most_seconds)))
+        never = "it was never tried: no worker had this endpoint in its settings"
+        values = {
+            "state": GIVEN_UP,
+            "ended_at": database_now(),
+            "error": func.coalesce(WebhookDeliveryRow.error, never),
+        }
+        ended = self._session.scalars(overdue.values(values).returning(WebhookDeliveryRow.endpoint))
+        return dict(Counter(ended))
+
+    def standing(self) -> Sequence[EndpointState]:
+        """How it stands, by endpoint; those with nothing that waits or was given up in the last day are left out."""
+        statement = (
+            select(
+                WebhookDeliveryRow.endpoint,
+                _count(WebhookDeliveryRow.state == WAITING),
+                _count(and_(WebhookDeliveryRow.state == WAITING, WebhookDeliveryRow.attempts > 0)),
+                _count(WebhookDeliveryRow.state == GIVEN_UP),
+                _newest_error(),
+            )
+            .where(_shown(WebhookDeliveryRow))
+            .group_by(WebhookDeliveryRow.endpoint)
+            .order_by(WebhookDeliveryRow.endpoint)
+        )
+        return [
+            EndpointState(endpoint, int(waits), int(fails), int(gone), error)
+            for endpoint, waits, fails, gone, error in self._session.execute(statement)
+        ]
+
+    def drop_undelivered(self) -> int:
+        """Tell nobody of what has not arrived yet; returns how many messages that are."""
+        waiting = delete(WebhookDeliveryRow).where(_WAITS).returning(WebhookDeliveryRow.event)
+        dropped = set(self._session.scalars(waiting))
+        new = update(WebhookEventRow).where(WebhookEventRow.addressed_at.is_(None))
+        dropped |= set(self._session.scalars(new.values(addressed_at=database_now()).returning(WebhookEventRow.id)))
+        return len(dropped)
+
+    def _set(self, delivery: Delivery, **values: Any) -> None:
+        row = update(WebhookDeliveryRow).where(
+            WebhookDeliveryRow.event == delivery.id,
+            WebhookDeliveryRow.endpoint == delivery.endpoint,
+            WebhookDeliveryRow.state == WAITING,
+        )
+        self._session.execute(row.values(attempts=WebhookDeliveryRow.attempts + 1, tried_at=database_now(), **values))
+
+
+def _shown(row: type[WebhookDeliveryRow]) -> ColumnElement[bool]:
+    lately = and_(row.state == GIVEN_UP, row.ended_at > database_now() - SHOWN_SECONDS)
+    return and_(row.state != literal_column("'delivered'"), or_(row.state == WAITING, lately))
+
+
+def _count(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+
+
+def _newest_error() -> ColumnElement[str]:
+    """Of an endpoint; an attempt says more than that none was made."""
+    other = aliased(WebhookDeliveryRow)
+    return (
+        select(other.error)
+        .where(_shown(other), other.endpoint == WebhookDeliveryRow.endpoint, other.error.is_not(None))
+        .order_by(func.coalesce(other.tried_at, 0.0).desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def _unaddressed(most_seconds: float) -> ColumnElement[bool]:
+    return and_(WebhookEventRow.addressed_at.is_(None), WebhookEventRow.at > database_now() - most_seconds)
+
+
+def _older(seconds: float) -> Select[str]:
+    return select(WebhookEventRow.id).where(WebhookEventRow.at <= database_now() - seconds)

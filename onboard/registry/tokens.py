@@ -1,0 +1,141 @@
+"""Tokens in the database: their digests, never their secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import ColumnElement, and_, bindparam, or_, select, update
+from sqlalchemy.orm import Session
+
+from onboard.domain.access import Scope, Token, sorted_scopes
+from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.access_tables import TokenRow
+from onboard.registry.audit import record
+from onboard.registry.clock import database_now
+from onboard.registry.upsert import insert_for
+
+USE_SHOWN_SECONDS: Final = 60  # how exact the last use is: a read need not cost a write every time
+_BY_HASH: Final = select(TokenRow, database_now()).where(TokenRow.hash == bindparam("hash"))  # every request asks it
+
+
+class TokenRepository:
+    """The tokens of the deployment."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(
+        self,
+        id_: str,
+        name: str,
+        digest: str,
+        scopes: frozenset[Scope],
+        *,
+        created_by: str,
+        lives_seconds: float | None = None,
+    ) -> Token | None:
+        """Keep a new token. None when its secret is known already: another start with the same file was quicker.
+
+        Args:
+            digest: of its secret.
+            lives_seconds: until it expires; None means never.
+        """
+        values = {"id": id_, "name": name, "hash": digest, "scopes": sorted_scopes(scopes), "created_by": created_by}
+        expires = None if lives_seconds is None else database_now() + lives_seconds
+        statement = (
+            insert_for(self._session, TokenRow)
+            .values(created_at=database_now(), expires_at=expires, **values)
+            .on_conflict_do_nothing(index_elements=["hash"])
+        )
+        row = self._session.scalars(statement.returning(TokenRow)).one_or_none()
+        if row is None:
+            return None
+        token = _token(row)
+        record(self._session, "token.create", id_, name=name, **_given(token))
+        return token
+
+    def find(self, digest: str) -> tuple[Token, float] | None:
+        """The token whose secret has this digest, and what the database's clock says; None when it is unknown."""
+        row = self._session.execute(_BY_HASH, {"hash": digest}).one_or_none()
+        return None if row is None else (_token(row[0]), row[1])
+
+    def find_named(self, name: str) -> Sequence[Token]:
+        """Every token of that name that is not revoked."""
+        return self._named(name, TokenRow.revoked_at.is_(None))
+
+    def list(self, *, include_ended: bool = False) -> Sequence[Token]:
+        """The tokens that work now, or all of them; oldest first."""
+        statement = select(TokenRow).order_by(TokenRow.created_at, TokenRow.id)
+        if not include_ended:
+            statement = statement.where(_live())
+        return [_token(row) for row in self._session.scalars(statement)]
+
+    def any_live(self) -> bool:
+        """Whether anybody could sign in with a token."""
+        return self._session.scalars(select(TokenRow.id).where(_live()).limit(1)).first() is not None
+
+    def used(self, id_: str) -> None:
+        """Note that the token was used just now."""
+        self._session.execute(update(TokenRow).where(TokenRow.id == id_).values(last_used_at=database_now()))
+
+    def revoke(self, which: str) -> Token:
+        """End a token for good; again changes nothing.
+
+        Args:
+            which: its id, or its name where only one token that works has it; where none works, only one expired one.
+
+        Raises:
+            NotFoundError: there is none.
+            ConflictError: several have that name.
+        """
+        id_ = self._id_of(which)
+        statement = update(TokenRow).where(TokenRow.id == id_, TokenRow.revoked_at.is_(None))
+        ended = self._session.execute(statement.values(revoked_at=database_now()).returning(TokenRow.name)).first()
+        token = _token(self._session.scalars(select(TokenRow).where(TokenRow.id == id_)).one())
+        if ended is not None:
+            record(self._session, "token.revoke", token.id, name=token.name)
+        return token
+
+    def revoke_all(self) -> int:
+        """End every token that works now; returns how many."""
+        ended = update(TokenRow).where(_live()).values(revoked_at=database_now()).returning(TokenRow.id)
+        return len(self._session.scalars(ended).all())
+
+    def _id_of(self, which: str) -> str:
+        by_id = self._session.scalars(select(TokenRow.id).where(TokenRow.id == which)).one_or_none()
+        if by_id is not None:
+            return by_id
+        named = self._named(which, _live()) or self.find_named(which)
+        if not named:
+            raise NotFoundError(f"There is no token {which!r}.", "List them with: onboard token list", token=which)
+        if len(named) > 1:
+            ids = [token.id for token in named]
+            raise ConflictError(f"{len(ids)} tokens are named {which!r}.", f"Name one by its id: {', '.join(ids)}")
+        return named[0].id
+
+    def _named(self, name: str, condition: ColumnElement[bool]) -> Sequence[Token]:
+        statement = select(TokenRow).where(TokenRow.name == name, condition).order_by(TokenRow.created_at, TokenRow.id)
+        return [_token(row) for row in self._session.scalars(statement)]
+
+
+def _live() -> ColumnElement[bool]:
+    return and_(TokenRow.revoked_at.is_(None), or_(TokenRow.expires_at.is_(None), TokenRow.expires_at > database_now()))
+
+
+def _given(token: Token) -> dict[str, object]:
+    document = token.to_json()
+    return {"scopes": document["scopes"], "expires_at": document["expires_at"]}
+
+
+def _token(row: TokenRow) -> Token:
+    return Token(
+        id=row.id,
+        name=row.name,
+        scopes=frozenset(Scope(scope) for scope in row.scopes),
+        created_at=row.created_at,
+        created_by=row.created_by,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+        last_used_at=row.last_used_at,
+    )

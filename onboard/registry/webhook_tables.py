@@ -1,0 +1,57 @@
+"""The tables of the outbox: what webhooks tell of, and whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Text, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from onboard.registry.declared import Table
+
+
+class WebhookEventRow(Table):
+    """Something that webhooks tell of, written in the transaction in which it happened.
+
+    `addressed_at` is null until each endpoint of the workers' settings has its delivery.
+    """
+
+    __tablename__ = "webhook_events"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    type: Mapped[str]
+    data: Mapped[dict[str, Any]]
+    at: Mapped[float] = mapped_column(index=True)
+    addressed_at: Mapped[float | None]
+    __table_args__ = (
+        Index(
+            "ix_webhook_events_new",
+            "at",
+            postgresql_where=text("addressed_at IS NULL"),
+            sqlite_where=text("addressed_at IS NULL"),
+        ),
+    )
+
+
+class WebhookDeliveryRow(Table):
+    """The telling of one event to one endpoint, which is named by its host and a digest of its URL."""
+
+    __tablename__ = "webhook_deliveries"
+    event: Mapped[str] = mapped_column(ForeignKey("webhook_events.id", ondelete="CASCADE"), primary_key=True)
+    endpoint: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[str]
+    attempts: Mapped[int]
+    next_at: Mapped[float]
+    tried_at: Mapped[float | None]
+    ended_at: Mapped[float | None]  # when it arrived, or was given up
+    error: Mapped[str | None] = mapped_column(Text)
+    __table_args__ = (
+        CheckConstraint("state IN ('waiting', 'delivered', 'given_up')", name="known_state"),
+        Index(
+            "ix_webhook_deliveries_open",
+            "state",
+            "endpoint",
+            "next_at",
+            postgresql_where=text("state <> 'delivered'"),
+            sqlite_where=text("state <> 'delivered'"),
+        ),
+    )
