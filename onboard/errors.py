@@ -2,14 +2,23 @@
 
 OnboardError                     exit  HTTP  retryable
 ├── InputError                     2    422   no     what was handed in is wrong
-│   └── DatasetError               2    422   no     rows of a dataset are wrong (all problems together)
+│   ├── DatasetError               2    422   no     rows of a dataset are wrong (all problems together)
+│   ├── HostError                  2    421   no     a request was sent to a name that is not ours
+│   ├── TooLargeError              2    413   no     a request or an upload has more bytes, rows or letters than it may
+│   │   └── HeadTooLargeError      2    431   no     address and headers of a request have more bytes than they may
+│   └── PreconditionRequiredError  2    428   no     a change that does not say what it changes (If-Match is missing)
 ├── NotFoundError                  3    404   no     a task, version, job, base or file does not exist
 ├── ConflictError                  4    409   no     the present state forbids it
 │   ├── PinMismatchError           4    409   no     an embedding does not belong to this backbone or hypernetwork
+│   ├── NotBetterError             4    409   no     a version is worse than the present one, or not better
+│   ├── PreconditionFailedError    4    412   no     it was changed since it was looked at (If-Match)
 │   └── FencedError                4    409   no     another attempt owns the job now
 ├── UnavailableError               5    503   yes    database, broker, artifact store or hub cannot be reached
-│   └── StorageError               5    503   yes    an artifact cannot be written (full disk, read-only folder)
+│   ├── StorageError               5    503   yes    an artifact cannot be written (full disk, read-only folder)
+│   └── RateLimitError             5    429   yes    too many requests at once
 ├── NotAllowedError                6    403   no     the file system or a token forbids it
+│   ├── SignInError                6    401   no     no token, or one that is unknown, expired or revoked
+│   └── ScopeError                 6    403   no     the token lacks a scope
 ├── JobFailedError                 1    500   no     the job itself failed
 │   ├── CancelledError             1    500   no     the job was cancelled while it ran
 │   └── OutOfMemoryError           1    500   no     a GPU's memory is too small, even for one row
@@ -18,7 +27,7 @@ OnboardError                     exit  HTTP  retryable
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class OnboardError(Exception):
@@ -40,6 +49,17 @@ class OnboardError(Exception):
         self.message = message
         self.remedy = remedy
         self.data = data
+        self._outside: OnboardError | None = None
+
+    @property
+    def outside(self) -> OnboardError:
+        """What somebody elsewhere is told of it; the rest is for whoever runs the service."""
+        return self._outside or self
+
+    def hide(self, outside: OnboardError) -> Self:
+        """Keep the message from those elsewhere, who are told `outside` instead."""
+        self._outside = outside
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """The error as a JSON-compatible document: code, message, remedy and data."""
@@ -58,6 +78,33 @@ class DatasetError(InputError):
     """Rows of a dataset are wrong. `data["problems"]` lists all of them with row, field and remedy."""
 
     code = "dataset"
+
+
+class PreconditionRequiredError(InputError):
+    """A change over HTTP that does not say, by If-Match, which state it changes."""
+
+    http_status = 428
+    code = "precondition_required"
+
+
+class HostError(InputError):
+    """A request was sent to a name that is not ours."""
+
+    http_status = 421
+    code = "host"
+
+
+class TooLargeError(InputError):
+    """A request or an upload has more bytes, rows or letters than it may. `data["limit"]` says how many."""
+
+    http_status = 413
+    code = "too_large"
+
+
+class HeadTooLargeError(TooLargeError):
+    """The address and the headers of a request have more bytes than they may."""
+
+    http_status = 431
 
 
 class NotFoundError(OnboardError):
@@ -82,6 +129,19 @@ class PinMismatchError(ConflictError):
     code = "pin_mismatch"
 
 
+class NotBetterError(ConflictError):
+    """A version is significantly worse than the one that it should replace, or not better. `data["comparison"]`."""
+
+    code = "not_better"
+
+
+class PreconditionFailedError(ConflictError):
+    """It was changed since it was looked at: another one came first."""
+
+    http_status = 412
+    code = "precondition_failed"
+
+
 class FencedError(ConflictError):
     """The job is owned by a later attempt (or was ended): this worker must drop its work."""
 
@@ -103,12 +163,42 @@ class StorageError(UnavailableError):
     code = "storage"
 
 
+class RateLimitError(UnavailableError):
+    """Too many requests at once. `data["retry_after_seconds"]` says when the next one is answered."""
+
+    http_status = 429
+    code = "rate_limit"
+
+
 class NotAllowedError(OnboardError):
     """Permissions forbid it."""
 
     exit_code = 6
     http_status = 403
     code = "not_allowed"
+
+
+class SignInError(NotAllowedError):
+    """Nobody is signed in: no token, or one that is unknown, expired or revoked."""
+
+    http_status = 401
+    code = "sign_in"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.")
+
+
+class ScopeError(NotAllowedError):
+    """The token is good, but lacks a scope."""
+
+    code = "scope"
+
+    def __init__(self, name: str, scope: str) -> None:
+        super().__init__(
+            f"The token {name!r} does not have the scope '{scope}'.",
+            f"Use another token, or make one: onboard token create NAME --scope {scope}",
+            scope=str(scope),
+        )
 
 
 class JobFailedError(OnboardError):
@@ -130,6 +220,6 @@ class OutOfMemoryError(JobFailedError):
 
 
 class DamagedError(OnboardError):
-    """Stored bytes do not match their digest."""
+    """Stored bytes are gone, or do not match their digest."""
 
     code = "damaged"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Self, get_args
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -16,9 +17,11 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
 
 LogFormat = Literal["auto", "json", "text"]
+_SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
 
 
@@ -56,8 +59,43 @@ class Settings(BaseSettings):
         description="Days after its end that a job keeps the progress in its log, and its stage outputs for a retry; "
         "0 means for ever.",
     )
+    retention_audit_days: int = Field(
+        default=0, description="Days that an entry of the audit log is kept; 0 means for ever."
+    )
+    start_worker: bool = Field(
+        default=True, description="Whether, on the embedded default, what is submitted starts a worker."
+    )
+    bootstrap_token_file: Path | None = Field(
+        default=None,
+        description="File with a token of every scope that `onboard serve` lets in, for a start without a person.",
+    )
+    allowed_hosts: str = Field(
+        default="",
+        description="Names, separated by spaces, by which `onboard serve` may be asked (the Host header), beside "
+        "localhost, its machine's name and plain addresses.",
+    )
+    requests_per_minute: int = Field(
+        default=6000,
+        description="Requests that `onboard serve` answers a caller in a minute; 0 means any number.",
+    )
+    trusted_proxies: str = Field(
+        default="",
+        description="Addresses or networks, separated by spaces, of reverse proxies whose X-Forwarded-For and "
+        "X-Forwarded-Proto `onboard serve` believes.",
+    )
     api_url: str = Field(default="", description="URL of a remote service; when set the commands talk to it.")
     token: SecretStr = Field(default=SecretStr(""), description="Bearer token for the remote service.")
+
+    webhook_urls: str = Field(
+        default="", description="URLs, separated by spaces, that are told of published versions and moved aliases."
+    )
+    webhook_hosts: str = Field(default="", description="Hosts, separated by spaces, that those URLs may name.")
+    webhook_secret: SecretStr = Field(
+        default=SecretStr(""), description="Secrets (whsec_…), separated by spaces, that the messages are signed with."
+    )
+    webhook_insecure: bool = Field(
+        default=False, description="For tests: webhooks may use http:// and addresses of private networks."
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -93,7 +131,7 @@ class Settings(BaseSettings):
             )
         return seconds
 
-    @field_validator("retention_job_days", "retention_event_days", mode="before")
+    @field_validator("retention_job_days", "retention_event_days", "retention_audit_days", mode="before")
     @classmethod
     def _know_days(cls, given: Any, info: ValidationInfo) -> int:
         text = str(given).strip() or str(cls.model_fields[str(info.field_name)].default)
@@ -103,6 +141,52 @@ class Settings(BaseSettings):
                 "Set it to a whole number of days, 0 for ever, or unset it.",
             )
         return int(text)
+
+    @field_validator("webhook_insecure", "start_worker", mode="before")
+    @classmethod
+    def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
+        switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()
+        if switch not in _SWITCHES:
+            raise InputError(
+                f"ONBOARD_{str(info.field_name).upper()} is {given!r}, which is neither true nor false.",
+                "Set it to true or false, or unset it.",
+            )
+        return _SWITCHES[switch]
+
+    @model_validator(mode="after")
+    def _know_webhooks(self) -> Self:
+        _ = self.webhooks  # raises where they are wrong, before anything begins
+        return self
+
+    @field_validator("bootstrap_token_file", mode="before")
+    @classmethod
+    def _know_file(cls, given: Any) -> Any:
+        """Compose files set a variable that nobody gave a value to nothing, which would be the present folder."""
+        return given or None
+
+    @field_validator("requests_per_minute", mode="before")
+    @classmethod
+    def _know_requests(cls, given: Any) -> int:
+        text = str(given).strip() or "6000"
+        if not text.isdecimal():
+            raise InputError(
+                f"ONBOARD_REQUESTS_PER_MINUTE is {given!r}, which is no number of requests.",
+                "Set it to a whole number, 0 for any number, or unset it.",
+            )
+        return int(text)
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _know_proxies(cls, given: str) -> str:
+        for each in given.split():
+            try:
+                ip_network(each)
+            except ValueError as error:
+                raise InputError(
+                    f"ONBOARD_TRUSTED_PROXIES has {each!r}, which is no address or network.",
+                    "Set it to addresses such as 10.0.0.7 or networks such as 10.0.0.0/8.",
+                ) from error
+        return given
 
     @field_validator("log_format", mode="before")
     @classmethod
@@ -114,6 +198,17 @@ class Settings(BaseSettings):
                 f"Set it to one of: {', '.join(get_args(LogFormat))}.",
             )
         return wanted
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Who is told of what was published, and how the messages are signed. It makes no connection."""
+        secret = self.webhook_secret.get_secret_value()
+        return Webhooks.parse(self.webhook_urls, self.webhook_hosts, secret, insecure=self.webhook_insecure)
+
+    def for_worker(self) -> dict[str, Any]:
+        """What a worker needs to know, as JSON-compatible values with secrets in them: for a pipe, nothing else."""
+        found = self.model_dump(mode="json", exclude={"token", "api_url"})
+        return {**found, "webhook_secret": self.webhook_secret.get_secret_value()}
 
     @property
     def resolved_home(self) -> Path:
@@ -169,6 +264,11 @@ class _SecretFiles(SecretsSettingsSource):
                 "Let that user read the file, or set the variable of its name.",
                 file=str(cause.filename),
             ) from error
+
+
+def environment_without_settings() -> dict[str, str]:
+    """The environment for a process that is given its settings otherwise, so that no token or password stands in it."""
+    return {name: value for name, value in os.environ.items() if not name.upper().startswith("ONBOARD_")}
 
 
 def cuda_visible_devices() -> str | None:

@@ -1,0 +1,98 @@
+"""`onboard token`: who may use the HTTP door; and `onboard audit`: who changed what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from cli.columns import Columns
+from cli.gateway import Document, connected
+from cli.output import AsJson, emit, say
+
+app = typer.Typer(help="Tokens for the HTTP door.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command()
+def create(
+    scope: Annotated[
+        list[str], typer.Option(help="submit, read, promote, ops or admin; none includes another. May be given again.")
+    ],
+    name: Annotated[str | None, typer.Argument(help="Whose it is; without one it is named after its scopes.")] = None,
+    expires: Annotated[str, typer.Option(metavar="TIME", help="After 30d, 12h, 2w or 45m; or never.")] = "90d",
+    as_json: AsJson = False,
+) -> None:
+    """Make a token. It is shown this once, and kept nowhere."""
+    with connected(register=False) as service:
+        made = service.create_token(name, scope, expires)
+    if not as_json:
+        say(f"{_described(made)}. Keep it now, it is not shown again:")
+    emit(made, as_json, lambda: str(made["secret"]))
+
+
+@app.command("list")
+def list_tokens(
+    include_ended: Annotated[bool, typer.Option("--all", help="Also those that are expired or revoked.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The tokens that work now, and when each was used last."""
+    with connected(register=False) as service:
+        tokens = service.tokens(include_ended)
+    emit({"tokens": tokens}, as_json, lambda: _table(tokens))
+
+
+@app.command()
+def revoke(
+    token: Annotated[str, typer.Argument(help="Its id, or a name that only one token has.")], as_json: AsJson = False
+) -> None:
+    """End a token for good; it is refused from the next request on."""
+    with connected(register=False) as service:
+        ended = service.revoke_token(token)
+    emit(ended, as_json, lambda: f"token {ended['name']} ({ended['id']}) is revoked")
+
+
+def audit(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    before: Annotated[int | None, typer.Option(metavar="ID", min=1, help="Only entries before this one.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Who changed what, newest first."""
+    with connected(register=False) as service:
+        page = service.changes(limit, before)
+    if page["next"] is not None:
+        say(f"There are older ones: onboard audit --before {page['next']}")
+    emit(page, as_json, lambda: _log(page["changes"]))
+
+
+def _described(token: Document) -> str:
+    until = "never expires" if token["expires_at"] is None else f"expires {_time(token['expires_at'])} UTC"
+    return f"token {token['name']} ({token['id']}): {', '.join(token['scopes'])}; {until}"
+
+
+def _table(tokens: Sequence[Document]) -> Columns:
+    columns = Columns("id", "name", "scopes", "created", "expires", "last use", "")
+    for token in tokens:
+        columns.add(
+            token["id"],
+            token["name"],
+            " ".join(token["scopes"]),
+            _time(token["created_at"]),
+            _time(token["expires_at"]),
+            _time(token["last_used_at"]),
+            "" if token["revoked_at"] is None else f"revoked {_time(token['revoked_at'])}",
+        )
+    return columns
+
+
+def _log(changes: Sequence[dict[str, Any]]) -> Columns:
+    columns = Columns("id", "time", "who", "what", "of what", "facts", folded=["facts"])
+    for each in changes:
+        facts = " ".join(f"{name}={value}" for name, value in each["facts"].items())
+        columns.add(str(each["id"]), _time(each["at"]), each["actor"], each["action"], each["subject"], facts)
+    return columns
+
+
+def _time(iso: str | None) -> str:
+    """A document's time to the second, for people."""
+    return "never" if iso is None else iso[:19].replace("T", " ")

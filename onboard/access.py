@@ -1,0 +1,250 @@
+"""Who may: tokens that are shown once, browsers that sign in by a token or by a link, and what a start needs."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.domain.access import (
+    ALL_SCOPES,
+    LIFETIME,
+    Identity,
+    Token,
+    acting,
+    read_lifetime,
+    read_scopes,
+    require_given_token,
+    sorted_scopes,
+)
+from onboard.domain.names import require_name
+from onboard.errors import NotAllowedError, OnboardError, SignInError
+from onboard.registry import audit
+from onboard.registry.database import Database
+from onboard.registry.sessions import LOCAL, SessionRepository
+from onboard.registry.tokens import USE_SHOWN_SECONDS, TokenRepository
+from onboard.settings import SECRETS, Settings
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+BOOTSTRAP: Final = "bootstrap"
+CODE_SECONDS: Final = 3600.0  # that the link of a start can be used
+SESSION_SECONDS: Final = 12 * 3600.0
+_PREFIX: Final = "onb_"  # so that a scanner for leaked secrets recognises one
+_MOST_BYTES: Final = 4096  # of a file with a token
+_logger = logging.getLogger(__name__)
+
+
+def create_token(
+    database: Database, name: str | None, scopes: Iterable[str], expires: str = LIFETIME
+) -> tuple[Token, str]:
+    """Make a token.
+
+    Args:
+        name: None names it after its scopes.
+        expires: after which time, such as 30d; `never` for a token that does not.
+
+    Returns:
+        The token, and its secret, which is kept nowhere.
+
+    Raises:
+        InputError: the name follows no grammar, a scope is unknown, or the time is none.
+    """
+    wanted = read_scopes(scopes)
+    named = require_name("-".join(sorted_scopes(wanted)) if name is None else name, "name of a token")
+    lives_seconds = read_lifetime(expires)
+    secret = _PREFIX + secrets.token_urlsafe(32)
+    with database.write() as session:
+        token = TokenRepository(session).add(
+            _new_id(), named, _digest(secret), wanted, created_by=audit.actor(), lives_seconds=lives_seconds
+        )
+    assert token is not None  # nobody else has made these 256 random bits
+    return token, secret
+
+
+def list_tokens(database: Database, *, include_ended: bool = False) -> Sequence[Token]:
+    """The tokens that work now, or all of them; oldest first."""
+    with database.read() as session:
+        return TokenRepository(session).list(include_ended=include_ended)
+
+
+def revoke_token(database: Database, which: str) -> Token:
+    """End a token by its id, or by a name that only one has; it is refused from the next request on.
+
+    Raises:
+        NotFoundError: there is none.
+        ConflictError: several have that name.
+    """
+    with database.write() as session:
+        return TokenRepository(session).revoke(which)
+
+
+def identify(database: Database, secret: str) -> Identity:
+    """Who a bearer token says that one is. Where its use is due to be shown, call `note_use` when there is time.
+
+    Raises:
+        SignInError: it is unknown, expired or revoked.
+    """
+    with database.glance() as session:
+        found = TokenRepository(session).find(_digest(secret))
+    if found is None:
+        raise SignInError("The token is unknown here.")
+    token, now = found
+    if (state := token.state(now)) != "active":
+        raise SignInError(f"The token {token.name!r} is {state}.")
+    use_due = token.last_used_at is None or now - token.last_used_at >= USE_SHOWN_SECONDS
+    return Identity(name=token.name, scopes=token.scopes, token=token.id, use_due=use_due)
+
+
+def identify_session(database: Database, cookie: str) -> Identity:
+    """Who a browser's cookie says that one is.
+
+    Raises:
+        SignInError: the session is over, or the token behind it.
+    """
+    with database.read() as session:
+        identity = SessionRepository(session).identity(_digest(cookie))
+    if identity is None:
+        raise SignInError("The session is over.")
+    return identity
+
+
+def note_use(database: Database, identity: Identity) -> None:
+    """Show that the token was used just now. It writes, so call it after the answer; a busy database is no error."""
+    if identity.token is None:
+        return
+    try:
+        with database.write() as session:
+            TokenRepository(session).used(identity.token)
+    except OnboardError as error:
+        _logger.warning("The use of token %s was not noted: %s", identity.token, error.message)
+
+
+def sign_in(database: Database, secret: str) -> str:
+    """Begin a session by a token; returns what the cookie shall say. Raises SignInError."""
+    identity = identify(database, secret)
+    with acting(identity.actor), database.write() as session:
+        cookie = _begin_session(session, identity.token)
+    if identity.use_due:
+        note_use(database, identity)
+    return cookie
+
+
+def offer_code(database: Database) -> str:
+    """The single-use code for a link to this start of the service; earlier ones are over."""
+    code = secrets.token_urlsafe(32)
+    with database.write() as session:
+        SessionRepository(session).offer(_digest(code), CODE_SECONDS)
+    return code
+
+
+def sign_in_by_code(database: Database, code: str) -> str:
+    """Use a link's code up and begin a session with every scope; returns what the cookie shall say.
+
+    Raises:
+        SignInError: the code is unknown, used or too old.
+    """
+    with acting(LOCAL), database.write() as session:
+        if SessionRepository(session).take(_digest(code)):
+            return _begin_session(session, None)
+    raise SignInError("This link has been used, or is too old; a new start of `onboard serve` prints another.")
+
+
+def sign_out(database: Database, cookie: str) -> None:
+    """End a browser's session."""
+    with database.write() as session:
+        SessionRepository(session).end(_digest(cookie))
+
+
+def changes(database: Database, limit: int, before: int | None = None) -> dict[str, Any]:
+    """A page of the audit log as a JSON-compatible document, newest first.
+
+    Args:
+        limit: at most so many entries.
+        before: only those with lower ids.
+
+    Returns:
+        `changes`, and `next`: the id to go on before, as text; None when there are no older ones.
+    """
+    with database.read() as session:
+        found = audit.entries(session, limit + 1, before)
+    older = str(found[limit - 1].id) if len(found) > limit else None
+    return {"changes": [entry.to_json() for entry in found[:limit]], "next": older}
+
+
+def adopt_bootstrap_token(database: Database, settings: Settings) -> None:
+    """Let the token in ONBOARD_BOOTSTRAP_TOKEN_FILE have every scope; the one of an earlier file is revoked.
+
+    A token that was revoked by hand stays so while its file stands.
+
+    Raises:
+        InputError: the file holds none, or one that could be guessed.
+        NotAllowedError: the file cannot be read.
+    """
+    file = settings.bootstrap_token_file
+    if file is None:
+        return
+    digest = _digest(require_given_token(_read_secret(file), str(file)))
+    with database.write() as session:
+        tokens = TokenRepository(session)
+        if (known := tokens.find(digest)) is not None:
+            if (state := known[0].state(known[1])) != "active":
+                _logger.warning("The bootstrap token in %s is %s: put another one into the file.", file, state)
+            return
+        earlier = tokens.find_named(BOOTSTRAP)
+        if tokens.add(_new_id(), BOOTSTRAP, digest, ALL_SCOPES, created_by=str(file)) is not None:
+            for each in earlier:
+                tokens.revoke(each.id)
+
+
+def require_some_token(database: Database, host: str) -> None:
+    """Refuse to listen where others can reach us and nobody could sign in.
+
+    Raises:
+        NotAllowedError: there is no token that works.
+    """
+    with database.read() as session:
+        found = TokenRepository(session).any_live()
+    if not found:
+        raise NotAllowedError(
+            f"Others can reach {host}, and there is no token yet.",
+            "onboard token create NAME --scope admin (or set ONBOARD_BOOTSTRAP_TOKEN_FILE)",
+            host=host,
+        )
+
+
+def _read_secret(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            readable_by_all = os.fstat(opened.fileno()).st_mode & stat.S_IROTH
+            content = opened.read(_MOST_BYTES)
+    except OSError as error:
+        raise NotAllowedError(
+            f"The bootstrap token {file} cannot be read: {error.strerror}.",
+            "Let this user read the file that ONBOARD_BOOTSTRAP_TOKEN_FILE names.",
+            file=str(file),
+        ) from error
+    if readable_by_all and not file.is_relative_to(SECRETS):  # there a container is alone with its files
+        _logger.warning("Everybody on this machine can read the bootstrap token: chmod 600 %s", file)
+    return content.decode("utf-8", "replace").strip()
+
+
+def _begin_session(session: Session, token: str | None) -> str:
+    cookie = secrets.token_urlsafe(32)
+    SessionRepository(session).open(_digest(cookie), token, SESSION_SECONDS)
+    return cookie
+
+
+def _digest(secret: str) -> str:
+    """256 random bits cannot be guessed from a fast digest, and looking one up tells nothing of its neighbours."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _new_id() -> str:
+    return secrets.token_hex(6)
