@@ -13,6 +13,7 @@ import numpy as np
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError
 from onboard.sorted_header import with_sorted_header
+from onboard.untrusted import parse_json
 
 _STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "dataset", "init", "onboard"}
 
@@ -71,6 +72,20 @@ def unpack_embedding(content: bytes) -> np.ndarray:
     return z
 
 
+def verified_embedding(content: bytes, version: EmbeddingVersion) -> np.ndarray:
+    """z (t,) float32 of that version.
+
+    Raises:
+        DamagedError: the bytes hold no embedding, or another one.
+    """
+    z = unpack_embedding(content)
+    if embedding_digest(z) != version.embedding_digest:
+        raise DamagedError(
+            f"The embedding of {version.reference} does not match its digest.", "restore it from a backup"
+        )
+    return z
+
+
 def read_facts(content: bytes) -> dict[str, Any]:
     """The metadata of `embedding.safetensors`: strings as they are, everything else from its JSON.
 
@@ -79,16 +94,16 @@ def read_facts(content: bytes) -> dict[str, Any]:
     """
     try:
         (length,) = struct.unpack("<Q", content[:8])
-        metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
-    except (struct.error, ValueError, AttributeError) as error:
+        metadata: dict[str, str] = parse_json(content[8 : 8 + length]).get("__metadata__", {})
+        return {key: _fact(key, value) for key, value in metadata.items()}
+    except (struct.error, ValueError, AttributeError, TypeError, OverflowError) as error:
         raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
-    return {key: _fact(key, value) for key, value in metadata.items()}
 
 
 def _fact(key: str, value: str) -> Any:
     if key in _STRINGS:
         return value
     try:
-        return json.loads(value)
+        return parse_json(value)
     except ValueError:
         return value

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from onboard.bases import Base, find_base, folder_digest
+from onboard.bases import Base
+from onboard.bases.placing import place_base
+from onboard.bundle import require_base
 from onboard.card import render_card
 from onboard.domain.task import EmbeddingVersion
-from onboard.embedding import embedding_digest, unpack_embedding
-from onboard.errors import ConflictError, DamagedError, NotAllowedError, PinMismatchError, StorageError
+from onboard.embedding import verified_embedding
+from onboard.errors import NotAllowedError, StorageError
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 
@@ -42,18 +45,35 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
     content = services.artifacts.get(version.artifact)
-    if embedding_digest(unpack_embedding(content)) != version.embedding_digest:
-        raise DamagedError(
-            f"The embedding of {version.reference} does not match its digest.", "restore it from a backup"
-        )
-    base = _require_base(services, version) if bundle else None
+    verified_embedding(content, version)
+    if not bundle:
+        return Fetched(version, write_files(version, content, output))
+    base = require_base(services, version)
+    return Fetched(version, write_files(version, content, output, lambda target: _copied(base, target)))
+
+
+def _copied(base: Base, target: Path) -> Path:
+    return place_base(target, base.digest, lambda folder: shutil.copytree(base.folder, folder))
+
+
+def write_files(
+    version: EmbeddingVersion, content: bytes, output: Path, add_base: Callable[[Path], Path] | None = None
+) -> tuple[Path, ...]:
+    """Write what was fetched, wherever it came from: `content` as `embedding.safetensors`, the card, the base.
+
+    Args:
+        add_base: puts the base into a folder, and returns that.
+
+    Raises:
+        NotAllowedError, StorageError: the folder cannot be written.
+    """
     files = [output / "embedding.safetensors", output / "card.md"]
     try:
         output.mkdir(parents=True, exist_ok=True)
         _write(files[0], content)
         _write(files[1], render_card(version).encode())
-        if base is not None:
-            files.append(_copy(base, output / "base"))
+        if add_base is not None:
+            files.append(add_base(output / "base"))
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise NotAllowedError(
             f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"
@@ -62,7 +82,7 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
         raise StorageError(
             f"{output} cannot be written: {error.strerror or error}.", "free some space, or --output elsewhere"
         ) from error
-    return Fetched(version, tuple(files))
+    return tuple(files)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -73,30 +93,3 @@ def _write(path: Path, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _copy(base: Base, target: Path) -> Path:
-    """The base's files and no others; what lies there already stays, and has to be this base."""
-    if target.exists():
-        if folder_digest(target) != base.digest:
-            raise ConflictError(f"{target} holds something else than base {base.name}.", "--output a new folder")
-        return target
-    part = target.with_name(f".{target.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
-        shutil.copytree(base.folder, part)
-        part.rename(target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    return target
-
-
-def _require_base(services: Services, version: EmbeddingVersion) -> Base:
-    base = find_base(services.settings.base)
-    if base.digest != version.base_digest:
-        raise PinMismatchError(
-            f"{version.reference} belongs to base {version.base_digest[:19]}…, "
-            f"ONBOARD_BASE is {base.name} ({base.digest[:19]}…).",
-            "set ONBOARD_BASE to the base that it was trained on",
-        )
-    return base

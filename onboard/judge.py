@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onboard.data.hashes import row_hashes
+from onboard.compare import label_keys, unseen, words_in_order
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Example, Label, label_key
+from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
@@ -85,6 +85,24 @@ def judge(
     }
 
 
+def judge_latest(
+    bench: Workbench,
+    services: Services,
+    spec: JobSpec,
+    probed: dict[str, Any],
+    trained: dict[str, Any],
+    progress: Progress,
+    *,
+    weak: bool,
+) -> dict[str, Any]:
+    """The part of `judge` about `latest`, against what it means now; arguments as there.
+
+    Args:
+        weak: what `judge` found.
+    """
+    return _Judged(bench, spec, probed, trained, progress).against_present(services, weak)
+
+
 def _json(found: Metrics | None) -> dict[str, Any] | None:
     return {name: metric.to_json() for name, metric in found.items()} if found else None
 
@@ -150,7 +168,7 @@ class _Judged:
         return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> dict[str, Any]:
-        """Whether `latest` may move here (decision 9), compared on held-out rows that neither version has seen."""
+        """Whether `latest` may move here, compared on held-out rows that neither version has seen."""
         try:
             with services.database.read() as session:
                 present = VersionRepository(session).resolve(Reference(self._spec.task))
@@ -167,26 +185,24 @@ class _Judged:
         from onboard.candidates import TrainedRows
 
         bench = self._bench
-        same = present.base_digest == bench.base.digest and _keys(present.labels) == _keys(bench.dataset.labels)
+        same = present.base_digest == bench.base.digest and label_keys(present.labels) == label_keys(
+            bench.dataset.labels
+        )
         rows = [*bench.dataset.test, *bench.dataset.validation]
         if not same or present.hypernetwork_version != 1 or not rows:
             return None
-        known = set(TrainedRows(services, bench.base).of(present, exactly=True).tolist())
-        rows = [row for row, hashed in zip(rows, row_hashes(rows), strict=True) if hashed not in known]
+        rows = unseen(rows, TrainedRows(services, bench.base).of(present, exactly=True))
         if not rows:
             return None
-        z = unpack_embedding(services.artifacts.get(present.artifact))
-        before, after = self._predict(rows, z, self._ordered_words(present)), self._predict(rows, self._z, self._words)
+        z = unpack_embedding(services.read(present.artifact))
+        before, after = (
+            self._predict(rows, z, words_in_order(present, bench.dataset.labels)),
+            self._predict(rows, self._z, self._words),
+        )
         if present.low is not None and present.high is not None:
             answered = before @ np.array(Buckets(present.low, present.high).values)  # its own scale, not the new one
             return compare_regression(_values(rows), answered, self._expectation(after))
         return compare_classification(self._truth(rows), before, after)
-
-    def _ordered_words(self, present: EmbeddingVersion) -> list[str]:
-        if not present.labels:
-            return list(present.words)
-        words = dict(zip(map(label_key, present.labels), present.words, strict=True))
-        return [words[label_key(label)] for label in self._bench.dataset.labels]
 
     def _probabilities(self, split: str) -> np.ndarray:
         if split not in self._made:
@@ -212,7 +228,3 @@ class _Judged:
 
 def _values(rows: Sequence[Example]) -> np.ndarray:
     return np.array([float(row.label) for row in rows])
-
-
-def _keys(labels: Sequence[Label]) -> set[str]:
-    return {label_key(label) for label in labels}

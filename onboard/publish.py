@@ -10,9 +10,12 @@ import numpy as np
 
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
+from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
-from onboard.errors import PinMismatchError
+from onboard.errors import NotFoundError, PinMismatchError, PreconditionFailedError
+from onboard.judge import judge_latest
+from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.versions import VersionRepository
@@ -32,29 +35,44 @@ def publish(attempt: Run, probed: Output, trained: Output, found: Output) -> Emb
     started = time.monotonic()
     draft = _draft(attempt, probed, trained, found)
     z = np.array(trained["z"], dtype=np.float32)
-    moved = found["latest"]["moved"]
     with attempt.services.database.read() as session:
         hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
     while True:
         with attempt.services.database.read() as session:
             number = VersionRepository(session).next_number(draft.task)
+            present = AliasRepository(session).find(draft.task, LATEST) or 0
+        found = _judged_against_present(attempt, probed, trained, found)  # after `present` was read, which must hold
         packed = pack_embedding(z, embedding_facts(replace(draft, version=number), hypernetwork.digest))
         numbered = replace(draft, artifact=attempt.services.store(packed, "embedding"))
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         try:
-            return _commit(attempt, numbered, number, moved, result_document(attempt, draft, probed, trained, found))
-        except _NumberTakenError:
-            continue  # another job of this task was published in between: pack again with the next number
+            return _commit(attempt, numbered, number, present, result_document(attempt, draft, probed, trained, found))
+        except (_NumberTakenError, PreconditionFailedError):
+            continue  # another job of this task was published in between, or `latest` moved: look again
 
 
 class _NumberTakenError(Exception):
     """The version number that the bytes carry went to another job; the transaction is rolled back."""
 
 
+def _judged_against_present(attempt: Run, probed: Output, trained: Output, found: Output) -> Output:
+    """What was found, with a verdict about what `latest` means now: it may have moved since, or long ago in a retry."""
+    with attempt.services.database.read() as session:
+        try:
+            present = VersionRepository(session).resolve(Reference(attempt.job.spec.task)).reference
+        except NotFoundError:
+            present = None
+    if found["latest"].get("present") == present:
+        return found
+    given = attempt.bench, attempt.services, attempt.job.spec, probed, trained, attempt.progress
+    return {**found, "latest": judge_latest(*given, weak=found["weak"])}
+
+
 def _commit(
-    attempt: Run, draft: EmbeddingVersion, number: int, moved: bool, result: dict[str, Any]
+    attempt: Run, draft: EmbeddingVersion, number: int, present: int, result: dict[str, Any]
 ) -> EmbeddingVersion:
-    dataset, spec = attempt.bench.dataset, attempt.job.spec
+    """Raises _NumberTakenError, and PreconditionFailedError when `latest` is to move and is not `present` any more."""
+    dataset, spec, moved = attempt.bench.dataset, attempt.job.spec, bool(result["latest"]["moved"])
     task = Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
     with attempt.services.database.write() as session:
         head = BaseRepository(session).get(attempt.base.digest).head
@@ -73,7 +91,13 @@ def _commit(
             numbers={"version": number, "latest": moved},
         )
         published = VersionRepository(session).publish(
-            draft, task, attempt=attempt.job.attempt, result=result, move_latest=moved, new_labels=spec.new_labels
+            draft,
+            task,
+            attempt=attempt.job.attempt,
+            result=result,
+            move_latest=moved,
+            present=present,
+            new_labels=spec.new_labels,
         )
         if published.version != number:
             raise _NumberTakenError

@@ -17,7 +17,6 @@ An anchor is an embedding learned on a made task of the curriculum: a candidate 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from onboard.domain.dataset import Kind, Label
 from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError
 from onboard.settings import Settings
+from onboard.untrusted import parse_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,7 +154,7 @@ def _open(name: str, folder: Path) -> Base:
             )
         raise NotFoundError(f"There is no base {name!r}.", "onboard base list", base=name)
     try:
-        document = json.loads((folder / "base.json").read_text(encoding="utf-8"))
+        document = parse_json((folder / "base.json").read_text(encoding="utf-8"))
     except ValueError as error:
         raise DamagedError(f"{folder / 'base.json'} cannot be read: {error}", _RESTORE) from error
     if not isinstance(document, dict):
@@ -167,7 +167,12 @@ def _open(name: str, folder: Path) -> Base:
     missing = [file for file in _FILES if not (folder / file).is_file()]
     if missing:
         raise DamagedError(f"Base {name} has no {missing[0]}.", _RESTORE, files=missing)
-    return Base(folder.resolve(), document)
+    base = Base(folder.resolve(), document)
+    try:
+        _ = base.name, base.sources, base.anchors
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", _RESTORE) from error
+    return base
 
 
 @contextmanager

@@ -19,11 +19,12 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from onboard.domain.moment import to_iso
-from onboard.errors import ConflictError, InputError
+from onboard.errors import ConflictError, InputError, JobFailedError
 
 LEASE_SECONDS: Final = 60.0  # a worker that stays silent for so long has lost its job
 HEARTBEAT_SECONDS: Final = 15.0  # how often a worker extends its lease
 MAX_ATTEMPTS: Final = 3  # claims before a job is dead
+EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no more
 
 TuneHypernetwork = Literal["never", "auto", "always"]
 KindChoice = Literal["auto", "classification", "regression"]
@@ -91,6 +92,23 @@ def require_time_limit(seconds: float | None) -> None:
         raise InputError(
             f"A time limit of {seconds:g} s is not possible.", "Give a positive number of seconds: --time-limit 3600"
         )
+
+
+def job_failure(
+    job_id: str, state: JobState, error: Mapping[str, Any] | None, kind: type[JobFailedError] = JobFailedError
+) -> JobFailedError:
+    """The error for a job that ended and did not succeed.
+
+    Args:
+        error: its error document, if it has one.
+    """
+    error = error or {}
+    return kind(
+        f"Job {job_id} {state.value}: {error.get('message', 'no reason was given')}",
+        error.get("remedy") or f"onboard jobs logs {job_id}, then: onboard jobs retry {job_id}",
+        job=job_id,
+        state=state.value,
+    )
 
 
 def new_job_id() -> str:

@@ -17,6 +17,11 @@ def to_iso(at: float | None) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def from_iso(text: str | None) -> float:
+    """Epoch seconds of what `to_iso` wrote; 0 for None. Raises ValueError."""
+    return 0.0 if text is None else datetime.fromisoformat(text).timestamp()
+
+
 def rounded(seconds: float | None, digits: int = 3) -> float | None:
     """A duration for a document; None stays None."""
     return None if seconds is None else round(seconds, digits)

@@ -12,6 +12,8 @@ LATEST: Final = "latest"
 
 MOST_LETTERS: Final = 64  # of a name
 
+_SHOWN_LETTERS: Final = 80  # of what is no name, in the message
+
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MOST_LETTERS - 1}}}")
 _DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,2})?")
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
@@ -20,10 +22,11 @@ _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 def require_name(name: str, what: str = "task name") -> str:
     """Return `name` when it follows `[a-z0-9][a-z0-9_-]{0,63}`, else raise InputError. Queues follow it too."""
     if not _NAME.fullmatch(name):
+        shown = name if len(name) <= _SHOWN_LETTERS else f"{name[:_SHOWN_LETTERS]}…"
         raise InputError(
-            f"{name!r} is not a {what}.",
+            f"{shown!r} is not a {what}.",
             f"Use 1 to {MOST_LETTERS} lower-case letters, digits, '-' or '_', starting with a letter or digit.",
-            name=name,
+            name=shown,
         )
     return name
 
@@ -65,5 +68,20 @@ class Reference:
             return cls(task, alias=None, version=int(number[1]))
         return cls(task, alias=require_alias(ref))
 
+    @classmethod
+    def parse_pair(cls, earlier: str, later: str) -> tuple[Reference, Reference]:
+        """Two references of one task. Raises InputError when they are none, or of two tasks."""
+        a, b = cls.parse(earlier), cls.parse(later)
+        if a.task != b.task:
+            raise InputError(
+                f"{a} and {b} belong to two tasks.", f"compare versions of one task: {a.task}@v1 {a.task}@v2"
+            )
+        return a, b
+
+    @property
+    def ref(self) -> str:
+        """What stands behind the `@`: `latest`, `v3`, `production`."""
+        return str(self.alias) if self.version is None else f"v{self.version}"
+
     def __str__(self) -> str:
-        return f"{self.task}@{self.alias}" if self.version is None else f"{self.task}@v{self.version}"
+        return f"{self.task}@{self.ref}"

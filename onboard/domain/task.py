@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from onboard.domain.moment import to_iso
+from onboard.domain.moment import from_iso, to_iso
 
 if TYPE_CHECKING:
     from onboard.domain.dataset import Kind, Label
@@ -129,6 +130,13 @@ class EmbeddingVersion:
             "created_at": to_iso(self.created_at),
         }
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
+        """Read what `to_json` wrote. Raises KeyError, TypeError, ValueError for anything else."""
+        facts = {each.name: document[each.name] for each in fields(cls)}
+        lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
+        return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
+
 
 @dataclass(frozen=True, slots=True)
 class HypernetworkVersion:
@@ -149,6 +157,19 @@ class HypernetworkVersion:
     job: str | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     created_at: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The hypernetwork version as a JSON-compatible document; the time is ISO 8601 in UTC."""
+        return {
+            "base_digest": self.base_digest,
+            "version": self.version,
+            "artifact": self.artifact,
+            "digest": self.digest,
+            "parent": self.parent,
+            "job": self.job,
+            "metrics": self.metrics,
+            "created_at": to_iso(self.created_at),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +205,18 @@ class AliasMove:
     at: float
     actor: str | None = None
     reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The move as a JSON-compatible document; the time is ISO 8601 in UTC."""
+        return {
+            "task": self.task,
+            "alias": self.alias,
+            "version": self.version,
+            "previous": self.previous,
+            "at": to_iso(self.at),
+            "actor": self.actor,
+            "reason": self.reason,
+        }
 
 
 @dataclass(frozen=True, slots=True)

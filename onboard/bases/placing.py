@@ -1,0 +1,37 @@
+"""Putting a base into a folder, whole or not at all, wherever its files come from."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from onboard.bases import folder_digest
+from onboard.errors import ConflictError, DamagedError
+
+
+def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Path:
+    """The folder with the base of that digest and nothing else; one that holds it already stays as it is.
+
+    Args:
+        fill: writes the base's files into the folder that it is given; that folder is to be made by it.
+
+    Raises:
+        ConflictError: the folder holds something else.
+        DamagedError: what came is not the base.
+        OSError: it cannot be written.
+    """
+    if target.exists():
+        if folder_digest(target) != digest:
+            raise ConflictError(f"{target} holds something else than base {digest[:19]}….", "--output a new folder")
+        return target
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        fill(part)
+        if folder_digest(part) != digest:
+            raise DamagedError(f"What came is not the base {digest[:19]}….", "Fetch it again.")
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return target

@@ -1,0 +1,171 @@
+"""Use case: the base that a version is pinned to, found by its digest, listed file by file, verified.
+
+Together with `embedding.safetensors` it is all that predictions elsewhere need (`onboard fetch --bundle`). Files are
+found by their names in a list that is made here; no caller ever supplies a path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onboard.bases import Base, find_base, named_bases
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
+from onboard.registry.bases import BaseRepository
+from onboard.services import Services
+
+
+@dataclass(frozen=True)
+class BaseFile:
+    """One file of a base.
+
+    Args:
+        name: relative to the base's folder, with forward slashes.
+        digest: `sha256:…` of its bytes.
+        path: where it lies on this machine.
+        stamp: size and time of its last change when it was read: any other means that it has to be read again.
+    """
+
+    name: str
+    digest: str
+    size_bytes: int
+    path: Path
+    stamp: tuple[int, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """What a consumer may know: name, digest, size_bytes."""
+        return {"name": self.name, "digest": self.digest, "size_bytes": self.size_bytes}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A base's files. Its digest follows from their names and digests, as `folder_digest` says."""
+
+    base: Base
+    files: dict[str, BaseFile]
+
+    @property
+    def digest(self) -> str:
+        """`sha256:…`: the base's identity."""
+        total = hashlib.sha256()
+        for path in sorted(file.path for file in self.files.values()):
+            name = path.relative_to(self.base.folder).as_posix()
+            total.update(f"{name}\0{self.files[name].digest.removeprefix('sha256:')}\n".encode())
+        return "sha256:" + total.hexdigest()
+
+    def file(self, name: str) -> BaseFile:
+        """The file of that name. Raises NotFoundError; the name is only ever looked up."""
+        if name not in self.files:
+            raise NotFoundError(f"The base {self.base.name} has no such file.", "ask for the list of its files")
+        return self.files[name]
+
+    def unchanged(self) -> bool:
+        """Whether every file is still what was read."""
+        try:
+            return all(_stamp(file.path) == file.stamp for file in self.files.values())
+        except OSError:
+            return False
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"digest", "name", "backbone_digest", "files": [{"name", "digest", "size_bytes"}…]}`."""
+        return {
+            "digest": self.digest,
+            "name": self.base.name,
+            "backbone_digest": self.base.backbone_digest,
+            "files": [file.to_json() for file in self.files.values()],
+        }
+
+
+class Manifests:
+    """The manifests of bases, each read once; read again when a file of it changed. Safe in threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Manifest] = {}
+        self._lock = threading.Lock()
+
+    def of(self, services: Services, digest: str) -> Manifest:
+        """The manifest of the base of that digest.
+
+        Raises:
+            NotFoundError: no such base is registered, or its files are not on this machine.
+            DamagedError: its files are not what they were.
+        """
+        with self._lock:
+            known = self._known.get(digest)
+            if known is None or not known.unchanged():
+                self._known.pop(digest, None)
+                known = read_manifest(base_at_hand(services, digest))
+                if known.digest != digest:
+                    raise DamagedError(f"The files of base {known.base.name} changed.", "restore the base's folder")
+                self._known[digest] = known
+            return known
+
+
+def read_manifest(base: Base) -> Manifest:
+    """Read and hash every file of a base."""
+    files = [_read(base, path) for path in sorted(base.folder.rglob("*")) if path.is_file()]
+    return Manifest(base, {file.name: file for file in files})
+
+
+def _read(base: Base, path: Path) -> BaseFile:
+    stamp = _stamp(path)
+    with path.open("rb") as stream:
+        digest = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+    return BaseFile(path.relative_to(base.folder).as_posix(), digest, stamp[0], path, stamp)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def base_at_hand(services: Services, digest: str) -> Base:
+    """The registered base of that digest, among those that this machine has.
+
+    Raises:
+        NotFoundError: it is not registered, or not on this machine.
+    """
+    with services.database.read() as session:
+        record = BaseRepository(session).get(digest)
+    for base in _on_this_machine(services, record.location):
+        if base.digest == record.digest:
+            return base
+    raise NotFoundError(
+        f"The files of base {record.name} ({record.digest[:19]}…) are not on this machine.",
+        "set ONBOARD_BASE to its folder",
+        base=record.digest,
+    )
+
+
+def _on_this_machine(services: Services, location: str) -> Iterator[Base]:
+    for name in (services.settings.base, location):
+        try:
+            yield find_base(name)
+        except OnboardError:  # it lies on another machine, or not any more: another one may do
+            continue
+    yield from named_bases()
+
+
+def require_base(services: Services, version: EmbeddingVersion, manifests: Manifests | None = None) -> Base:
+    """The base of a version, among those that were read already if they are given.
+
+    Raises:
+        PinMismatchError: this machine has not got it.
+        DamagedError: its files are not what they were.
+    """
+    try:
+        if manifests is not None:
+            return manifests.of(services, version.base_digest).base
+        return base_at_hand(services, version.base_digest)
+    except NotFoundError as error:
+        base = find_base(services.settings.base)
+        raise PinMismatchError(
+            f"{version.reference} belongs to base {version.base_digest[:19]}…, "
+            f"ONBOARD_BASE is {base.name} ({base.digest[:19]}…).",
+            "set ONBOARD_BASE to the base that it was trained on",
+        ) from error

@@ -1,0 +1,342 @@
+"""Use case: two versions of a task side by side, on held-out rows that neither of them was trained on.
+
+One comparison at a time is made in a process, of bounded datasets and on a bounded number of rows: it loads a model,
+and whoever may read may ask for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.bundle import Manifests, require_base
+from onboard.domain.dataset import Example, Label, label_key
+from onboard.domain.names import Reference
+from onboard.domain.task import EmbeddingVersion, SnapshotRecord
+from onboard.errors import NotFoundError, PinMismatchError, UnavailableError
+from onboard.registry.snapshots import SnapshotRepository
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from onboard.bases import Base
+    from onboard.evaluate import Comparison, Metric
+    from onboard.model.engine import Engine
+
+MOST_ROWS: Final = 2000  # that both answer; of more, those with the smallest hashes: always the same draw
+MOST_ROWS_READ: Final = 250_000  # of a version's dataset, which has to be read for its held-out rows
+MOST_BYTES_READ: Final = 64 * 2**20  # of the same, as it is stored
+_RETRY_SECONDS: Final = 5
+_turn = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Rows of one label whose answer changed: what the earlier and the later version say, and how many rows."""
+
+    label: Label
+    earlier: Label
+    later: Label
+    count: int
+
+    def to_json(self) -> dict[str, Any]:
+        """label, a, b, count."""
+        return {"label": self.label, "a": self.earlier, "b": self.later, "count": self.count}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found on the shared rows.
+
+    Args:
+        comparison: the verdict about the later version, with its paired interval.
+        metrics: of the earlier and of the later version, on these rows.
+        confusion: matrices (true × predicted), in the order of `labels`; None for a regression.
+        flips: changed answers, the most frequent first; empty for a regression.
+        left_out: how many more shared rows there are.
+    """
+
+    comparison: Comparison
+    metrics: tuple[dict[str, Metric], dict[str, Metric]]
+    labels: tuple[Label, ...] = ()
+    confusion: tuple[list[list[int]], list[list[int]]] | None = None
+    flips: tuple[Flip, ...] = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Two versions of one task.
+
+    Args:
+        earlier, later: what is compared; the verdict is about the later one.
+        measured: on shared held-out rows; None where they cannot be compared.
+        reason: the verdict, or why there is none, in one sentence.
+    """
+
+    earlier: EmbeddingVersion
+    later: EmbeddingVersion
+    measured: Measured | None
+    reason: str
+
+    @property
+    def better(self) -> bool:
+        """Whether the later version is significantly better. Without evidence it is not."""
+        return self.measured is not None and self.measured.comparison.verdict == "better"
+
+    @property
+    def worse(self) -> bool:
+        """Whether the later version is significantly worse."""
+        return self.measured is not None and self.measured.comparison.verdict == "worse"
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `compare --json` and of GET /v1/tasks/{task}/compare."""
+        measured = self.measured
+        return {
+            "task": self.later.task,
+            "a": _side(self.earlier, measured, 0),
+            "b": _side(self.later, measured, 1),
+            "better": self.better,
+            "reason": self.reason,
+            "comparison": measured.comparison.to_json() if measured else None,
+            "labels": list(measured.labels) if measured else [],
+            "flipped": [flip.to_json() for flip in measured.flips] if measured else [],
+            "rows_left_out": measured.left_out if measured else 0,
+        }
+
+
+def _side(version: EmbeddingVersion, measured: Measured | None, side: int) -> dict[str, Any]:
+    shared = {name: metric.to_json() for name, metric in measured.metrics[side].items()} if measured else None
+    return {
+        "version": version.version,
+        "embedding_digest": version.embedding_digest,
+        "dataset_digest": version.dataset_digest,
+        "parent": version.parent,
+        "weak": version.weak,
+        "metrics": version.metrics,
+        "shared": shared,
+        "confusion": measured.confusion[side] if measured and measured.confusion else None,
+    }
+
+
+def compare(services: Services, earlier: str, later: str) -> SideBySide:
+    """Let both versions answer the held-out rows that neither knows.
+
+    Args:
+        services: where the versions lie.
+        earlier, later: references of one task; the verdict is about `later`.
+
+    Raises:
+        InputError: no references, or of two tasks.
+        NotFoundError: no such version.
+        DamagedError: stored bytes are gone, or do not match their digest.
+        UnavailableError: this process is comparing others.
+    """
+    a, b = Reference.parse_pair(earlier, later)
+    with services.database.read() as session:
+        versions = VersionRepository(session)
+        found = versions.resolve(a), versions.resolve(b)
+    return compare_versions(services, *found)
+
+
+def compare_versions(
+    services: Services, earlier: EmbeddingVersion, later: EmbeddingVersion, manifests: Manifests | None = None
+) -> SideBySide:
+    """The same for versions that were looked up before.
+
+    Args:
+        manifests: of the bases that were read already; without them the whole base is read.
+    """
+    reason = why_incomparable(earlier, later) or _too_large(services, earlier) or _too_large(services, later)
+    if reason is not None:
+        return SideBySide(earlier, later, None, reason)
+    if not _turn.acquire(blocking=False):
+        raise UnavailableError(
+            "Other versions are being compared.", "Try again in a moment.", retry_after_seconds=_RETRY_SECONDS
+        )
+    try:
+        measured = _measure(services, require_base(services, later, manifests), earlier, later)
+    except PinMismatchError as error:
+        return SideBySide(earlier, later, None, error.message)
+    finally:
+        _turn.release()
+    if measured is None:
+        return SideBySide(earlier, later, None, "There are no held-out rows that neither of them was trained on.")
+    return SideBySide(earlier, later, measured, _sentence(measured))
+
+
+def why_incomparable(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str | None:
+    """Why two versions cannot answer the same rows side by side, in one sentence; None where they can."""
+    if earlier.version == later.version:
+        return "It is the same version."
+    if earlier.task_kind != later.task_kind or label_keys(earlier.labels) != label_keys(later.labels):
+        return "Their labels are not the same."
+    if earlier.base_digest != later.base_digest:
+        return "They belong to two bases."
+    if earlier.hypernetwork_version != 1 or later.hypernetwork_version != 1:
+        return "Their hypernetwork is not at hand."
+    return None
+
+
+def _too_large(services: Services, version: EmbeddingVersion) -> str | None:
+    """Why a version's dataset is not read for a comparison; None where it is, or was never stored here."""
+    record = _snapshot(services, version)
+    if record is None:
+        return None
+    if (
+        sum(record.rows.values()) <= MOST_ROWS_READ
+        and (services.artifacts.size_bytes(record.artifact) or 0) <= MOST_BYTES_READ
+    ):
+        return None
+    return f"The dataset of {version.reference} is too large to be read for a comparison."
+
+
+def label_keys(labels: Sequence[Label]) -> set[str]:
+    """The labels as a set in which 1, "1" and true are three."""
+    return {label_key(label) for label in labels}
+
+
+def words_in_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[str]:
+    """The version's words in the order of these labels; of a regression all its words."""
+    if not version.labels:
+        return list(version.words)
+    words = dict(zip(map(label_key, version.labels), version.words, strict=True))
+    return [words[label_key(label)] for label in labels]
+
+
+def unseen(rows: Sequence[Example], known: np.ndarray) -> list[Example]:
+    """The rows whose hashes are not among the known ones, each text once."""
+    from onboard.data.hashes import row_hashes
+
+    seen = set(known.tolist())
+    kept: dict[int, Example] = {}
+    for row, hashed in zip(rows, row_hashes(rows), strict=True):
+        if hashed not in seen:
+            kept.setdefault(hashed, row)
+    return list(kept.values())
+
+
+def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: EmbeddingVersion) -> Measured | None:
+    from onboard.bases.load import load_engine
+
+    shared = _shared_rows(services, base, earlier, later)
+    if not shared:
+        return None
+    rows = drawn(shared)
+    engine = load_engine(base, services.device)
+    labels = later.labels
+    before, after = (_answers(services, engine, version, labels, rows) for version in (earlier, later))
+    measured = _classification(rows, labels, before, after) if labels else _regression(rows, before, after)
+    return replace(measured, left_out=len(shared) - len(rows))
+
+
+def drawn(rows: Sequence[Example]) -> Sequence[Example]:
+    """At most MOST_ROWS of them, in their order; the same ones every time, whatever else is among them."""
+    from onboard.data.hashes import row_hashes
+
+    if len(rows) <= MOST_ROWS:
+        return rows
+    hashes = row_hashes(rows)
+    chosen = sorted(range(len(rows)), key=hashes.__getitem__)[:MOST_ROWS]
+    return [rows[index] for index in sorted(chosen)]
+
+
+def _shared_rows(services: Services, base: Base, earlier: EmbeddingVersion, later: EmbeddingVersion) -> list[Example]:
+    """Held-out rows of both datasets, those of the later one first, that trained neither."""
+    import numpy as np
+
+    from onboard.candidates import TrainedRows
+
+    held_out = [row for version in (later, earlier) for row in _held_out(services, version)]
+    if not held_out:
+        return []
+    trained = TrainedRows(services, base)
+    return unseen(held_out, np.union1d(trained.of(earlier, exactly=True), trained.of(later, exactly=True)))
+
+
+def _held_out(services: Services, version: EmbeddingVersion) -> list[Example]:
+    from onboard.data.snapshot import load
+    from onboard.data.splits import holdout
+
+    record = _snapshot(services, version) if version.seeds else None
+    if record is None:
+        return []
+    dataset = holdout(load(services.read(record.artifact)), version.seeds[0])
+    return [*dataset.test, *dataset.validation]
+
+
+def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord | None:
+    """Its dataset's row; None where there is none: a shipped source names one that was never stored here."""
+    try:
+        with services.database.read() as session:
+            return SnapshotRepository(session).get(version.dataset_digest)
+    except NotFoundError:
+        return None
+
+
+def _answers(
+    services: Services, engine: Engine, version: EmbeddingVersion, labels: Sequence[Label], rows: Sequence[Example]
+) -> np.ndarray:
+    """Probabilities (n, K) in the order of `labels`; of a regression the expected numbers (n,)."""
+    import numpy as np
+
+    from onboard.data.regression import Buckets
+    from onboard.embedding import unpack_embedding
+    from onboard.model.batched import log_probabilities
+
+    z = unpack_embedding(services.read(version.artifact))
+    ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
+    scores = log_probabilities(engine, ids, z, engine.trie(words_in_order(version, labels)))
+    probabilities: np.ndarray = np.exp(scores)
+    if version.low is None or version.high is None:
+        return probabilities
+    numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)  # on its own scale
+    return numbers
+
+
+def _regression(rows: Sequence[Example], before: np.ndarray, after: np.ndarray) -> Measured:
+    import numpy as np
+
+    from onboard.evaluate import compare_regression, evaluate_regression
+
+    true = np.array([float(row.label) for row in rows])
+    metrics = evaluate_regression(true, before), evaluate_regression(true, after)
+    return Measured(compare_regression(true, before, after), metrics)
+
+
+def _classification(
+    rows: Sequence[Example], labels: tuple[Label, ...], before: np.ndarray, after: np.ndarray
+) -> Measured:
+    import numpy as np
+
+    from onboard.evaluate import compare_classification, confusion, evaluate_classification
+
+    place = {label_key(label): index for index, label in enumerate(labels)}
+    true = np.array([place[label_key(row.label)] for row in rows], dtype=np.int64)
+    matrices = [confusion(true, each.argmax(1), len(labels)).tolist() for each in (before, after)]
+    answers = zip(true.tolist(), before.argmax(1).tolist(), after.argmax(1).tolist(), strict=True)
+    changed = Counter(each for each in answers if each[1] != each[2])
+    return Measured(
+        compare_classification(true, before, after),
+        (evaluate_classification(true, before), evaluate_classification(true, after)),
+        labels,
+        (matrices[0], matrices[1]),
+        tuple(Flip(labels[t], labels[x], labels[y], count) for (t, x, y), count in changed.most_common()),
+    )
+
+
+def _sentence(measured: Measured) -> str:
+    comparison = measured.comparison
+    said = {
+        "better": "The later version is significantly better",
+        "worse": "The later version is significantly worse",
+        "no significant difference": "There is no significant difference",
+        "not enough evidence": "There is not enough evidence",
+    }[comparison.verdict]
+    rows = f"{comparison.rows} held-out row{'s' if comparison.rows != 1 else ''} that trained neither"
+    return f"{said} on {rows}{f', drawn from {comparison.rows + measured.left_out}' if measured.left_out else ''}."

@@ -1,0 +1,68 @@
+"""Where versions come from, as a graph: dataset, init and hypernetwork lead to a version, and it to others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+NodeKind = Literal["dataset", "init", "hypernetwork", "version"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Something that a version was made of, or a version.
+
+    Args:
+        id: unique in the graph: a digest, "hypernetwork:…", a reference.
+        label: a few words for people.
+        facts: JSON-compatible.
+    """
+
+    id: str
+    kind: NodeKind
+    label: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """id, kind, label, facts."""
+        return {"id": self.id, "kind": self.kind, "label": self.label, "facts": self.facts}
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`target`, a version, was made with `source`: trained on it, started from it, or with its adapters."""
+
+    source: str
+    target: str
+    kind: Literal["trained_on", "started_from", "adapted_by"]
+
+    def to_json(self) -> dict[str, Any]:
+        """source, target, kind."""
+        return {"source": self.source, "target": self.target, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The graph of a task's versions and of all that they come from; it has no cycles.
+
+    Args:
+        task: whose versions it is about.
+        aliases: of that task.
+        left_out: whether older versions or ancestors are not shown.
+    """
+
+    task: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    aliases: dict[str, int]
+    left_out: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of GET /v1/tasks/{task}/lineage."""
+        return {
+            "task": self.task,
+            "aliases": self.aliases,
+            "nodes": [node.to_json() for node in self.nodes],
+            "edges": [edge.to_json() for edge in self.edges],
+            "left_out": self.left_out,
+        }

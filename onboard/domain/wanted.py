@@ -1,0 +1,62 @@
+"""Which tasks are looked for, by label and metric; and how a task is shown with its latest version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from onboard.domain.dataset import label_text
+from onboard.domain.report import LOWER_IS_BETTER
+from onboard.domain.task import EmbeddingVersion, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which tasks are looked for; what is None does not count.
+
+    Args:
+        label: one of its labels, as text.
+        kind: classification or regression.
+        metric: name of a metric that its latest version has, measured on its test rows, else on its validation rows.
+        at_least: the metric is at least so good; for log_loss and mse at most so large.
+        weak: whether the latest version is weak.
+    """
+
+    label: str | None = None
+    kind: str | None = None
+    metric: str | None = None
+    at_least: float | None = None
+    weak: bool | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether it excludes nothing."""
+        return self == Wanted()
+
+    def fits(self, task: Task, latest: EmbeddingVersion | None) -> bool:
+        """Whether a task with this latest version is looked for."""
+        if self.label is not None and self.label not in map(label_text, task.labels):
+            return False
+        if self.kind is not None and task.kind != self.kind:
+            return False
+        if self.weak is not None and (latest is None or latest.weak != self.weak):
+            return False
+        return self.metric is None or (latest is not None and self._good(latest))
+
+    def _good(self, latest: EmbeddingVersion) -> bool:
+        assert self.metric is not None
+        measured = latest.metrics.get("test") or latest.metrics.get("validation") or {}
+        value = (measured.get(self.metric) or {}).get("value")
+        if value is None or self.at_least is None:
+            return value is not None
+        return bool(value <= self.at_least if self.metric in LOWER_IS_BETTER else value >= self.at_least)
+
+
+def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]:
+    """A task with its latest version, as `tasks list --json` and GET /v1/tasks show it."""
+    return {
+        **task.to_json(),
+        "version": latest.version if latest else None,
+        "weak": bool(latest and latest.weak),
+        "latest": latest.to_json() if latest else None,
+    }

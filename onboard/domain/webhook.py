@@ -1,0 +1,151 @@
+"""Webhooks: who is told, with which keys the messages are signed, and what has become of them.
+
+The messages follow the Standard Webhooks specification (https://www.standardwebhooks.com).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from onboard.errors import InputError
+
+PUBLISHED: Final = "version.published"
+MOVED: Final = "alias.moved"
+
+_KEY_BYTES: Final = (24, 64)  # at least and at most, by the specification
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Who is told.
+
+    Args:
+        name: what it is called in the database and wherever it is shown: its host and a digest of its URL, for parts
+            of a URL may be secret.
+        host: in small letters, without the port.
+        target: path and query.
+    """
+
+    name: str
+    https: bool
+    host: str
+    port: int
+    target: str = field(repr=False)
+
+    @classmethod
+    def parse(cls, url: str, hosts: Collection[str], *, insecure: bool = False) -> Endpoint:
+        """Read a URL. Messages show its host only.
+
+        Args:
+            hosts: those that are allowed.
+            insecure: whether http:// is, too.
+
+        Raises:
+            InputError: it is not a URL that may be told.
+        """
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise InputError(f"ONBOARD_WEBHOOK_URLS has an entry that is no URL: {error}.") from error
+        if not _VISIBLE.fullmatch(url) or host is None or parts.username is not None or port == 0:
+            raise InputError(
+                "ONBOARD_WEBHOOK_URLS has an entry that is not like https://HOST/PATH.",
+                "Separate URLs by spaces; leave user names and passwords out, messages are signed.",
+            )
+        if parts.scheme != "https" and not (insecure and parts.scheme == "http"):
+            raise InputError(f"The webhook to {host} does not use https://.", "Use an https:// URL.", host=host)
+        if host not in hosts:
+            raise InputError(
+                f"The webhook to {host} is not allowed.", f"Allow that host: ONBOARD_WEBHOOK_HOSTS={host}", host=host
+            )
+        https = parts.scheme == "https"
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        name = f"{host}/{hashlib.sha256(url.encode()).hexdigest()[:8]}"
+        return cls(name, https, host, port or (443 if https else 80), target)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """What the settings say of webhooks.
+
+    Args:
+        keys: messages are signed with each of them, so that a new one can be brought in before the old one goes.
+        insecure: whether addresses of private networks are allowed, and http://.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    keys: tuple[bytes, ...] = field(repr=False)
+    insecure: bool = False
+
+    @classmethod
+    def parse(cls, urls: str, hosts: str, secrets: str, *, insecure: bool) -> Webhooks:
+        """Read the settings, each a list separated by spaces. Without a URL nobody is told.
+
+        Raises:
+            InputError: they are not right, or there is no secret.
+        """
+        allowed = {host.lower() for host in hosts.split()}
+        endpoints = tuple(Endpoint.parse(url, allowed, insecure=insecure) for url in dict.fromkeys(urls.split()))
+        keys = tuple(map(_key, secrets.split()))
+        if endpoints and not keys:
+            raise InputError("ONBOARD_WEBHOOK_SECRET is not set though ONBOARD_WEBHOOK_URLS is.", _MAKE_SECRET)
+        return cls(endpoints, keys, insecure)
+
+
+_MAKE_SECRET: Final = "Make one: echo whsec_$(openssl rand -base64 32)"
+
+
+def _key(secret: str) -> bytes:
+    least, most = _KEY_BYTES
+    try:
+        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except ValueError:  # no ASCII, or no base64
+        key = b""
+    if not secret.startswith("whsec_") or not least <= len(key) <= most:
+        raise InputError(f"ONBOARD_WEBHOOK_SECRET is not whsec_ and {least} to {most} bytes in base64.", _MAKE_SECRET)
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message to one endpoint.
+
+    Args:
+        id: of the message; the same at every attempt and for every endpoint.
+        endpoint: its name.
+        at: when it happened, in epoch seconds.
+        attempts: how often it was tried in vain.
+    """
+
+    id: str
+    endpoint: str
+    type: str
+    at: float
+    data: dict[str, Any]
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointState:
+    """How deliveries to one endpoint stand; those that arrived are not counted.
+
+    Args:
+        waiting: not delivered yet.
+        failing: how many of them were tried in vain.
+        given_up: tried for too long, and given up in the last day.
+        error: why the newest of these failed, None when none has.
+    """
+
+    endpoint: str
+    waiting: int
+    failing: int
+    given_up: int
+    error: str | None

@@ -1,0 +1,165 @@
+"""Use case: a job's log: its events and, where they can be read from here, the lines that its worker logged about it.
+
+It is read part by part: each part names the place where the next one begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent
+from onboard.errors import InputError, NotFoundError
+from onboard.jobs import find_job
+from onboard.registry.database import Database
+from onboard.registry.events import EventRepository
+
+MOST_CURSOR_CHARACTERS: Final = 20_000
+_PART_BYTES: Final = 2**20  # of one part: the lines of each file that are about the job
+_ALWAYS: Final = frozenset({"time", "level", "logger", "message"})  # what every line of a worker has
+
+
+@dataclass(slots=True)
+class Place:
+    """How far a log was read.
+
+    Args:
+        event: id of the last event.
+        offsets: bytes of each file; None once a file is read to its end for good.
+        workers: worker of each attempt so far, by the attempt as text.
+    """
+
+    event: int = 0
+    offsets: list[int | None] = field(default_factory=list)
+    workers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, cursor: str | None, files: int) -> Place:
+        """Read what `str` made; the beginning of so many files for None. Raises InputError."""
+        if cursor is None:
+            return cls(offsets=[0] * files)
+        try:
+            event, offsets, workers = json.loads(cursor)
+            place = cls(_count(event), [each if each is None else _count(each) for each in offsets], dict(workers))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _wrong_cursor() from error
+        if len(place.offsets) != files or not all(isinstance(each, str) for each in place.workers.values()):
+            raise _wrong_cursor()
+        return place
+
+    def __str__(self) -> str:
+        return json.dumps([self.event, self.offsets, self.workers], separators=(",", ":"))
+
+
+def read_log(
+    database: Database, files: Sequence[Path], name: str, attempt: int | None = None, cursor: str | None = None
+) -> dict[str, Any]:
+    """A part of the log of a job: `{"job", "state", "events", "lines", "log", "next", "more"}`.
+
+    Args:
+        files: logs of workers on this machine, the present one last; those before it are not written any more.
+        name: the job's id, or a task's name for its newest job.
+        attempt: only this one; None means all.
+        cursor: `next` of the part before; None begins.
+
+    Raises:
+        NotFoundError: no such job, or not so many attempts.
+        InputError: the cursor is none.
+    """
+    place = Place.parse(cursor, len(files))
+    job = find_job(database, name)  # its state is looked at first: what it did before it ended is read after that
+    _require_attempt(job, attempt)
+    events, more = _events(database, job.id, place)
+    lines = []
+    for number, file in enumerate(files):
+        tail = _Tail(file, job.id, place.offsets[number])
+        lines += [line for line in tail.read() if attempt in (None, line.get("attempt", 0))]
+        more = more or tail.more
+        full = number < len(files) - 1  # nothing is written to it any more
+        place.offsets[number] = None if full and not tail.more else tail.offset
+    return {
+        "job": job.id,
+        "state": job.state.value,
+        "events": [event for event in events if attempt in (None, event["attempt"])],
+        "lines": lines,
+        "log": str(files[-1]) if files else None,
+        "next": str(place),
+        "more": more,
+    }
+
+
+def _require_attempt(job: Job, attempt: int | None) -> None:
+    if attempt is not None and attempt > job.attempt:
+        raise NotFoundError(
+            f"Job {job.id} has had {job.attempt} attempts.", f"onboard jobs logs {job.id}", attempt=attempt
+        )
+
+
+def _events(database: Database, job: str, place: Place) -> tuple[list[dict[str, Any]], bool]:
+    with database.read() as session:
+        page = EventRepository(session).list(job, place.event, EVENTS_AT_ONCE)
+    return [_event(event, place) for event in page], len(page) == EVENTS_AT_ONCE
+
+
+def _event(event: JobEvent, place: Place) -> dict[str, Any]:
+    place.event = event.id
+    if "worker" in event.numbers:  # said by the event that began the attempt
+        place.workers[str(event.attempt)] = event.numbers["worker"]
+    return {**event.to_json(), "worker": place.workers.get(str(event.attempt))}
+
+
+class _Tail:
+    """The lines of a file about one job after `offset`, as far as they are written. Other lines are passed over."""
+
+    def __init__(self, file: Path, job: str, offset: int | None) -> None:
+        self._file = file
+        self._job = job
+        self.offset = offset
+        self.more = False
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        if self.offset is None:
+            return
+        try:
+            stream = self._file.open("rb")
+        except FileNotFoundError:
+            return
+        found = 0
+        with stream:
+            if os.fstat(stream.fileno()).st_size < self.offset:  # it was full, and is another file now
+                self.offset = 0
+            stream.seek(self.offset)
+            for line in stream:
+                if not line.endswith(b"\n"):  # someone is writing it
+                    return
+                if found >= _PART_BYTES:
+                    self.more = True
+                    return
+                self.offset += len(line)
+                if (document := self._about_job(line)) is not None:
+                    found += len(line)
+                    yield document
+
+    def _about_job(self, line: bytes) -> dict[str, Any] | None:
+        if self._job.encode() not in line:
+            return None
+        try:
+            document = json.loads(line)
+        except ValueError:
+            return None
+        is_ours = isinstance(document, dict) and document.keys() >= _ALWAYS and document.get("job") == self._job
+        return document if is_ours else None
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**53:
+        raise ValueError(value)
+    return value
+
+
+def _wrong_cursor() -> InputError:
+    return InputError("cursor: it is no place in this log.", "Begin again without a cursor.", field="cursor")

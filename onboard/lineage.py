@@ -1,0 +1,117 @@
+"""Use case: the lineage of a task's versions: dataset → init → hypernetwork → version, over all ancestors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from onboard.domain.lineage import Edge, Lineage, Node
+from onboard.domain.names import Reference
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import InputError
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.tasks import TaskRepository
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+
+MOST_VERSIONS: Final = 50  # of the task itself, the newest
+MOST_ANCESTORS: Final = 200
+_SHIPPED: Final = "multi-task training"
+
+
+def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> Lineage:
+    """The task's newest versions with everything that they come from, ancestors of other tasks too.
+
+    Args:
+        versions: at most so many of the task itself.
+
+    Raises:
+        NotFoundError: no such task.
+    """
+    with services.database.snapshot() as session:
+        TaskRepository(session).get(task)
+        repository = VersionRepository(session)
+        aliases = AliasRepository(session).list(task)
+        own = repository.newest(task, versions)
+        found, complete = _with_ancestors(repository, own)
+    left_out = not complete or bool(own and own[0].version > 1)
+    nodes, edges = _graph(found)
+    return Lineage(task, nodes, edges, aliases, left_out)
+
+
+def _with_ancestors(
+    repository: VersionRepository, own: Sequence[EmbeddingVersion]
+) -> tuple[list[EmbeddingVersion], bool]:
+    """These and their ancestors, generation by generation; and whether that is all of them."""
+    found = {version.reference: version for version in own}
+    waiting = _parents(own, found)
+    while waiting:
+        room = len(own) + MOST_ANCESTORS - len(found)
+        generation = repository.published(sorted(waiting)[:room])
+        found |= {version.reference: version for version in generation}
+        if len(waiting) > room:
+            return list(found.values()), False
+        waiting = _parents(generation, found)
+    return list(found.values()), True
+
+
+def _parents(versions: Iterable[EmbeddingVersion], known: Iterable[str]) -> set[tuple[str, int]]:
+    references = (_reference(version.parent) for version in versions)
+    known = set(known)
+    return {(each.task, each.version) for each in references if each and each.version and str(each) not in known}
+
+
+def _reference(parent: str) -> Reference | None:
+    """The version that a parent names; None for random, mean, anchors and shipped sources."""
+    try:
+        reference = Reference.parse(parent) if "@" in parent else None
+    except InputError:
+        return None
+    return reference if reference and reference.version else None
+
+
+def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+    nodes: dict[str, Node] = {}
+    edges: list[Edge] = []
+    present = {version.reference for version in versions}
+    for version in versions:
+        dataset, init, hypernetwork = _dataset(version), _init(version, present), _hypernetwork(version)
+        for node in (dataset, init, hypernetwork):
+            if node is not None:
+                nodes.setdefault(node.id, node)
+        nodes[version.reference] = _node(version)
+        if dataset is not None:
+            edges.append(Edge(dataset.id, version.reference, "trained_on"))
+        edges.append(Edge(init.id if init else version.parent, version.reference, "started_from"))
+        edges.append(Edge(hypernetwork.id, version.reference, "adapted_by"))
+    return tuple(nodes.values()), tuple(edges)
+
+
+def _dataset(version: EmbeddingVersion) -> Node | None:
+    digest = version.dataset_digest
+    return Node(digest, "dataset", f"dataset {_short(digest)}", {"digest": digest}) if digest else None
+
+
+def _init(version: EmbeddingVersion, present: set[str]) -> Node | None:
+    """Where it started, unless that is a version of the graph itself."""
+    if version.parent in present:
+        return None
+    name = version.parent or _SHIPPED
+    return Node(f"init:{name}", "init", name, {"init": name})
+
+
+def _hypernetwork(version: EmbeddingVersion) -> Node:
+    base, number = version.base_digest, version.hypernetwork_version
+    facts = {"version": number, "base_digest": base}
+    return Node(f"hypernetwork:{base}:v{number}", "hypernetwork", f"hypernetwork v{number} of {_short(base)}", facts)
+
+
+def _node(version: EmbeddingVersion) -> Node:
+    shown = ("version", "embedding_digest", "kind", "weak", "job", "created_at", "metrics")
+    document = version.to_json()
+    facts = {"task": version.task, **{key: document[key] for key in shown}}
+    return Node(version.reference, "version", version.reference, facts)
+
+
+def _short(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:8]

@@ -1,0 +1,141 @@
+"""Use case: what a submitter asks for becomes a checked request. Every door hands in an order and gets the same."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.data.task_name import check_task_name, task_name_of
+from onboard.domain.job import JobSpec, KindChoice, TuneHypernetwork
+from onboard.errors import InputError
+
+if TYPE_CHECKING:
+    from onboard.data.read import ReadOptions
+    from onboard.data.report import CheckReport
+    from onboard.submit import Request
+
+_LABELS_REMEDY: Final = "Write them between commas: A,B"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A dataset and what is wanted of it, as the flags of `onboard submit` say it.
+
+    Args:
+        dataset: a file, or hf://NAME[/CONFIG].
+        labels: the label set as text between commas; quoted as in CSV.
+        base: name or folder; empty means the one of the settings.
+        key: idempotency key.
+        owner: who asks, for audit.
+        hide_folders: name files without their folder in errors (uploads lie in temporary ones).
+    """
+
+    dataset: str
+    task: str | None = None
+    init: str = "auto"
+    tune_hypernetwork: TuneHypernetwork = "never"
+    method: str = ""
+    validation: Path | None = None
+    test: Path | None = None
+    kind: KindChoice = "auto"
+    labels: str = ""
+    text_field: list[str] = field(default_factory=list)
+    label_field: str | None = None
+    metric: str = ""
+    shots: int | None = None
+    seed: int = 0
+    base: str = ""
+    new_labels: bool = False
+    queue: str = "default"
+    priority: int = 0
+    time_limit: float | None = None
+    key: str | None = None
+    owner: str | None = None
+    hide_folders: bool = False
+
+    @property
+    def name(self) -> str:
+        """The task's name: given, or from the file's. Raises InputError when it is none."""
+        return check_task_name(self.task) if self.task is not None else task_name_of(self.dataset)
+
+
+def check(order: Order) -> dict[str, Any]:
+    """The document of `onboard check --json`: what the checks say and how long the job would take.
+
+    Raises:
+        DatasetError, InputError: as `onboard.data.read.read_dataset`.
+    """
+    from onboard.data.read import read_dataset
+
+    name = order.name
+    report = read_dataset(order.dataset, _options(order)).report
+    return {"task": name, **report.to_json(), "estimated_seconds": _estimate(report)}
+
+
+def prepare(order: Order, default_base: str) -> Request:
+    """Read and check the dataset of an order, for `onboard.submit.submit`.
+
+    Args:
+        default_base: where the order names none.
+
+    Raises:
+        DatasetError, InputError: as `onboard.data.read.read_dataset`; tuning that is not available.
+        NotFoundError: the base does not exist.
+    """
+    from onboard.bases import find_base
+    from onboard.bases.tokens import token_counter
+    from onboard.data.read import read_dataset
+    from onboard.submit import Request
+
+    name = order.name
+    if order.tune_hypernetwork != "never":
+        raise InputError(
+            f"tune_hypernetwork {order.tune_hypernetwork} is not available yet: the hypernetwork stays frozen.",
+            "Ask for never.",
+            field="tune_hypernetwork",
+        )
+    base = find_base(order.base or default_base)
+    options = _options(order, count_tokens=token_counter(base), max_tokens=int(base.document["max_tokens"]))
+    spec = JobSpec(
+        task=name, dataset="", init=order.init, tune_hypernetwork=order.tune_hypernetwork, method=order.method,
+        kind=order.kind, metric=order.metric, shots=order.shots, seed=order.seed, base=order.base or default_base,
+        new_labels=order.new_labels,
+    )  # fmt: skip
+    return Request(
+        read_dataset(order.dataset, options), spec, order.queue, order.priority, order.key, order.time_limit,
+        order.owner,
+    )  # fmt: skip
+
+
+def split_labels(text: str) -> tuple[str, ...]:
+    """Labels between commas; one that holds a comma is quoted as in CSV. Raises InputError."""
+    if not text:
+        return ()
+    try:
+        labels = tuple(label.strip() for label in next(csv.reader([text], skipinitialspace=True), []))
+    except csv.Error as error:
+        raise InputError("labels: they are no line of CSV.", _LABELS_REMEDY, field="labels") from error
+    if not labels or not all(labels):
+        raise InputError("labels: one is empty.", _LABELS_REMEDY, field="labels")
+    return labels
+
+
+def _options(order: Order, **more: Any) -> ReadOptions:
+    from onboard.data.read import ReadOptions
+
+    return ReadOptions(
+        validation=order.validation, test=order.test, kind=order.kind, labels=split_labels(order.labels),
+        text_fields=tuple(order.text_field), label_field=order.label_field, shots=order.shots, seed=order.seed,
+        hide_folders=order.hide_folders, **more,
+    )  # fmt: skip
+
+
+def _estimate(report: CheckReport) -> int:
+    from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
+
+    rows = report.rows
+    held_out = report.held_out + rows["validation"] + rows["test"]
+    tokens = report.mean_characters * TOKENS_PER_CHARACTER
+    return round(estimate_seconds(rows["train"] - report.held_out, tokens, held_out))

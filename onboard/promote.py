@@ -1,0 +1,109 @@
+"""Use case: which version a name such as `latest` means, moved by hand: forwards, only if it is better, and back.
+
+`latest` keeps its promise by hand too: it does not move to a version that is significantly worse. Going back to what it
+meant before is always possible: see docs/operations.md, "A bad version is `latest`".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onboard.bundle import Manifests
+from onboard.compare import SideBySide, compare_versions
+from onboard.domain.names import LATEST, Reference, require_alias
+from onboard.domain.task import AliasMove, EmbeddingVersion
+from onboard.errors import NotBetterError, NotFoundError
+from onboard.registry.aliases import AliasRepository, require_unmoved
+from onboard.registry.audit import actor, record
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+
+def promote(
+    services: Services,
+    reference: str,
+    alias: str,
+    *,
+    if_better: bool = False,
+    expected: int | None = None,
+    manifests: Manifests | None = None,
+) -> AliasMove:
+    """Let an alias mean this version; every move is kept. One that it means already is no move.
+
+    Args:
+        reference: TASK@vN, or another alias of the task.
+        alias: the name to move; made when it is new.
+        if_better: only if it is significantly better than what the alias means now, on held-out rows that neither was
+            trained on. Without evidence it is not. A new alias has nothing to be better than.
+        expected: the version that the alias must mean at present; 0 for none.
+        manifests: of the bases that were read already.
+
+    Raises:
+        InputError: no reference, or no name for an alias.
+        NotFoundError: no such version.
+        NotBetterError: it is not better though that was asked for, or it is significantly worse and `alias` is latest.
+        PreconditionFailedError: the alias means another version than `expected`, or than what was compared.
+        DamagedError: bytes that would have to be compared are gone or damaged.
+        UnavailableError: this process is comparing others.
+    """
+    require_alias(alias)
+    with services.database.read() as session:
+        wanted = VersionRepository(session).resolve(reference)
+    if if_better or alias == LATEST:
+        expected = _require_good(services, wanted, Reference(wanted.task, alias), expected, if_better, manifests)
+    with services.database.write() as session:
+        reason = "promoted: better" if if_better else "promoted"
+        moved = AliasRepository(session).move(
+            wanted.task, alias, wanted.version, expected=expected, actor=actor(), reason=reason
+        )
+        return _recorded(session, "alias.promote", moved)
+
+
+def rollback(services: Services, task: str, alias: str, *, expected: int | None = None) -> AliasMove:
+    """Let an alias mean the version that it meant before. See `AliasRepository.rollback` for what it raises."""
+    with services.database.write() as session:
+        moved = AliasRepository(session).rollback(task, alias, expected=expected, actor=actor())
+        return _recorded(session, "alias.rollback", moved)
+
+
+def _recorded(session: Session, action: str, move: AliasMove) -> AliasMove:
+    if move.previous != move.version:
+        record(session, action, f"{move.task}@{move.alias}", version=move.version, previous=move.previous)
+    return move
+
+
+def _require_good(
+    services: Services,
+    wanted: EmbeddingVersion,
+    alias: Reference,
+    expected: int | None,
+    better: bool,
+    manifests: Manifests | None,
+) -> int:
+    """The version that it was compared with: only that one may be replaced. 0 where the alias is new."""
+    with services.database.read() as session:
+        try:
+            present = VersionRepository(session).resolve(alias)
+        except NotFoundError:
+            require_unmoved(alias.task, str(alias.alias), None, expected)
+            return 0
+    require_unmoved(alias.task, str(alias.alias), present.version, expected)  # before that takes long
+    found = compare_versions(services, present, wanted, manifests)
+    if found.worse or (better and not found.better):
+        raise _refused(wanted, alias, present, found)
+    return present.version
+
+
+def _refused(
+    wanted: EmbeddingVersion, alias: Reference, present: EmbeddingVersion, found: SideBySide
+) -> NotBetterError:
+    what = "significantly worse" if found.worse else "not better"
+    back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
+    return NotBetterError(
+        f"{wanted.reference} is {what} than {alias}, v{present.version}: {found.reason}",
+        f"onboard compare {present.reference} {wanted.reference}{back}",
+        comparison=found.to_json(),
+    )

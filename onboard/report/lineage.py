@@ -1,0 +1,101 @@
+"""A lineage as an SVG picture: a column for what versions are made of, then a column a generation of versions.
+
+Presentation attributes only (no style, no script), so that it shows under any content security policy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import Final
+
+from onboard.domain.lineage import Edge, Lineage, Node
+
+_WIDTH: Final = 210  # pixels, as all below: of a box
+_HEIGHT: Final = 34
+_GAP_X: Final = 70
+_GAP_Y: Final = 14
+_MARGIN: Final = 20
+_MOST_LETTERS: Final = 30  # of a label; the whole one stands in its title
+_FILLS: Final = {"dataset": "#e3effb", "init": "#f2f2f2", "hypernetwork": "#efe6fa", "version": "#e2f4e6"}
+_STROKES: Final = {"dataset": "#3b77b5", "init": "#777777", "hypernetwork": "#7a4fb0", "version": "#2f8a4c"}
+_LINES: Final = {"trained_on": "#3b77b5", "started_from": "#777777", "adapted_by": "#b9a3d6"}
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not even escaped
+
+Places = dict[str, tuple[int, int]]  # left and upper edge of each node's box
+
+
+def render_lineage(lineage: Lineage) -> str:
+    """The picture as an SVG document; every text in it is escaped."""
+    places = _places(lineage)
+    width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN if places else 2 * _MARGIN
+    height = max(y for _, y in places.values()) + _HEIGHT + _MARGIN if places else 2 * _MARGIN
+    named: dict[str, list[str]] = {}
+    for alias, version in lineage.aliases.items():
+        named.setdefault(f"{lineage.task}@v{version}", []).append(alias)
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+            'role="img" font-family="system-ui, sans-serif" font-size="12">',
+            f"<title>Lineage of {_text(lineage.task)}</title>",
+            f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+            *(_line(edge, places) for edge in lineage.edges),
+            *(_box(node, places[node.id], sorted(named.get(node.id, []))) for node in lineage.nodes),
+            "</svg>",
+            "",
+        )
+    )
+
+
+def _places(lineage: Lineage) -> Places:
+    rows: dict[int, int] = {}
+    places = {}
+    for node, column in _columns(lineage):
+        row = rows.get(column, 0)
+        rows[column] = row + 1
+        places[node.id] = (_MARGIN + column * (_WIDTH + _GAP_X), _MARGIN + row * (_HEIGHT + _GAP_Y))
+    return places
+
+
+def _columns(lineage: Lineage) -> Iterator[tuple[Node, int]]:
+    """Each node with its column: 0, and for a version one more than the furthest of what it comes from."""
+    sources: dict[str, list[str]] = {}
+    for edge in lineage.edges:
+        sources.setdefault(edge.target, []).append(edge.source)
+    columns: dict[str, int] = {}
+    for start in sources:
+        waiting = [start]
+        while waiting:  # a loop, not a recursion: a line of ancestors may be long
+            missing = [each for each in sources.get(waiting[-1], []) if each not in columns]
+            if missing:
+                waiting.extend(missing)
+                continue
+            last = waiting.pop()
+            columns[last] = max((columns[each] + 1 for each in sources.get(last, [])), default=0)
+    return ((node, columns.get(node.id, 0)) for node in lineage.nodes)
+
+
+def _line(edge: Edge, places: Places) -> str:
+    (x1, y1), (x2, y2) = places[edge.source], places[edge.target]
+    x1, y1, y2 = x1 + _WIDTH, y1 + _HEIGHT // 2, y2 + _HEIGHT // 2
+    bend = (x2 - x1) // 2
+    path = f"M{x1} {y1} C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
+    return f'<path d="{path}" fill="none" stroke="{_LINES[edge.kind]}" stroke-width="1.5"/>'
+
+
+def _box(node: Node, place: tuple[int, int], aliases: list[str]) -> str:
+    x, y = place
+    weak = " (weak)" if node.facts.get("weak") else ""
+    label = f"{node.label}{weak}{' · ' + ', '.join(aliases) if aliases else ''}"
+    shown = label if len(label) <= _MOST_LETTERS else f"{label[: _MOST_LETTERS - 1]}…"
+    return (
+        f"<g><title>{_text(node.kind)}: {_text(label)}</title>"
+        f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6" '
+        f'fill="{_FILLS[node.kind]}" stroke="{_STROKES[node.kind]}"/>'
+        f'<text x="{x + 10}" y="{y + _HEIGHT // 2 + 4}" fill="#1a1a1a">{_text(shown)}</text></g>'
+    )
+
+
+def _text(text: str) -> str:
+    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", text))

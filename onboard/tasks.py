@@ -1,0 +1,59 @@
+"""Use cases: a task with its latest version and its aliases, a page of its versions, and hiding it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onboard.domain.wanted import task_document
+from onboard.errors import NotFoundError
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.database import Database
+from onboard.registry.tasks import TaskRepository
+from onboard.registry.versions import VersionRepository
+
+
+def describe_task(database: Database, name: str) -> dict[str, Any]:
+    """The task as a document; without a latest version where nothing was published, or it was withdrawn.
+
+    Raises:
+        NotFoundError: there is no such task.
+    """
+    with database.read() as session:
+        task = TaskRepository(session).get(name)
+        aliases = AliasRepository(session).list(name)
+        try:
+            latest = VersionRepository(session).resolve(name)
+        except NotFoundError:
+            latest = None
+    return {**task_document(task, latest), "aliases": aliases}
+
+
+def versions_page(database: Database, name: str, limit: int, before: int | None = None) -> dict[str, Any]:
+    """The newest versions of a task, by number, as a JSON-compatible document.
+
+    Args:
+        limit: at most so many.
+        before: only those with lower numbers.
+
+    Returns:
+        `task`, `aliases`, `versions`, and `next`: the number to go on before, as text; None without older ones.
+
+    Raises:
+        NotFoundError: there is no such task.
+    """
+    with database.read() as session:
+        TaskRepository(session).get(name)
+        found = VersionRepository(session).newest(name, limit, before)
+        aliases = AliasRepository(session).list(name)
+    older = str(found[0].version) if len(found) == limit and found[0].version > 1 else None
+    return {"task": name, "aliases": aliases, "versions": [each.to_json() for each in found], "next": older}
+
+
+def delete_task(database: Database, name: str) -> None:
+    """Hide a task and its versions. Its version numbers are never given out again.
+
+    Raises:
+        NotFoundError: there is no such task.
+    """
+    with database.write() as session:
+        TaskRepository(session).delete(name)

@@ -1,0 +1,161 @@
+"""Two versions side by side, within bounds, and promoting only what is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from opposed import opposed
+from real_jobs import Desk, opinions
+
+from onboard import bases
+from onboard import compare as comparing
+from onboard.access import create_token
+from onboard.api import shelf
+from onboard.api.app import create_app
+from onboard.bases import Base
+from onboard.compare import compare
+from onboard.errors import DamagedError, InputError, NotBetterError, UnavailableError
+from onboard.promote import promote, rollback
+from onboard.registry.aliases import AliasRepository
+
+
+@pytest.fixture
+def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
+    """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
+    good, bad, test = opposed(tiny_base)
+    for z in (good, bad):
+        trained_as(z)
+        desk.learn(opinions(30), test=test, init="random")
+    return desk
+
+
+def test_a_comparison_tells_metrics_confusion_flipped_answers_and_the_paired_interval(rivals: Desk) -> None:
+    found = compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    paired = found["comparison"]
+    assert (found["better"], paired["verdict"], paired["rows"]) == (False, "worse", 40)
+    assert paired["low"] <= paired["increase"] <= paired["high"]
+    assert found["a"]["shared"]["accuracy"]["value"] == 1.0
+    assert sum(map(sum, found["b"]["confusion"])) == 40
+    assert sum(flip["count"] for flip in found["flipped"]) == paired["newly_wrong"] >= 18
+    assert all(flip["a"] == flip["label"] != flip["b"] for flip in found["flipped"])
+    turned = compare(rivals.services, "mood@v2", "mood@v1")
+    assert turned.better
+    assert turned.measured is not None
+    assert turned.measured.comparison.newly_right == paired["newly_wrong"]
+
+
+def test_rows_that_one_of_them_was_trained_on_are_no_witnesses(desk: Desk, tiny_base: Base, trained_as: Any) -> None:
+    good, bad, rows = opposed(tiny_base)
+    trained_as(good)
+    desk.learn(rows, init="random")
+    trained_as(bad)
+    desk.learn(opinions(30), test=rows, init="random")
+    for pair in (("mood@v1", "mood@v2"), ("mood@v2", "mood@v1")):
+        found = compare(desk.services, *pair)
+        assert (found.measured, found.better) == (None, False)
+        assert "neither" in found.reason
+
+
+def test_what_cannot_be_compared_says_why(desk: Desk) -> None:
+    desk.learn(opinions(20))
+    desk.learn(opinions(20, ("pro", "contra")), new_labels=True)
+    assert "labels" in compare(desk.services, "mood@v1", "mood@v2").reason
+    assert "same version" in compare(desk.services, "mood@v2", "mood").reason
+    with pytest.raises(InputError, match="two tasks"):
+        compare(desk.services, "mood", "sst2")
+
+
+def test_only_what_is_better_is_promoted_if_that_is_asked_for(rivals: Desk) -> None:
+    services = rivals.services
+    assert promote(services, "mood@v2", "production", if_better=True).previous is None  # nothing to be better than
+    assert promote(services, "mood@v1", "production", if_better=True).version == 1
+    with pytest.raises(NotBetterError) as caught:
+        promote(services, "mood@v2", "production", if_better=True)
+    assert caught.value.exit_code == 4
+    assert caught.value.data["comparison"]["comparison"]["verdict"] == "worse"
+    assert rollback(services, "mood", "production").version == 2
+    with services.database.read() as session:
+        moves = [move.version for move in AliasRepository(session).history("mood", "production")]
+    assert moves == [2, 1, 2]
+
+
+@pytest.fixture
+def reader(rivals: Desk) -> Iterator[TestClient]:
+    _, secret = create_token(rivals.services.database, "reader", ["read"])
+    headers = {"Authorization": f"Bearer {secret}"}
+    with TestClient(create_app(rivals.services.settings), "http://localhost", headers=headers) as client:
+        yield client
+
+
+def test_of_many_shared_rows_the_same_few_are_drawn_every_time(rivals: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "MOST_ROWS", 25)
+    first, second = (compare(rivals.services, "mood@v1", "mood@v2").to_json() for _ in range(2))
+    assert first == second
+    assert (first["comparison"]["rows"], first["rows_left_out"]) == (25, 15)
+    assert "on 25 held-out rows that trained neither, drawn from 40." in first["reason"]
+    assert sum(map(sum, first["b"]["confusion"])) == 25
+
+
+@pytest.mark.parametrize("limit", ["MOST_ROWS_READ", "MOST_BYTES_READ"])
+def test_datasets_beyond_the_limits_are_not_read(rivals: Desk, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(comparing, limit, 60)
+    found = compare(rivals.services, "mood@v1", "mood@v2")
+    assert (found.measured, found.better, found.worse) == (None, False, False)
+    assert "too large" in found.reason
+
+
+def test_one_comparison_at_a_time_is_made_and_each_is_made_once(
+    rivals: Desk, reader: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def counted(services: Any, earlier: Any, later: Any, *more: Any) -> Any:
+        made.append(f"{earlier.reference} {later.reference}")
+        return comparing.compare_versions(services, earlier, later, *more)
+
+    monkeypatch.setattr(shelf, "compare_versions", counted)
+    address = "/v1/tasks/mood/compare"
+    with comparing._turn:
+        busy = reader.get(address, params={"a": "v1", "b": "v2"})
+        assert (busy.status_code, busy.json()["code"], busy.headers["Retry-After"]) == (503, "unavailable", "5")
+        with pytest.raises(UnavailableError):
+            compare(rivals.services, "mood@v1", "mood@v2")
+    made.clear()
+    first = reader.get(address, params={"a": "v1", "b": "v2"}).raise_for_status()
+    assert first.json() == compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    assert reader.get(address, params={"a": "latest", "b": "v2"}).content == first.content
+    assert made == ["mood@v1 mood@v2"]
+    for _ in range(2):  # what could not be measured is looked at again
+        assert reader.get(address, params={"a": "v1", "b": "v1"}).json()["comparison"] is None
+    assert made[1:] == ["mood@v1 mood@v1"] * 2
+
+
+def test_who_has_to_come_again_costs_no_reading_of_a_base(rivals: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bases, "folder_digest", lambda folder: pytest.fail("The base is read."))
+    with comparing._turn, pytest.raises(UnavailableError):
+        compare(rivals.services, "mood@v1", "mood@v2")
+
+
+def test_a_service_reads_a_base_for_its_first_comparison_only(
+    reader: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, read = "/v1/tasks/mood/compare", []
+    reader.get(address, params={"a": "v1", "b": "v2"}).raise_for_status()
+    digest_of_folder = bases.folder_digest
+    monkeypatch.setattr(bases, "folder_digest", lambda folder: (read.append(folder), digest_of_folder(folder))[1])
+    assert reader.get(address, params={"a": "v2", "b": "v1"}).raise_for_status().json()["better"]
+    assert read == []
+
+
+def test_a_comparison_that_fails_leaves_its_turn_to_the_next(rivals: Desk) -> None:
+    artifact = rivals.version("mood@v2").artifact
+    kept = rivals.services.artifacts.get(artifact)
+    rivals.services.artifacts.delete(artifact)
+    rivals.services.artifacts._files.write(f"sha256/{artifact[7:9]}/{artifact[7:]}", b"other")
+    with pytest.raises(DamagedError):
+        compare(rivals.services, "mood@v1", "mood@v2")
+    rivals.services.artifacts.put(kept, "embedding")
+    assert compare(rivals.services, "mood@v1", "mood@v2").worse
