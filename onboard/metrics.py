@@ -24,9 +24,11 @@ from prometheus_client.registry import Collector
 from onboard import __version__
 from onboard.domain.job import JobState
 from onboard.domain.transition import BUCKET_SECONDS, LOST, Transition
+from onboard.domain.webhook import EndpointState
 from onboard.domain.worker import QueueStatus, WorkerRecord
 from onboard.errors import OnboardError
 from onboard.registry.database import Database
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.version import code_version
@@ -58,6 +60,7 @@ class ServiceCollector(Collector):
         yield _gauge("onboard_database_up", "Whether the database answered.", (), [((), seen is not None)])
         if seen is not None:
             yield from (*_of_queues(seen), *_of_transitions(seen), *_of_workers(seen), *_of_gpus(seen))
+            yield _of_webhooks(seen)
 
     def _look(self) -> _Seen | None:
         transitions: dict[str, list[Transition]] = defaultdict(list)
@@ -70,6 +73,7 @@ class ServiceCollector(Collector):
                     transitions=transitions,
                     queues={queue.name: queue for queue in QueueRepository(session).list()},
                     workers=WorkerRepository(session).list(),
+                    endpoints=OutboxRepository(session).standing(),
                 )
         except OnboardError as error:
             _logger.warning("No metrics: %s", error.message)
@@ -86,6 +90,7 @@ class _Seen:
     transitions: Mapping[str, Sequence[Transition]]
     queues: Mapping[str, QueueStatus]
     workers: Sequence[WorkerRecord]
+    endpoints: Sequence[EndpointState]
 
     @property
     def live(self) -> Sequence[WorkerRecord]:
@@ -214,6 +219,20 @@ def _of_gpus(seen: _Seen) -> Iterator[Metric]:
     ):
         known = [(labels, gpu[fact]) for labels, gpu in gpus if gpu.get(fact) is not None]
         yield _gauge(f"onboard_gpu_{fact}", help_text, ("worker", "host", "gpu", "name"), known)
+
+
+def _of_webhooks(seen: _Seen) -> Metric:
+    counts = {
+        "waiting": sum(each.waiting - each.failing for each in seen.endpoints),
+        "failing": sum(each.failing for each in seen.endpoints),
+        "given_up": sum(each.given_up for each in seen.endpoints),
+    }
+    return _gauge(
+        "onboard_webhook_deliveries",
+        "Webhook messages that have not arrived: not tried yet, tried in vain, or given up in the last day.",
+        ("state",),
+        [((state,), count) for state, count in counts.items()],
+    )
 
 
 def _text(fact: object) -> str:

@@ -1,0 +1,42 @@
+"""`onboard serve`: the HTTP door."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.output import AsJson, emit, say
+from cli.services import local_only, opened
+
+
+@local_only("serve")
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen to; 0.0.0.0 lets other machines ask.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Start no worker, whatever is submitted.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer HTTP until Ctrl-C. On loopback it prints a link that signs a browser in; elsewhere it needs a token."""
+    from cli.waking import start_worker
+    from onboard.api.serve import admit, listen, url_of
+    from onboard.api.serve import serve as answer
+    from onboard.queue import DEFAULT_QUEUE
+    from workers.logs import set_up_logging
+
+    with opened() as services:
+        settings = services.settings
+        set_up_logging(settings.log_format, "serve")
+        listening = listen(host, port)
+        code = admit(services.database, settings, host)
+        if no_worker:
+            settings = settings.model_copy(update={"start_worker": False})
+        else:
+            start_worker(services, DEFAULT_QUEUE)
+    url = url_of(host, listening)
+    link = None if code is None else f"{url}/login?code={code}"
+    emit({"url": url, "sign_in": link}, as_json, lambda: link or url)
+    if link is None and not settings.trusted_proxies:
+        say("warning: this is plain HTTP, and tokens can be read on the way: let a reverse proxy speak TLS before it.")
+    say("This link signs one browser in, once, within the hour. Ctrl-C ends." if link else "Ctrl-C ends.")
+    answer(settings, listening)

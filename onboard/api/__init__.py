@@ -1,0 +1,1 @@
+"""The HTTP door: a FastAPI application over the use cases."""

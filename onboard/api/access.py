@@ -1,0 +1,97 @@
+"""Scopes on routes: `requires(Scope.READ)` is the dependency that every route has, but the open ones."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Annotated, Any, Final
+
+from fastapi import FastAPI, Request, Security
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import RouteContext, iter_route_contexts
+from fastapi.security import APIKeyCookie, HTTPBearer
+
+from onboard.domain.access import Identity, Scope
+from onboard.errors import ScopeError, SignInError
+
+OPEN: Final = ("/healthz", "/readyz", "/login", "/static")  # no token needed, for these and what lies under /static
+ANYBODY_SIGNED_IN: Final = ("/", "/logout", "/v1/me")  # any token or session will do
+SESSION_COOKIE: Final = "onboard_session"
+
+# Only for OpenAPI: the middleware of `guarding` has already read and verified them.
+_BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token of `onboard token create`.")
+_COOKIE = APIKeyCookie(name=SESSION_COOKIE, auto_error=False, scheme_name="session", description="A signed-in browser.")
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is answered without a token."""
+    return path in OPEN or path.startswith("/static/")
+
+
+async def signed_in(
+    request: Request,
+    _bearer: Annotated[Any, Security(_BEARER)] = None,
+    _cookie: Annotated[Any, Security(_COOKIE)] = None,
+) -> Identity:
+    """The dependency of a route that any token opens; gives who asks. Raises SignInError."""
+    identity: Identity | None = getattr(request.state, "identity", None)
+    if identity is None:
+        raise SignInError("This needs a token.")
+    return identity
+
+
+def requires(scope: Scope) -> Callable[..., Awaitable[Identity]]:
+    """The dependency of a route that needs the scope; gives who asks.
+
+    Use: `identity: Annotated[Identity, Depends(requires(Scope.READ))]`, or in `dependencies=[…]` of the route.
+
+    Raises:
+        SignInError: (401) nobody is signed in, or the token is unknown, expired or revoked.
+        ScopeError: (403) the token lacks the scope.
+    """
+
+    async def identified(  # nothing in it waits: a thread for it would only cost time
+        request: Request,
+        _bearer: Annotated[Any, Security(_BEARER)] = None,
+        _cookie: Annotated[Any, Security(_COOKIE)] = None,
+    ) -> Identity:
+        identity = await signed_in(request)
+        if not identity.may(scope):
+            raise ScopeError(identity.name, scope)
+        return identity
+
+    identified.__dict__["scope"] = scope
+    return identified
+
+
+def scope_of(route: RouteContext) -> Scope | None:
+    """The scope that a route requires; None when it requires none."""
+    waiting: list[Dependant] = [dependant] if (dependant := getattr(route, "dependant", None)) else []
+    while waiting:
+        dependant = waiting.pop()
+        found = getattr(dependant.call, "scope", None)
+        if isinstance(found, Scope):
+            return found
+        waiting.extend(dependant.dependencies)
+    return None
+
+
+def routes_of(app: FastAPI) -> Iterator[RouteContext]:
+    """Every route of the application, also of the routers that it includes."""
+    return iter_route_contexts(app.routes)
+
+
+def require_guarded(app: FastAPI) -> None:
+    """Refuse an application that has a route without a scope, so that none is forgotten.
+
+    Raises:
+        RuntimeError: naming the routes that are neither open nor require a scope.
+    """
+    bare = sorted(
+        {path for route in routes_of(app) if scope_of(route) is None and not _needs_no_scope(path := route.path or "")}
+    )
+    if bare:
+        raise RuntimeError(f"These routes require no scope: {', '.join(bare)}")
+
+
+def _needs_no_scope(path: str) -> bool:
+    return is_open(path) or path in ANYBODY_SIGNED_IN

@@ -1,0 +1,78 @@
+"""The application: what is opened when it starts, its routes, how its errors and its description look."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from onboard import __version__
+from onboard.api import guarding, openapi, problems
+from onboard.api.access import require_guarded
+from onboard.api.following import Readers
+from onboard.api.intake import Intake
+from onboard.api.prediction_queue import PredictionQueue
+from onboard.api.routes import ROUTERS
+from onboard.api.shelf import Shelf
+from onboard.api.upload_folder import upload_folder
+from onboard.api.uploads import ReceivingPlaces
+from onboard.bases import find_base
+from onboard.metrics import make_registry
+from onboard.register import register_base
+from onboard.services import open_services
+from onboard.settings import Settings
+
+_DESCRIPTION = "Submit labelled tasks, watch how they are learned, fetch their embeddings, ask for predictions."
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The HTTP door to the deployment that the settings name; its database is opened when the server starts.
+
+    Args:
+        settings: None reads the environment.
+    """
+    app = FastAPI(
+        title="Onboard",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=_lifespan,
+        generate_unique_id_function=_operation_id,
+        redirect_slashes=False,
+        openapi_url=None,  # described by a route of ours, which needs a token like any other
+    )
+    app.state.settings = settings or Settings()
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    openapi.install(app)
+    guarding.install(app, app.state.settings)
+    require_guarded(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """`app.state`: services, metrics, predictions, intake (uploads). Closed in the reverse order."""
+    services = await run_in_threadpool(open_services, app.state.settings)
+    try:
+        app.state.services = services
+        await run_in_threadpool(register_base, services, find_base(services.settings.base))
+        app.state.shelf = Shelf(services)
+        app.state.metrics = make_registry(services.database)
+        app.state.predictions = PredictionQueue(services)
+        app.state.readers = Readers()
+        with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings) as intake:
+            app.state.uploads = folder
+            app.state.receiving = ReceivingPlaces()
+            app.state.intake = intake
+            yield
+    finally:
+        await run_in_threadpool(services.close)
+
+
+def _operation_id(route: APIRoute) -> str:
+    """Generated clients name their methods after it."""
+    return route.name

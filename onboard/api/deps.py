@@ -1,0 +1,130 @@
+"""What routes ask for: the opened services, page sizes, cursors, and a bell for queues that got work."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import anyio.from_thread
+from fastapi import Depends, Query, Request
+
+from onboard.domain.limits import MAX_PAGE
+from onboard.errors import InputError
+from onboard.queue import DEFAULT_QUEUE, Doorbell, ring_or_warn
+from onboard.services import Services
+
+_MAX_CURSOR_CHARACTERS: Final = 400
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+
+
+async def services(request: Request) -> Services:
+    """The services that were opened when the application started."""
+    opened: Services = request.app.state.services
+    return opened
+
+
+def client_left(request: Request) -> Callable[[], bool]:
+    """What tells a plain (threaded) route whether the client has gone. The body has to be read before."""
+
+    def left() -> bool:
+        return anyio.from_thread.run(request.is_disconnected)
+
+    return left
+
+
+OpenServices = Annotated[Services, Depends(services)]
+ClientLeft = Annotated[Callable[[], bool], Depends(client_left)]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="At most so many.")]
+Cursor = Annotated[
+    str | None,
+    Query(max_length=_MAX_CURSOR_CHARACTERS, description="`next` of the page before; the first page without it."),
+]
+
+
+def encode_cursor(listing: str, edge: Any) -> str:
+    """Where the next page of a listing begins, as text that means nothing to whoever keeps it.
+
+    Args:
+        listing: name of the listing: a cursor of another one is refused.
+        edge: JSON-compatible.
+    """
+    text = json.dumps([listing, edge], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_cursor(listing: str, cursor: str | None) -> Any:
+    """The edge that `encode_cursor` was given; None for the first page.
+
+    Raises:
+        InputError: it is no cursor of this listing.
+    """
+    if cursor is None:
+        return None
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+        found, edge = json.loads(text)
+        _require_storable(edge)
+    except (binascii.Error, ValueError, TypeError, RecursionError) as error:
+        raise wrong_cursor() from error
+    if found != listing:
+        raise wrong_cursor()
+    return edge
+
+
+def _require_storable(edge: Any) -> None:
+    """No database takes half a surrogate pair (which UTF-8 refuses), and some take no NUL. Raises ValueError."""
+    written = json.dumps(edge, ensure_ascii=False)
+    written.encode()
+    if r"\u0000" in written:
+        raise ValueError("a NUL")
+
+
+def decode_number(cursor: str | None) -> int | None:
+    """The edge of a listing that goes by a number which everybody sees: its cursor is that number.
+
+    Raises:
+        InputError: it is no such number.
+    """
+    if cursor is None:
+        return None
+    if not _NUMBER.fullmatch(cursor):
+        raise wrong_cursor()
+    return int(cursor)
+
+
+def wrong_cursor() -> InputError:
+    """The error for a cursor that means no place in this listing (any more)."""
+    return InputError("cursor: it is none of this listing.", "Begin again without a cursor.", field="cursor")
+
+
+def doorbell(services: Services) -> Doorbell:
+    """The real doorbell; Celery is imported when it rings."""
+    from workers.doorbell import CeleryDoorbell
+
+    return CeleryDoorbell(services.settings)
+
+
+def wake(services: Services, queue: str) -> str | None:
+    """Ring for a queue that got work, and start the embedded default's worker. Returns a warning, if any."""
+    warning = ring_or_warn(doorbell(services), queue)
+    start_worker(services, queue)
+    return warning
+
+
+def start_worker(services: Services, queue: str) -> None:
+    """On the embedded default: start a detached worker for the queue unless one lives."""
+    if services.settings.embedded:
+        from workers.detached import ensure_worker
+
+        ensure_worker(services, queue)
+
+
+def start_webhook_worker(services: Services) -> None:
+    """On the embedded default: start a worker for the webhooks of what was just changed, if anybody is told."""
+    if services.settings.webhooks.endpoints:
+        start_worker(services, DEFAULT_QUEUE)

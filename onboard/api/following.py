@@ -1,0 +1,84 @@
+"""A job's events as server-sent events: a reader that was cut off goes on after the last one that it has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+
+from onboard.domain.job import Job, JobEvent
+from onboard.errors import UnavailableError
+from onboard.jobs import brief
+from onboard.registry.database import Database
+from onboard.registry.events import EventRepository
+from onboard.registry.jobs import JobRepository
+
+MOST_READERS: Final = 200
+_POLL_SECONDS: Final = 0.5
+_AWAY_SECONDS: Final = 2.0
+_COMMENT_SECONDS: Final = 15.0  # proxies close connections on which nothing comes
+_PAGE: Final = 500
+
+
+class Readers:
+    """How many follow a job just now. Used on the event loop only."""
+
+    def __init__(self, most: int = MOST_READERS) -> None:
+        self._most = most
+        self._present = 0
+        self._ending = False
+
+    def end(self) -> None:
+        """Let all streams end within a moment, as the service leaves. Their readers come again, and go on elsewhere."""
+        self._ending = True
+
+    def require_room(self) -> None:
+        """Raise UnavailableError when too many read already."""
+        if self._present >= self._most:
+            raise UnavailableError("Too many follow jobs.", "Try again later, or ask for the job now and then.")
+
+    async def follow(self, database: Database, job_id: str, since: int) -> AsyncIterator[str]:
+        """The events above `since` as they come, and the job itself as event `end` once it has ended."""
+        self._present += 1
+        try:
+            async for text in _follow(database, job_id, since, lambda: self._ending):
+                yield text
+        finally:
+            self._present -= 1
+
+
+def read_new(database: Database, job_id: str, since: int) -> tuple[Job, Sequence[JobEvent]]:
+    """The job, and what of its log is above `since`. Raises NotFoundError."""
+    with database.read() as session:
+        # looked at first: what it did before it ended is read after that
+        job = JobRepository(session).get(job_id)
+        return job, EventRepository(session).list(job_id, since=since, limit=_PAGE)
+
+
+async def _follow(database: Database, job_id: str, since: int, ending: Callable[[], bool]) -> AsyncIterator[str]:
+    said_at = time.monotonic()
+    while not ending():
+        try:
+            job, events = await run_in_threadpool(read_new, database, job_id, since)
+        except UnavailableError:
+            yield ": the database is away\n\n"
+            await asyncio.sleep(_AWAY_SECONDS)
+            continue
+        for event in events:
+            since = event.id
+            yield f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.to_json())}\n\n"
+        if len(events) == _PAGE:
+            continue
+        if job.state.finished:
+            yield f"event: end\ndata: {json.dumps(brief(job))}\n\n"
+            return
+        if events:
+            said_at = time.monotonic()
+        elif time.monotonic() - said_at > _COMMENT_SECONDS:
+            said_at = time.monotonic()
+            yield ": still there\n\n"
+        await asyncio.sleep(_POLL_SECONDS)

@@ -1,0 +1,126 @@
+"""Checking and submitting datasets: small ones in this process, large ones in a child that ends with them.
+
+A dataset of a gigabyte takes several of memory while it is checked. Memory that a process once took it keeps, and the
+door shall stay small; nor shall a file that crashes a parser take the door with it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final, ParamSpec, Self, TypeVar
+
+from onboard import order as orders
+from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
+from onboard.domain.access import acting, current_actor
+from onboard.domain.job import Job
+from onboard.errors import InputError, TooLargeError, UnavailableError
+from onboard.order import Order
+from onboard.settings import Settings
+
+SMALL_BYTES: Final = 4 << 20  # content up to so much is checked in this process
+CHILD_BYTES: Final = 4 << 30  # memory of the child: a gigabyte of plain rows takes 2.4 times as much
+_MOST_AT_ONCE: Final = 4  # datasets that are checked or wait for it; the next one is asked to come again
+_RETRY_SECONDS: Final = 10
+_FEWER: Final = "Pass fewer rows; a few thousand are plenty."
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+class Intake:
+    """Takes orders, at most four at a time. As a context it ends the child that is at work when it is left."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._places = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._one_child = threading.Lock()
+        self._ending = threading.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+
+    def check(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
+        """See `onboard.order.check`.
+
+        Args:
+            content_bytes: size of the files after decompression.
+            left: whether the client has gone; asked now and then while a child works.
+
+        Raises:
+            UnavailableError: too many are being checked just now, or the service is ending.
+            InputError: the client has gone, or the child died.
+            TooLargeError: the child needed too much memory.
+        """
+        return self._done(content_bytes, left, orders.check, order)
+
+    def submit(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> tuple[Job, str | None]:
+        """See `onboard.submit.submit`; the rest as `check`."""
+        return self._done(content_bytes, left, _submit, self._settings, order, current_actor())
+
+    def _done(
+        self,
+        content_bytes: int,
+        left: Callable[[], bool],
+        do: Callable[_Given, _Result],
+        *args: _Given.args,
+        **kwargs: _Given.kwargs,
+    ) -> _Result:
+        with self._place():
+            if content_bytes <= SMALL_BYTES:
+                return do(*args, **kwargs)
+            try:
+                with self._turn(left):
+                    return call_in_child(lambda: self._ending.is_set() or left(), CHILD_BYTES, do, *args, **kwargs)
+            except ChildDiedError as error:
+                raise InputError("The process that checked this dataset died.", _FEWER) from error
+            except ChildMemoryError as error:
+                message = f"Checking this dataset takes more than {CHILD_BYTES >> 20:,} MiB of memory."
+                raise TooLargeError(message, _FEWER, limit=CHILD_BYTES) from error
+            except AbandonedError as error:
+                raise self._abandoned() from error
+
+    def _abandoned(self) -> InputError | UnavailableError:
+        if self._ending.is_set():
+            return UnavailableError("The service is ending.", "Try again later.", retry_after_seconds=_RETRY_SECONDS)
+        return InputError("The client went away before its dataset was checked.", "Send it again.")
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._places.acquire(blocking=False):
+            raise UnavailableError(
+                "Too many datasets are being checked.", "Try again later.", retry_after_seconds=_RETRY_SECONDS
+            )
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    @contextmanager
+    def _turn(self, left: Callable[[], bool]) -> Iterator[None]:
+        """One child at a time. Raises AbandonedError."""
+        while not self._one_child.acquire(timeout=LOOK_SECONDS):
+            if self._ending.is_set() or left():
+                raise AbandonedError
+        try:
+            yield
+        finally:
+            self._one_child.release()
+
+
+def _submit(settings: Settings, order: Order, actor: str | None) -> tuple[Job, str | None]:
+    """What a child does, too: it opens its own connections."""
+    from onboard.services import open_services
+    from onboard.submit import submit
+    from workers.doorbell import CeleryDoorbell
+
+    services = open_services(settings)
+    try:
+        with acting(actor) if actor else nullcontext():
+            return submit(services, CeleryDoorbell(settings), orders.prepare(order, settings.base))
+    finally:
+        services.close()

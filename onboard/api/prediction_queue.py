@@ -1,0 +1,66 @@
+"""Predictions: one copy of the model, one batch at a time, and a short queue before it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.errors import UnavailableError
+from onboard.registry.versions import VersionRepository
+
+if TYPE_CHECKING:
+    from onboard.services import Services
+    from onboard.serving.predictor import Prediction, Predictor
+
+_MOST_WAITING: Final = 16  # requests that are answered or wait for it
+_RETRY_SECONDS: Final = 1
+
+
+class PredictionQueue:
+    """Answers predictions. The model is loaded by the first one, and once."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._one_at_a_time = threading.Lock()
+        self._places = threading.BoundedSemaphore(_MOST_WAITING)
+        self._predictor: Predictor | None = None
+
+    def predict(self, inputs: Sequence[dict[str, Any]]) -> list[Prediction]:
+        """Answers in input order.
+
+        Raises:
+            UnavailableError: too many wait already.
+            InputError, NotFoundError, PinMismatchError: as `onboard.serving.Predictor.predict`.
+        """
+        from onboard.serving.requests import parse_requests
+
+        requests = parse_requests(inputs)
+        if not self._places.acquire(blocking=False):
+            raise UnavailableError(
+                "Too many predictions wait.", "Try again in a second.", retry_after_seconds=_RETRY_SECONDS
+            )
+        try:
+            with self._one_at_a_time:
+                if self._predictor is None:
+                    self._require({str(request.reference) for request in requests})
+                return self._loaded().answer(requests)
+        finally:
+            self._places.release()
+
+    def _require(self, references: set[str]) -> None:
+        """An unknown version is told before a model is loaded. Raises NotFoundError."""
+        from onboard.bases import find_base
+        from onboard.register import register_base
+
+        register_base(self._services, find_base(self._services.settings.base))
+        with self._services.database.read() as session:
+            for reference in sorted(references):
+                VersionRepository(session).resolve(reference)
+
+    def _loaded(self) -> Predictor:
+        if self._predictor is None:
+            from onboard.serving.predictor import Predictor
+
+            self._predictor = Predictor(self._services)
+        return self._predictor

@@ -1,0 +1,136 @@
+"""Errors as application/problem+json (RFC 9457), each with a stable `code` and what mends it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from onboard.api.headers import HEADERS
+from onboard.errors import OnboardError
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_SECONDS: Final = 2
+_CODES: Final = {
+    401: "sign_in",
+    403: "not_allowed",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+}
+_logger = logging.getLogger(__name__)
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of the application be answered as a problem."""
+    app.add_exception_handler(OnboardError, _of_ours)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _of_a_fault)
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    remedy: str = "",
+    data: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """One problem as an answer.
+
+    Args:
+        code: stable name of the kind of problem, see docs/api.md.
+        detail: one sentence that says what is wrong.
+        remedy: what to do about it.
+        data: further members (row, field, limit …); they never replace those of the standard.
+    """
+    document = {
+        **(data or {}),
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "remedy": remedy,
+    }
+    # ASCII, because what was handed in may hold what UTF-8 has no bytes for
+    return Response(json.dumps(document, default=str), status, headers, MEDIA_TYPE)
+
+
+def of_error(error: OnboardError) -> Response:
+    """The problem of one of our errors; middleware answers with it too."""
+    error = error.outside
+    headers = {}
+    if error.http_status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.retryable:
+        headers["Retry-After"] = str(error.data.get("retry_after_seconds", RETRY_AFTER_SECONDS))
+    return problem(error.http_status, error.code, error.message, error.remedy, error.data, headers)
+
+
+def _of_ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OnboardError)
+    log(request.method, request.url.path, error)
+    return of_error(error)
+
+
+def log(method: str, path: str, error: OnboardError) -> None:
+    """Log what is not the caller's fault, with what callers are not told."""
+    if error.outside.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _logger.warning("%s %s: %s", method, path, error.message)
+
+
+def _of_validation(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the handler's signature
+    assert isinstance(error, RequestValidationError)
+    found = [_finding(each) for each in error.errors()]
+    first = found[0]
+    return problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "input",
+        f"{first['field'] or first['in']}: {first['message']}.",
+        "See the description of this request at /docs.",
+        {"field": first["field"], "errors": found},
+    )
+
+
+def _finding(error: Mapping[str, Any]) -> dict[str, str]:
+    location: Sequence[Any] = error["loc"]
+    return {
+        "in": str(location[0]),
+        "field": ".".join(map(str, location[1:])),
+        "message": str(error["msg"]).rstrip("."),
+        "kind": str(error["type"]),
+    }
+
+
+def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    detail = str(error.detail)
+    if status == HTTPStatus.NOT_FOUND:
+        detail = f"There is nothing at {request.url.path}."
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        detail = f"{request.method} is not possible at {request.url.path}."
+    code = _CODES.get(status, "input" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "internal")
+    return problem(status, code, detail, "See /docs.", headers=error.headers)
+
+
+def _of_a_fault(request: Request, error: Exception) -> Response:
+    """The server logs what happened; who asked learns nothing of the inside."""
+    _logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    # this is answered outside of all middleware
+    return problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "internal",
+        "The service failed.",
+        "See the log of the service.",
+        headers=HEADERS,
+    )

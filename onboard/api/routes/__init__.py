@@ -1,0 +1,47 @@
+"""The routes, one module a group; `ROUTERS` is what the application includes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from onboard.api.routes import (
+    aliases,
+    bases,
+    check,
+    compare,
+    description,
+    embeddings,
+    health,
+    hypernetworks,
+    jobs,
+    lineage,
+    me,
+    predict,
+    queue,
+    sign_in,
+    tasks,
+    tokens,
+    workers,
+)
+
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    health.router,
+    description.router,
+    check.router,
+    jobs.router,
+    queue.router,
+    workers.router,
+    predict.router,
+    tasks.router,
+    embeddings.router,
+    aliases.router,
+    compare.router,
+    lineage.router,
+    hypernetworks.router,
+    bases.router,
+    tokens.router,
+    me.router,
+    sign_in.router,
+)

@@ -1,0 +1,102 @@
+"""Aliases: what they mean, moved with If-Match, their history, and back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Response
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices, start_webhook_worker
+from onboard.api.etags import REVALIDATE, IfMatch, etag, matches
+from onboard.api.routes.embeddings import OpenShelf
+from onboard.api.routes.tasks import TaskName
+from onboard.api.schemas.jobs import NAME
+from onboard.api.schemas.versions import AliasDocument, AliasMoveDocument, AliasWanted
+from onboard.domain.access import Scope
+from onboard.domain.names import MOST_LETTERS
+from onboard.domain.task import AliasMove
+from onboard.errors import NotFoundError, PreconditionFailedError, PreconditionRequiredError
+from onboard.promote import promote, rollback
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.tasks import TaskRepository
+from onboard.services import Services
+
+router = APIRouter(prefix="/v1/tasks/{task}/aliases", tags=["aliases"])
+AliasName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, production, …")]
+IfNew = Annotated[str | None, Header(alias="If-None-Match", description="`*`: only if there is no such alias yet.")]
+_PROMOTE = [Depends(requires(Scope.PROMOTE))]
+_MOVES = 100  # that are shown
+
+
+@router.get("/{alias}", response_model=AliasDocument, dependencies=[Depends(requires(Scope.READ))])
+def show_alias(task: TaskName, alias: AliasName, services: OpenServices, response: Response) -> dict[str, Any]:
+    """The version that the alias means, its ETag for a later change, and its history."""
+    with services.database.read() as session:
+        TaskRepository(session).get(task)
+        version = AliasRepository(session).find(task, alias)
+        history = AliasRepository(session).history(task, alias, _MOVES)
+    if version is None:
+        raise _unknown(task, alias)
+    response.headers.update({"ETag": _tag(version), "Cache-Control": REVALIDATE})
+    return {"task": task, "alias": alias, "version": version, "history": [move.to_json() for move in history]}
+
+
+@router.put("/{alias}", response_model=AliasMoveDocument, dependencies=_PROMOTE)
+def move_alias(
+    task: TaskName,
+    alias: AliasName,
+    wanted: AliasWanted,
+    services: OpenServices,
+    shelf: OpenShelf,
+    response: Response,
+    if_match: IfMatch = None,
+    if_none_match: IfNew = None,
+) -> dict[str, Any]:
+    """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
+    expected = 0 if if_none_match == "*" and if_match is None else _expected(services, task, alias, if_match)
+    version, better = f"{task}@v{wanted.version}", wanted.if_better
+    move = promote(services, version, alias, if_better=better, expected=expected, manifests=shelf.manifests)
+    start_webhook_worker(services)
+    return _told(move, response)
+
+
+@router.post("/{alias}/rollback", response_model=AliasMoveDocument, dependencies=_PROMOTE)
+def roll_alias_back(
+    task: TaskName, alias: AliasName, services: OpenServices, response: Response, if_match: IfMatch = None
+) -> dict[str, Any]:
+    """Let the alias mean what it meant before; again goes one further back. Needs If-Match."""
+    expected = _expected(services, task, alias, if_match)
+    move = rollback(services, task, alias, expected=expected)
+    start_webhook_worker(services)
+    return _told(move, response)
+
+
+def _expected(services: Services, task: str, alias: str, if_match: str | None) -> int:
+    """The version that the alias means now, if the client has seen that; the move compares once more."""
+    if if_match is None:
+        raise PreconditionRequiredError(
+            "If-Match is missing.", "Send the ETag of this alias, or If-None-Match: * for a new one.", field="If-Match"
+        )
+    with services.database.read() as session:
+        TaskRepository(session).get(task)
+        present = AliasRepository(session).find(task, alias)
+    if present is None or not matches(if_match, _tag(present)):
+        now = f"is v{present} now" if present else "does not exist"
+        raise PreconditionFailedError(
+            f"{task}@{alias} {now}.", "Look at it again, then decide.", task=task, alias=alias, version=present
+        )
+    return present
+
+
+def _unknown(task: str, alias: str) -> NotFoundError:
+    return NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+
+
+def _tag(version: int) -> str:
+    return etag(f"v{version}")
+
+
+def _told(move: AliasMove, response: Response) -> dict[str, Any]:
+    response.headers["ETag"] = _tag(move.version)
+    return move.to_json()

@@ -1,0 +1,65 @@
+"""Bases: their files, for whoever predicts elsewhere. Files are looked up in a list; no path comes from a client."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi.responses import FileResponse
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.etags import IMMUTABLE, UNCHANGED, IfNoneMatch, answer, etag, matches
+from onboard.api.routes.embeddings import OpenShelf
+from onboard.api.schemas.versions import BaseDocument, BaseList
+from onboard.api.shelf import SAFETENSORS
+from onboard.bases import Base, find_base, named_bases
+from onboard.bases.document import base_document
+from onboard.domain.access import Scope
+from onboard.domain.names import MOST_LETTERS
+
+router = APIRouter(prefix="/v1/bases", tags=["bases"], dependencies=[Depends(requires(Scope.READ))])
+Digest = Annotated[str, Path(pattern="^sha256:[0-9a-f]{64}$", description="Digest of a base.")]
+FileName = Annotated[str, Path(max_length=200, description="Name of one of its files, as the base lists it.")]
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}},
+    **UNCHANGED,
+}
+
+
+@router.get("", response_model=BaseList)
+def list_bases(
+    name: Annotated[str | None, Query(max_length=MOST_LETTERS, description="Only the base of this name.")] = None,
+) -> dict[str, Any]:
+    """The bases that jobs can name, without their files."""
+    found = [_described(str(base.folder), _changed(base)) for base in named_bases()]
+    return {"bases": [each for each in found if name in (None, each["base"])]}
+
+
+@router.get("/{digest}", response_model=BaseDocument)
+def show_base(digest: Digest, services: OpenServices, shelf: OpenShelf) -> dict[str, Any]:
+    """The files of a base with their digests; together with an embedding all that predictions need."""
+    return shelf.manifests.of(services, digest).to_json()
+
+
+@router.get("/{digest}/{file:path}", response_class=Response, responses=_FILE)
+def download_base_file(
+    digest: Digest, file: FileName, services: OpenServices, shelf: OpenShelf, if_none_match: IfNoneMatch = None
+) -> Response:
+    """One file of a base; its SHA-256 is the ETag."""
+    found = shelf.manifests.of(services, digest).file(file)
+    tag = etag(found.digest)
+    if matches(if_none_match, tag):
+        return answer(bytes, tag, if_none_match, SAFETENSORS, IMMUTABLE)
+    return FileResponse(found.path, media_type=SAFETENSORS, headers={"ETag": tag, "Cache-Control": IMMUTABLE})
+
+
+def _changed(base: Base) -> int:
+    return (base.folder / "base.json").stat().st_mtime_ns
+
+
+@lru_cache(maxsize=32)
+def _described(folder: str, _changed_ns: int) -> dict[str, Any]:
+    """Kept: hashing the files of a base takes a while."""
+    return {**base_document(find_base(folder)), "folder": None}

@@ -1,0 +1,75 @@
+"""Embeddings: a version never changes (ETag = digest of its file), `latest` and other aliases are asked for anew."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from onboard.api.access import requires
+from onboard.api.etags import IMMUTABLE, REVALIDATE, UNCHANGED, IfNoneMatch, answer, etag
+from onboard.api.routes.tasks import TaskName
+from onboard.api.schemas.jobs import NAME
+from onboard.api.schemas.versions import CurrentEmbeddings, EmbeddingDocument
+from onboard.api.shelf import SAFETENSORS, Shelf
+from onboard.domain.access import Scope
+from onboard.domain.names import LATEST, MOST_LETTERS, Reference, require_alias
+
+router = APIRouter(prefix="/v1", tags=["embeddings"], dependencies=[Depends(requires(Scope.READ))])
+Ref = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, vN or an alias.")]
+_JSON: Final = "application/json"
+_FILE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "embedding.safetensors",
+        "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
+    },
+    **UNCHANGED,
+}
+
+
+async def shelf(request: Request) -> Shelf:
+    """What was opened when the application started."""
+    opened: Shelf = request.app.state.shelf
+    return opened
+
+
+OpenShelf = Annotated[Shelf, Depends(shelf)]
+
+
+@router.get("/embeddings", response_model=CurrentEmbeddings, responses=UNCHANGED)
+def list_embeddings(
+    shelf: OpenShelf,
+    ref: Annotated[str, Query(pattern=NAME, max_length=MOST_LETTERS, description="latest or another alias.")] = LATEST,
+    files: Annotated[bool, Query(description="With the bytes of each embedding.safetensors, in Base64.")] = False,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """What an alias means in every task that has it, with the numbers, under one ETag."""
+    tag, make = shelf.everything(require_alias(ref), files)
+    return answer(make, etag(tag), if_none_match, _JSON, REVALIDATE)
+
+
+@router.get("/tasks/{task}/embeddings/{ref}.safetensors", responses=_FILE, response_class=Response)
+def download_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
+    """The file of a version; its SHA-256 is the ETag."""
+    wanted = Reference.parse(f"{task}@{ref}")
+    current = shelf.current(wanted)
+    headers = {
+        "Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}.safetensors",
+        "Content-Disposition": f'attachment; filename="{task}-v{current.version}.safetensors"',
+    }
+    tag = etag(current.artifact)
+    return answer(lambda: shelf.content(current.artifact), tag, if_none_match, SAFETENSORS, _caching(wanted), headers)
+
+
+@router.get("/tasks/{task}/embeddings/{ref}", response_model=EmbeddingDocument, responses=UNCHANGED)
+def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
+    """A version with its numbers and everything that it is pinned to."""
+    wanted = Reference.parse(f"{task}@{ref}")
+    current = shelf.current(wanted)
+    headers = {"Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}"}
+    tag = etag(current.artifact)
+    return answer(lambda: shelf.document(current), tag, if_none_match, _JSON, _caching(wanted), headers)
+
+
+def _caching(wanted: Reference) -> str:
+    return REVALIDATE if wanted.version is None else IMMUTABLE

@@ -1,0 +1,42 @@
+"""Whether the service answers, whether it is ready, and its metrics."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from prometheus_client.exposition import choose_encoder
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.schemas.operations import Health
+from onboard.domain.access import Scope
+from onboard.registry.clock import read_clock
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", response_model=Health)
+async def is_alive() -> dict[str, str]:
+    """That the process answers; nothing else is asked, and no thread that other work may hold is waited for."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", response_model=Health)
+def is_ready(services: OpenServices) -> dict[str, str]:
+    """That the database answers too; else 503."""
+    with services.database.read() as session:
+        read_clock(session)
+    return {"status": "ready"}
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    dependencies=[Depends(requires(Scope.OPS))],
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def show_metrics(request: Request, accept: Annotated[str, Header(max_length=1000)] = "") -> Any:
+    """Metrics of the deployment, for Prometheus."""
+    encode, media_type = choose_encoder(accept)
+    return Response(encode(request.app.state.metrics), headers={"Content-Type": media_type})

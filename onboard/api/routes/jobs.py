@@ -1,0 +1,164 @@
+"""Jobs: submit, list, show, follow, report, cancel, retry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, StreamingResponse
+
+from onboard.api.access import requires
+from onboard.api.deps import (
+    ClientLeft,
+    Cursor,
+    Limit,
+    OpenServices,
+    decode_cursor,
+    encode_cursor,
+    start_worker,
+    wake,
+    wrong_cursor,
+)
+from onboard.api.following import read_new
+from onboard.api.receiving import ReceivedJob, described
+from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobForm, JobList, JobLog, Name, Retry
+from onboard.domain.access import Identity, Scope
+from onboard.domain.job import JobState
+from onboard.errors import NotFoundError
+from onboard.job_logs import MOST_CURSOR_CHARACTERS, read_log
+from onboard.jobs import brief, cancel, find_job, full_document, report_document, retry
+from onboard.registry.jobs import JobRepository
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+JobId = Annotated[str, Path(pattern=NAME, description="A job's id, or a task's name for its newest job.")]
+LogCursor = Annotated[
+    str | None,
+    Query(max_length=MOST_CURSOR_CHARACTERS, description="`next` of the part before; from the beginning without it."),
+]
+Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
+Key = Annotated[
+    str | None,
+    Header(min_length=1, max_length=200, description="The same key never makes a second job."),
+]
+
+_EVENTS: Final = {"description": "`id`, `event` (the kind), `data` (the event as JSON); at last `end` with the job."}
+
+
+@router.post("", status_code=202, response_model=Accepted, openapi_extra=described(JobForm))
+def submit_job(
+    identity: Submitter,
+    received: ReceivedJob,
+    services: OpenServices,
+    request: Request,
+    response: Response,
+    left: ClientLeft,
+    idempotency_key: Key = None,
+) -> dict[str, Any]:
+    """Submit a dataset: it is checked, queued, and learned by a worker."""
+    order = received.order(key=idempotency_key, owner=identity.name)
+    job, warning = request.app.state.intake.submit(order, received.upload.content_bytes, left)
+    start_worker(services, job.queue)
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    findings = job.spec.options["dataset_report"]["warnings"]
+    return {"job": job.id, "state": job.state, "task": job.spec.task, "warning": warning, "warnings": findings}
+
+
+@router.get("", response_model=JobList, dependencies=[Depends(requires(Scope.READ))])
+def list_jobs(
+    services: OpenServices,
+    state: Annotated[list[JobState] | None, Query(description="Only these states.")] = None,
+    task: Annotated[Name | None, Query(description="Only this task.")] = None,
+    queue: Annotated[Name | None, Query(description="Only this queue.")] = None,
+    owner: Annotated[str | None, Query(max_length=200, description="Only what this token submitted.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """Jobs, newest first."""
+    edge = decode_cursor("jobs", cursor)
+    if edge is not None and not isinstance(edge, str):
+        raise wrong_cursor()
+    with services.database.read() as session:
+        try:
+            found = JobRepository(session).list(
+                states=state, task=task, queue=queue, owner=owner, before=edge, limit=limit + 1
+            )
+        except NotFoundError as error:  # the job at the edge is gone
+            raise wrong_cursor() from error
+    page = found[:limit]
+    return {
+        "jobs": [brief(job) for job in page],
+        "next": encode_cursor("jobs", page[-1].id) if len(found) > limit else None,
+    }
+
+
+@router.get("/{job}", response_model=JobDocument, dependencies=[Depends(requires(Scope.READ))])
+def show_job(
+    job: JobId,
+    services: OpenServices,
+    since: Annotated[int, Query(ge=0, lt=2**53, description="Only events after this one.")] = 0,
+) -> dict[str, Any]:
+    """A job in full: why it waits, where it is, result, candidates, events."""
+    return full_document(services.database, find_job(services.database, job), since)
+
+
+@router.get("/{job}/logs", response_model=JobLog, dependencies=[Depends(requires(Scope.OPS))])
+def log_job(
+    job: JobId,
+    services: OpenServices,
+    attempt: Annotated[int | None, Query(ge=1, lt=2**31, description="Only this attempt.")] = None,
+    cursor: LogCursor = None,
+) -> dict[str, Any]:
+    """A job's events, and what its worker logged about it where that can be read by the service."""
+    from workers.logs import log_files
+
+    return read_log(services.database, log_files(services.settings), job, attempt, cursor)
+
+
+@router.get(
+    "/{job}/events",
+    response_class=StreamingResponse,
+    dependencies=[Depends(requires(Scope.READ))],
+    responses={
+        200: {"description": "Events as they come.", "content": {"text/event-stream": {"schema": _EVENTS}}},
+        204: {"description": "The job has ended, and there is nothing after that event."},
+    },
+)
+def follow_job(
+    job: JobId,
+    services: OpenServices,
+    request: Request,
+    last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Go on after this event.")] = 0,
+) -> Response:
+    """A job's events as they come (server-sent events), and an event `end` with the job once it has ended."""
+    found = find_job(services.database, job)
+    present, events = read_new(services.database, found.id, last_event_id)
+    if present.state.finished and last_event_id and not events:
+        return Response(status_code=204)  # tells a browser not to come again
+    readers = request.app.state.readers
+    readers.require_room()
+    stream: AsyncIterator[str] = readers.follow(services.database, found.id, last_event_id)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+@router.get("/{job}/report", response_class=HTMLResponse, dependencies=[Depends(requires(Scope.READ))])
+def report_job(job: JobId, services: OpenServices) -> HTMLResponse:
+    """The report as one HTML page."""
+    from onboard.report import render
+
+    return HTMLResponse(render(report_document(services.database, find_job(services.database, job))))
+
+
+@router.post("/{job}/cancel", response_model=JobBrief, dependencies=[Depends(requires(Scope.SUBMIT))])
+def cancel_job(job: JobId, services: OpenServices) -> dict[str, Any]:
+    """Cancel a queued job at once, a running one at its next step."""
+    return brief(cancel(services.database, job))
+
+
+@router.post("/{job}/retry", response_model=JobBrief, dependencies=[Depends(requires(Scope.SUBMIT))])
+def retry_job(job: JobId, services: OpenServices, body: Retry | None = None) -> dict[str, Any]:
+    """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
+    queued = retry(services.database, job, body.time_limit if body else None)
+    wake(services, queued.queue)
+    return brief(queued)

@@ -1,0 +1,33 @@
+"""Where the versions of a task come from, as JSON and as a picture."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.routes.tasks import TaskName
+from onboard.api.schemas.versions import LineageDocument
+from onboard.domain.access import Scope
+from onboard.lineage import MOST_VERSIONS, lineage
+from onboard.report.lineage import render_lineage
+
+router = APIRouter(prefix="/v1/tasks/{task}", tags=["versions"], dependencies=[Depends(requires(Scope.READ))])
+Versions = Annotated[int, Query(ge=1, le=MOST_VERSIONS, description="At most so many of the task, the newest.")]
+_PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The picture.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}}
+}
+
+
+@router.get("/lineage", response_model=LineageDocument)
+def show_lineage(task: TaskName, services: OpenServices, versions: Versions = MOST_VERSIONS) -> dict[str, Any]:
+    """Dataset, init and hypernetwork of each version, over all its ancestors."""
+    return lineage(services, task, versions).to_json()
+
+
+@router.get("/lineage.svg", response_class=Response, responses=_PICTURE)
+def draw_lineage(task: TaskName, services: OpenServices, versions: Versions = MOST_VERSIONS) -> Response:
+    """The same as a picture."""
+    return Response(render_lineage(lineage(services, task, versions)), media_type="image/svg+xml")

@@ -1,0 +1,20 @@
+"""Predictions for any mix of tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request
+
+from onboard.api.access import requires
+from onboard.api.schemas.predictions import PredictionInputs, Predictions
+from onboard.domain.access import Scope
+
+router = APIRouter(prefix="/v1/predict", tags=["predictions"], dependencies=[Depends(requires(Scope.READ))])
+
+
+@router.post("", response_model=Predictions)
+def predict(body: PredictionInputs, request: Request) -> dict[str, Any]:
+    """Answers in the order of the inputs; none when one of them is wrong."""
+    inputs = [each.model_dump(exclude_none=True) for each in body.inputs]
+    return {"predictions": [answer.to_json() for answer in request.app.state.predictions.predict(inputs)]}

@@ -1,0 +1,86 @@
+"""Signing a browser in, by a token or by the link that a start printed, and out again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from onboard.access import SESSION_SECONDS, sign_in, sign_in_by_code, sign_out
+from onboard.api.access import SESSION_COOKIE, signed_in
+from onboard.api.deps import OpenServices
+from onboard.api.guarding import caller_address, session_cookie
+from onboard.api.limits import RateLimit
+from onboard.api.sign_in_page import sign_in_page
+from onboard.domain.access import Identity, Scope
+from onboard.errors import SignInError
+
+router = APIRouter(include_in_schema=False)
+_AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page
+_MOST_LETTERS: Final = 256
+
+
+@router.get("/login")
+def show_form(
+    request: Request, services: OpenServices, code: Annotated[str | None, Query(max_length=_MOST_LETTERS)] = None
+) -> Response:
+    """The form; with the code of a link, the session that it is good for."""
+    if code is None:
+        return sign_in_page()
+    failures = _failures(request)
+    try:
+        return _signed_in(request, sign_in_by_code(services.database, code))
+    except SignInError as error:
+        failures.take(caller_address(request.scope))
+        return sign_in_page(error.http_status, error.message)
+
+
+@router.post("/login")
+def sign_in_by_form(
+    request: Request, services: OpenServices, token: Annotated[str, Form(max_length=_MOST_LETTERS)]
+) -> Response:
+    """A session by a token."""
+    failures = _failures(request)
+    try:
+        return _signed_in(request, sign_in(services.database, token.strip()))
+    except SignInError as error:
+        failures.take(caller_address(request.scope))
+        return sign_in_page(error.http_status, error.message)
+
+
+@router.post("/logout")
+def sign_browser_out(request: Request, services: OpenServices) -> Response:
+    """End the session of this browser."""
+    cookie = session_cookie(request.headers)
+    if cookie is not None:
+        sign_out(services.database, cookie)
+    answer = RedirectResponse("/login", _AFTERWARDS)
+    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
+    return answer
+
+
+@router.get("/")
+def show_start(identity: Annotated[Identity, Depends(signed_in)]) -> Response:
+    """What a signed-in browser sees first: the description if it may read that, else what it may."""
+    return RedirectResponse("/docs" if identity.may(Scope.READ) else "/v1/me", _AFTERWARDS)
+
+
+def _failures(request: Request) -> RateLimit:
+    """The limit of failures, which this caller has not reached. Raises RateLimitError."""
+    failures: RateLimit = request.app.state.failures
+    failures.require(caller_address(request.scope))
+    return failures
+
+
+def _signed_in(request: Request, cookie: str) -> Response:
+    answer = RedirectResponse("/", _AFTERWARDS)
+    answer.set_cookie(
+        SESSION_COOKIE,
+        cookie,
+        max_age=int(SESSION_SECONDS),
+        httponly=True,
+        secure=request.url.scheme == "https",
+        samesite="strict",
+    )
+    return answer

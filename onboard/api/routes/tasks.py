@@ -1,0 +1,72 @@
+"""Tasks: search, show, versions, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from onboard import tasks
+from onboard.api.access import requires
+from onboard.api.deps import Cursor, Limit, OpenServices, decode_cursor, decode_number, encode_cursor, wrong_cursor
+from onboard.api.schemas.jobs import NAME
+from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
+from onboard.domain.access import Scope
+from onboard.domain.names import MOST_LETTERS
+from onboard.domain.wanted import Wanted, task_document
+from onboard.registry.search import SearchRepository
+
+router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+TaskName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="Name of a task.")]
+_READ = [Depends(requires(Scope.READ))]
+
+
+@router.get("", response_model=TaskList, dependencies=_READ)
+def list_tasks(
+    services: OpenServices,
+    label: Annotated[str | None, Query(max_length=1000, description="Only tasks that have this label.")] = None,
+    kind: Annotated[Literal["classification", "regression"] | None, Query()] = None,
+    metric: Annotated[str | None, Query(max_length=64, description="Only where the latest version has it.")] = None,
+    at_least: Annotated[
+        float | None,
+        Query(allow_inf_nan=False, description="The metric is at least so good; log_loss and mse at most so large."),
+    ] = None,
+    weak: Annotated[bool | None, Query(description="Whether the latest version is weak.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """Tasks by name, each with its latest version."""
+    after = decode_cursor("tasks", cursor)
+    if after is not None and not isinstance(after, str):
+        raise wrong_cursor()
+    wanted = Wanted(label, kind, metric, at_least, weak)
+    with services.database.read() as session:
+        found = SearchRepository(session).tasks(wanted, limit + 1, after)
+    more = len(found) > limit
+    return {
+        "tasks": [task_document(task, latest) for task, latest in found[:limit]],
+        "next": encode_cursor("tasks", found[limit - 1][0].name) if more else None,
+    }
+
+
+@router.get("/{task}", response_model=TaskDetail, dependencies=_READ)
+def show_task(task: TaskName, services: OpenServices) -> dict[str, Any]:
+    """A task with its latest version and its aliases."""
+    return tasks.describe_task(services.database, task)
+
+
+@router.delete("/{task}", status_code=204, response_class=Response, dependencies=[Depends(requires(Scope.ADMIN))])
+def delete_task(task: TaskName, services: OpenServices) -> None:
+    """Hide a task and its versions. Its version numbers are never given out again."""
+    tasks.delete_task(services.database, task)
+
+
+@router.get("/{task}/versions", response_model=VersionList, dependencies=_READ)
+def list_versions(
+    task: TaskName,
+    services: OpenServices,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """The newest versions of a task, by number."""
+    return tasks.versions_page(services.database, task, limit, decode_number(cursor))

@@ -1,0 +1,32 @@
+"""Workers: who works, on what, and how its machine is; draining."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.schemas.operations import WorkerDraining, WorkerList
+from onboard.domain.access import Scope
+from onboard.registry.workers import WorkerRepository
+from onboard.watching import workers
+
+router = APIRouter(prefix="/v1/workers", tags=["operations"])
+
+
+@router.get("", response_model=WorkerList, dependencies=[Depends(requires(Scope.READ))])
+def list_workers(services: OpenServices) -> dict[str, Any]:
+    """Workers with device, GPU, memory, heartbeat, job and the time that it still takes."""
+    return workers(services.database).to_json()
+
+
+@router.post("/{worker}/drain", response_model=WorkerDraining, dependencies=[Depends(requires(Scope.OPS))])
+def drain_worker(
+    worker: Annotated[str, Path(max_length=200, description="Name of a worker.")], services: OpenServices
+) -> dict[str, Any]:
+    """Let a worker finish its job, take no other, and leave."""
+    with services.database.write() as session:
+        WorkerRepository(session).drain(worker)
+    return {"worker": worker, "state": "draining"}

@@ -1,0 +1,1 @@
+"""What requests and answers look like, with the field names of the commands' `--json`."""

@@ -1,0 +1,71 @@
+"""Tokens and the audit log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from onboard.domain.access import LIFETIME, Scope
+
+
+class TokenRequest(BaseModel):
+    """A token that is wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str | None, Field(max_length=64, description="Whose it is; names may repeat.")] = None
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope), description="What it allows.")]
+    expires: Annotated[str, Field(max_length=16, description="After 30d, 12h, 2w or 45m; or never.")] = LIFETIME
+
+
+class TokenDocument(BaseModel):
+    """A token without its secret."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: Annotated[str | None, Field(description="To the minute.")]
+
+
+class TokenCreated(TokenDocument):
+    """A new token. Its secret is shown this once."""
+
+    secret: str
+
+
+class Me(BaseModel):
+    """Who asks, and who answers."""
+
+    name: str
+    actor: Annotated[str, Field(description="How the audit log and the history of aliases name this token.")]
+    scopes: list[Scope]
+    onboard: Annotated[str, Field(description="Version of the service.")]
+
+
+class TokenList(BaseModel):
+    """Tokens, oldest first."""
+
+    tokens: list[TokenDocument]
+
+
+class Change(BaseModel):
+    """One change that somebody made."""
+
+    id: int
+    at: str
+    actor: str
+    action: str
+    subject: str
+    facts: dict[str, Any]
+
+
+class ChangeList(BaseModel):
+    """Changes, newest first."""
+
+    changes: list[Change]
+    next: str | None

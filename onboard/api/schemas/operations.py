@@ -1,0 +1,95 @@
+"""Queues, workers and the health of the service."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from onboard.api.schemas.jobs import Name
+
+
+class QueueDocument(BaseModel):
+    """A queue: what waits and runs, who serves it, and what ended lately."""
+
+    queue: str
+    paused: bool
+    queued: int
+    delayed: int
+    running: int
+    oldest_queued_seconds: float | None
+    oldest_running_seconds: float | None
+    live_workers: int
+    unserved: bool
+    recent: dict[str, Any]
+
+
+class QueueList(BaseModel):
+    """All queues at one moment."""
+
+    at: str
+    queues: list[QueueDocument]
+
+
+class OpenJobs(BaseModel):
+    """What runs and what waits at one moment; `queued_in_all` counts those that are not listed, too."""
+
+    at: str
+    running: list[dict[str, Any]]
+    queued: list[dict[str, Any]]
+    queued_in_all: int
+
+
+class QueueChoice(BaseModel):
+    """Which queue is meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    queue: Annotated[Name, Field(description="Name of a queue.")] = "default"
+
+
+class QueuePaused(BaseModel):
+    """Whether a queue is paused."""
+
+    queue: str
+    paused: bool
+    warning: str | None = None
+
+
+class WorkerDocument(BaseModel):
+    """A worker and what it is doing."""
+
+    model_config = ConfigDict(extra="allow")
+
+    worker: str
+    state: str
+    queues: list[str]
+    host: str
+    pid: int | None
+    device: str
+    job: str | None
+    task: str | None
+    started_at: str | None
+    heartbeat_at: str | None
+    heartbeat_age_seconds: float
+    facts: dict[str, Any]
+
+
+class WorkerList(BaseModel):
+    """All workers at one moment."""
+
+    at: str
+    workers: list[WorkerDocument]
+
+
+class WorkerDraining(BaseModel):
+    """A worker that finishes its job and leaves."""
+
+    worker: str
+    state: str
+
+
+class Health(BaseModel):
+    """That the service answers."""
+
+    status: str

@@ -1,0 +1,47 @@
+"""Predictions, as requests and as answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from onboard.data.limits import MAX_TEXT_CHARACTERS
+from onboard.domain.limits import MAX_INPUTS
+
+Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
+
+
+class PredictionInput(BaseModel):
+    """One text, or a pair, for one task."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: Annotated[str, Field(max_length=64, description="Name of a task.")]
+    ref: Annotated[str | None, Field(max_length=64, description="latest, vN or an alias.")] = None
+    text: Text | None = None
+    text_a: Text | None = None
+    text_b: Text | None = None
+
+
+class PredictionInputs(BaseModel):
+    """Texts for any mix of tasks."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    inputs: Annotated[list[PredictionInput], Field(min_length=1, max_length=MAX_INPUTS)]
+
+
+class PredictionDocument(BaseModel):
+    """An answer: the label as it was submitted, a number for a regression."""
+
+    label: str | bool | int | float
+    probability: float
+    task: str
+    version: int
+
+
+class Predictions(BaseModel):
+    """Answers in the order of the inputs."""
+
+    predictions: list[PredictionDocument]

@@ -1,0 +1,260 @@
+"""Tasks, versions, aliases, comparisons, lineage, hypernetworks and bases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Label = str | bool | int | float
+Metrics = dict[str, Any]
+
+
+class VersionDocument(BaseModel):
+    """An immutable version with everything that it is pinned to."""
+
+    task: str
+    version: int
+    kind: Literal["source", "onboarded"]
+    method: str
+    artifact: Annotated[str, Field(description="Digest of embedding.safetensors.")]
+    embedding_digest: Annotated[str, Field(description="Digest of the numbers alone.")]
+    backbone_digest: str
+    base_digest: str
+    hypernetwork_version: int
+    dataset_digest: str
+    parent: str
+    task_kind: str
+    labels: list[Label]
+    words: list[str]
+    low: float | None
+    high: float | None
+    seeds: list[int]
+    code_version: str
+    metrics: Metrics
+    weak: bool
+    job: str | None
+    created_at: str | None
+
+
+class EmbeddingDocument(VersionDocument):
+    """A version with its numbers."""
+
+    z: Annotated[list[float], Field(description="The task embedding, float32.")]
+
+
+class ListedEmbedding(EmbeddingDocument):
+    """The same in a list, with the file where it was asked for."""
+
+    file: Annotated[str | None, Field(description="embedding.safetensors in Base64; its SHA-256 is `artifact`.")]
+
+
+class CurrentEmbeddings(BaseModel):
+    """What one alias names in every task that has it."""
+
+    ref: str
+    embeddings: list[ListedEmbedding]
+
+
+class TaskDocument(BaseModel):
+    """A task with its latest version."""
+
+    task: str
+    kind: str
+    labels: list[Label]
+    words: list[str]
+    low: float | None
+    high: float | None
+    source: bool
+    created_at: str | None
+    version: int | None
+    weak: bool
+    latest: VersionDocument | None
+
+
+class TaskDetail(TaskDocument):
+    """A task with its aliases."""
+
+    aliases: dict[str, int]
+
+
+class TaskList(BaseModel):
+    """A page of tasks; `next` is the cursor of the page after."""
+
+    tasks: list[TaskDocument]
+    next: str | None
+
+
+class VersionList(BaseModel):
+    """The newest versions of a task, or those before the cursor; `next` leads to older ones."""
+
+    task: str
+    aliases: dict[str, int]
+    versions: list[VersionDocument]
+    next: str | None
+
+
+class AliasWanted(BaseModel):
+    """Which version an alias is to mean."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Annotated[int, Field(ge=1, le=999_999_999)]
+    if_better: Annotated[
+        bool, Field(description="Only if it is significantly better than what the alias means now.")
+    ] = False
+
+
+class AliasMoveDocument(BaseModel):
+    """One move of an alias."""
+
+    task: str
+    alias: str
+    version: int
+    previous: int | None
+    at: str | None
+    actor: str | None
+    reason: str
+
+
+class AliasDocument(BaseModel):
+    """What an alias means, and its last moves, newest first."""
+
+    task: str
+    alias: str
+    version: int
+    history: list[AliasMoveDocument]
+
+
+class Side(BaseModel):
+    """One of two versions that are compared. shared: its metrics on the shared rows; confusion: true × predicted."""
+
+    version: int
+    embedding_digest: str
+    dataset_digest: str
+    parent: str
+    weak: bool
+    metrics: Metrics
+    shared: Metrics | None
+    confusion: list[list[int]] | None
+
+
+class PairedComparison(BaseModel):
+    """The later version against the earlier one; `increase` of the loss with its 95% interval, below zero is better."""
+
+    verdict: str
+    rows: int
+    newly_right: int | None
+    newly_wrong: int | None
+    p_value: float | None
+    loss: str
+    increase: float | None
+    low: float | None
+    high: float | None
+
+
+class Flipped(BaseModel):
+    """Rows of one label whose answer changed from `a` to `b`."""
+
+    label: Label
+    a: Label
+    b: Label
+    count: int
+
+
+class ComparisonDocument(BaseModel):
+    """Two versions on held-out rows that neither was trained on; the verdict is about `b`."""
+
+    task: str
+    a: Side
+    b: Side
+    better: bool
+    reason: str
+    comparison: PairedComparison | None
+    labels: list[Label]
+    flipped: list[Flipped]
+    rows_left_out: Annotated[int, Field(description="Shared rows beyond the most that are answered.")]
+
+
+class LineageNode(BaseModel):
+    """A dataset, an init, a hypernetwork or a version."""
+
+    id: str
+    kind: Literal["dataset", "init", "hypernetwork", "version"]
+    label: str
+    facts: dict[str, Any]
+
+
+class LineageEdge(BaseModel):
+    """`target` was made with `source`."""
+
+    source: str
+    target: str
+    kind: Literal["trained_on", "started_from", "adapted_by"]
+
+
+class LineageDocument(BaseModel):
+    """The graph of a task's versions and of all that they come from."""
+
+    task: str
+    aliases: dict[str, int]
+    nodes: list[LineageNode]
+    edges: list[LineageEdge]
+    left_out: bool
+
+
+class HypernetworkDocument(BaseModel):
+    """One link of a base's line of hypernetworks."""
+
+    base_digest: str
+    version: int
+    artifact: str
+    digest: str
+    parent: int | None
+    job: str | None
+    metrics: Metrics
+    created_at: str | None
+    head: bool
+
+
+class HypernetworkList(BaseModel):
+    """The line of a base, oldest first."""
+
+    base_digest: str
+    hypernetworks: list[HypernetworkDocument]
+
+
+class BaseFileDocument(BaseModel):
+    """One file of a base."""
+
+    name: str
+    digest: str
+    size_bytes: int
+
+
+class BaseFacts(BaseModel):
+    """A base as `onboard base show --json` prints it; its base.json adds members."""
+
+    model_config = ConfigDict(extra="allow")
+
+    base: str
+    digest: str
+    backbone_digest: str
+    folder: Annotated[str | None, Field(description="Null: it lies on the machine of the service.")]
+    size_bytes: int
+    anchors: list[str]
+
+
+class BaseList(BaseModel):
+    """The bases that jobs can name."""
+
+    bases: list[BaseFacts]
+
+
+class BaseDocument(BaseModel):
+    """A base and its files; its digest follows from their names and digests."""
+
+    digest: str
+    name: str
+    backbone_digest: str
+    files: list[BaseFileDocument]

@@ -1,0 +1,126 @@
+"""The server process: where it listens, who may sign in, and how it ends."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+import socket
+from contextlib import closing
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from onboard.access import adopt_bootstrap_token, offer_code, require_some_token
+from onboard.api.app import create_app
+from onboard.api.following import Readers
+from onboard.api.guarding import HEAD_BYTES
+from onboard.errors import InputError, NotAllowedError, UnavailableError
+from onboard.registry.database import Database
+from onboard.settings import Settings
+
+GRACE_SECONDS: Final = 10  # that open requests have to end; streams of events end at once
+_IDLE_SECONDS: Final = 30  # that a connection stays open without a request
+_WAITING: Final = 2048  # connections that wait to be accepted
+_END: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket.
+
+    Args:
+        port: 0 takes a free one.
+
+    Raises:
+        InputError: the host is no address of this machine.
+        NotAllowedError: the port is for the superuser only.
+        UnavailableError: the port is in use.
+    """
+    family, address = _addresses(host, port)[0]
+    try:
+        listening = socket.create_server(address[:2], family=family, backlog=_WAITING)
+        # asyncio sets it for sockets that name TCP only; without it every answer with a body waits 40 ms for an ACK
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
+    except PermissionError as error:
+        raise NotAllowedError(f"Port {port} is not for this user.", "Use a port above 1023.", port=port) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UnavailableError(f"{host}:{port} cannot be listened to: {reason}.", "Give another --port.") from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host. Raises InputError when it is none."""
+    return all(ipaddress.ip_address(address[0]).is_loopback for _, address in _addresses(host, 0))
+
+
+def admit(database: Database, settings: Settings, host: str) -> str | None:
+    """See that somebody can sign in, before anybody is listened to.
+
+    Returns:
+        The single-use code of a link, on loopback; else None.
+
+    Raises:
+        NotAllowedError: others can reach the host, and there is no token.
+        InputError: the bootstrap token could be guessed.
+    """
+    adopt_bootstrap_token(database, settings)
+    if is_loopback(host):
+        return offer_code(database)
+    require_some_token(database, host)
+    return None
+
+
+def url_of(host: str, listening: socket.socket) -> str:
+    """How to ask for what the socket listens to."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listening.getsockname()[1]}"
+
+
+def serve(settings: Settings, listening: socket.socket) -> None:
+    """Answer until SIGTERM or Ctrl-C, then let open requests end.
+
+    Raises:
+        UnavailableError: it could not start; the log says why.
+    """
+    proxies = settings.trusted_proxies.split()
+    config = uvicorn.Config(
+        create_app(settings),
+        log_config=None,
+        access_log=False,  # its lines would have the codes of links in them
+        server_header=False,
+        ws="none",
+        http="h11",  # it bounds what is kept of a head that does not end
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = _Server(config)
+    for (
+        each
+    ) in _END:  # from now on; when all is over uvicorn raises the signal again, which would end us with its number
+        signal.signal(each, server.handle_exit)
+    with closing(listening):
+        server.run(sockets=[listening])
+    if not server.started:
+        raise UnavailableError("The service could not start.", "The lines above say why.")
+
+
+class _Server(uvicorn.Server):
+    """Lets the streams of events end when it is told to leave: their readers would hold it until the grace is over."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        readers: Readers | None = getattr(self.config.app.state, "readers", None)  # type: ignore[union-attr]  # our app
+        if readers is not None:
+            readers.end()
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{host!r} is no address of this machine.", "Give --host 127.0.0.1 or 0.0.0.0.") from error
+    return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in found]

@@ -1,0 +1,50 @@
+"""The one page that needs no session: the form to sign in."""
+
+from __future__ import annotations
+
+from html import escape
+from http import HTTPStatus
+from string import Template
+from typing import Final
+
+from starlette.responses import HTMLResponse
+
+_PAGE: Final = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sign in - Onboard</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 26rem; margin: 15vh auto; padding: 0 1rem; color: #1b1b1b }
+input, button { font: inherit; width: 100%; box-sizing: border-box; padding: .5rem; margin-top: .5rem }
+[role=alert] { color: #a00000 }
+@media (prefers-color-scheme: dark) { body { background: #16181c; color: #e6e6e6 } [role=alert] { color: #ff8a80 } }
+</style>
+</head>
+<body>
+<main>
+<h1>Onboard</h1>
+$trouble
+<form method="post" action="/login">
+<label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Sign in</button>
+</form>
+<p>On the machine of the service, <code>onboard token create NAME --scope read</code> makes a token, and every start of
+<code>onboard serve</code> on it prints a link that signs you in.</p>
+</main>
+</body>
+</html>
+""")
+
+
+def sign_in_page(status: int = 200, trouble: str = "") -> HTMLResponse:
+    """The form to sign in.
+
+    Args:
+        trouble: what went wrong before, in one sentence.
+    """
+    said = f'<p role="alert">{escape(trouble)}</p>' if trouble else ""
+    headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None
+    return HTMLResponse(_PAGE.substitute(trouble=said), status, headers)

@@ -1,0 +1,254 @@
+"""Uploads: multipart/form-data streamed to disk as it comes, all of it capped. What was cut off leaves nothing."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from fastapi import Request
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from onboard.api.measuring import content_bytes, too_large
+from onboard.data.limits import MAX_FILE_BYTES
+from onboard.errors import InputError, StorageError, TooLargeError, UnavailableError
+
+MAX_UPLOAD_BYTES: Final = MAX_FILE_BYTES + (1 << 20)  # a whole request: one file of the largest size, and its fields
+MAX_AT_ONCE: Final = 8  # uploads that lie on disk; one may have a gigabyte
+FILE_FIELDS: Final = ("dataset", "validation", "test")
+_MAX_FIELD_BYTES: Final = 1 << 16
+_MAX_PARTS: Final = 64
+_RETRY_SECONDS: Final = 10
+_MAX_HEADER_BYTES: Final = 1 << 13
+_NAME_CHARACTERS: Final = 100
+_REMEDY: Final = "Send multipart/form-data with the file as dataset."
+
+
+@dataclass
+class Upload:
+    """What came: fields of text, and files on disk by the name of their field.
+
+    Args:
+        content_bytes: of all files together after decompression; the most there may be where nobody knows.
+    """
+
+    folder: Path
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+    content_bytes: int = 0
+
+
+class ReceivingPlaces:
+    """Places for uploads that lie on disk at the same time, all of one event loop."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place until the block ends. Raises UnavailableError: there is none."""
+        if self._taken == MAX_AT_ONCE:
+            raise UnavailableError(
+                "Too many uploads are being received.", "Try again later.", retry_after_seconds=_RETRY_SECONDS
+            )
+        self._taken += 1
+        try:
+            yield
+        finally:
+            self._taken -= 1
+
+
+@asynccontextmanager
+async def received(request: Request, parent: Path) -> AsyncIterator[Upload]:
+    """The upload of a request in a folder of its own, which is gone afterwards.
+
+    Args:
+        parent: folder for it; has to exist.
+
+    Raises:
+        InputError: it is not multipart/form-data, is damaged, was cut off, or a file is a decompression bomb.
+        TooLargeError: it is larger than allowed.
+        StorageError: the disk is full.
+    """
+    parser = _parser_of(request)
+    folder = await run_in_threadpool(_own_folder, parent)
+    try:
+        upload = Upload(folder)
+        writer = _Writer(upload)
+        try:
+            await _stream(request, MultipartParser(parser, writer.callbacks()), writer)
+        finally:
+            writer.close()
+        await run_in_threadpool(_measure, upload)
+        yield upload
+    finally:
+        await run_in_threadpool(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _parser_of(request: Request) -> bytes:
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    boundary = options.get(b"boundary", b"")
+    if kind != b"multipart/form-data" or not 0 < len(boundary) <= 200:
+        raise InputError("The request is no multipart/form-data.", _REMEDY)
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > MAX_UPLOAD_BYTES:
+        raise too_large()
+    return boundary
+
+
+async def _stream(request: Request, parser: MultipartParser, writer: _Writer) -> None:
+    seen = 0
+    try:
+        async for piece in request.stream():
+            seen += len(piece)
+            if seen > MAX_UPLOAD_BYTES:
+                raise too_large()
+            if piece:
+                await run_in_threadpool(parser.write, piece)
+    except FormParserError as error:
+        raise InputError("The multipart/form-data is damaged.", _REMEDY) from error
+    except ClientDisconnect as error:
+        raise _cut_off() from error
+    except OSError as error:
+        raise _unstored(error) from error
+    if not writer.ended:
+        raise _cut_off()
+
+
+class _Writer:
+    """Gets the parts as they are parsed: files go to disk, fields are kept."""
+
+    def __init__(self, upload: Upload) -> None:
+        self.ended = False
+        self._upload = upload
+        self._parts = 0
+        self._header = b""
+        self._value = b""
+        self._disposition = b""
+        self._name = ""
+        self._text: bytearray | None = None
+        self._file: BinaryIO | None = None
+
+    def callbacks(self) -> Any:
+        """For the parser; it calls them in the order of the bytes."""
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._header_field,
+            "on_header_value": self._header_value,
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._open,
+            "on_part_data": self._write,
+            "on_part_end": self._end,
+            "on_end": self._finish,
+        }
+
+    def close(self) -> None:
+        """Close the file of a part that did not end."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > _MAX_PARTS:
+            raise TooLargeError(f"The form has more than {_MAX_PARTS} parts.", "Send fewer.", limit=_MAX_PARTS)
+        self._header = self._value = self._disposition = b""
+
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+        self._require_short_header()
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+        self._require_short_header()
+
+    def _require_short_header(self) -> None:
+        if len(self._header) + len(self._value) > _MAX_HEADER_BYTES:
+            raise TooLargeError("A header of a part is too long.", "Shorten the file's name.", limit=_MAX_HEADER_BYTES)
+
+    def _header_end(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._disposition = self._value
+        self._header = self._value = b""
+
+    def _open(self) -> None:
+        _, options = parse_options_header(self._disposition)
+        self._name = options.get(b"name", b"").decode("utf-8", "replace")
+        given = options.get(b"filename")
+        if not self._name:
+            raise InputError("A part of the form has no name.", _REMEDY)
+        if given is None:
+            self._text = bytearray()
+            return
+        if self._name not in FILE_FIELDS or self._name in self._upload.files:
+            raise InputError(
+                f"{self._name[:100]}: no file belongs here.", f"Send one file each: {', '.join(FILE_FIELDS)}.",
+                field=self._name[:100],
+            )  # fmt: skip
+        folder = self._upload.folder / self._name
+        folder.mkdir()
+        path = folder / safe_name(given.decode("utf-8", "replace"))
+        self._upload.files[self._name] = path
+        self._file = path.open("xb")
+
+    def _write(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._file.write(memoryview(data)[start:end])
+        elif self._text is not None:
+            self._text += data[start:end]
+            if len(self._text) > _MAX_FIELD_BYTES:
+                raise TooLargeError(
+                    f"{self._name[:100]}: the field is longer than {_MAX_FIELD_BYTES:,} bytes.", "Shorten it.",
+                    field=self._name[:100], limit=_MAX_FIELD_BYTES,
+                )  # fmt: skip
+
+    def _end(self) -> None:
+        self.close()
+        if self._text is None:
+            return
+        try:
+            text = self._text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self._name[:100]}: it is not UTF-8.", "Send UTF-8.", field=self._name[:100]) from error
+        self._upload.fields.setdefault(self._name, []).append(text)
+        self._text = None
+
+    def _finish(self) -> None:
+        self.ended = True
+
+
+def safe_name(given: str) -> str:
+    """A file's name that means no folder: the last part of what was given, of plain letters; its suffix is kept."""
+    last = re.split(r"[/\\]", given)[-1]
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", last)[-_NAME_CHARACTERS:].lstrip(".")
+    return plain or "upload"
+
+
+def _measure(upload: Upload) -> None:
+    """Add up the content. Raises InputError for a bomb, TooLargeError for too much."""
+    upload.content_bytes = sum(content_bytes(path, name) for name, path in upload.files.items())
+
+
+def _own_folder(parent: Path) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(dir=parent))
+    except OSError as error:
+        raise _unstored(error) from error
+
+
+def _unstored(error: OSError) -> StorageError:
+    return StorageError(
+        f"The upload cannot be stored: {error.strerror or error}.", "Free some space on the server, then try again."
+    )
+
+
+def _cut_off() -> InputError:
+    return InputError("The upload was cut off.", "Send it again, whole.")

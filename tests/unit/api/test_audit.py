@@ -1,0 +1,236 @@
+"""Every change leaves one line in the log of changes: who did what to what, and when. By HTTP and by command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from published import add_version, embedding_of
+from submitting import submit
+from typer.main import get_command_name
+
+from cli.main import app as program
+from cli.main import main
+from onboard import access
+from onboard.api.access import routes_of
+from onboard.bases import Base
+from onboard.domain.worker import WorkerState
+from onboard.registry.clock import read_clock
+from onboard.registry.workers import WorkerRepository
+from onboard.services import Services
+
+HERE: Final = {"Origin": "http://localhost"}
+CHANGES: Final = {  # method and path of every route that changes something, and what its line says
+    ("POST", "/v1/jobs"): "job.submit",
+    ("POST", "/v1/jobs/{job}/cancel"): "job.cancel",
+    ("POST", "/v1/jobs/{job}/retry"): "job.retry",
+    ("POST", "/v1/queue/pause"): "queue.pause",
+    ("POST", "/v1/queue/resume"): "queue.resume",
+    ("POST", "/v1/workers/{worker}/drain"): "worker.drain",
+    ("PUT", "/v1/tasks/{task}/aliases/{alias}"): "alias.promote",
+    ("POST", "/v1/tasks/{task}/aliases/{alias}/rollback"): "alias.rollback",
+    ("DELETE", "/v1/tasks/{task}"): "task.delete",
+    ("POST", "/v1/tokens"): "token.create",
+    ("DELETE", "/v1/tokens/{token}"): "token.revoke",
+    ("POST", "/login"): "session.open",
+    ("POST", "/logout"): "session.end",
+}
+CHANGE_NOTHING: Final = {("POST", "/v1/check"), ("POST", "/v1/predict")}
+
+
+@pytest.fixture
+def stage(tiny_services: Services, tiny_base: Base) -> Services:
+    """A task with two versions, and a worker."""
+    for seed in (1, 2):
+        add_version(tiny_services, tiny_base, "mood", ("sad", "glad"), ("bad", "good"), z=embedding_of(seed))
+    with tiny_services.database.write() as session:
+        WorkerRepository(session).enter("w1", WorkerState.RUNNING, queues=["default"], host="there", device="cpu")
+    return tiny_services
+
+
+@pytest.fixture
+def new_lines(stage: Services) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """What was written since the last call, oldest first."""
+    seen = {each["id"] for each in access.changes(stage.database, 1000)["changes"]}
+
+    def lines() -> list[dict[str, Any]]:
+        found = [each for each in access.changes(stage.database, 1000)["changes"] if each["id"] not in seen]
+        seen.update(each["id"] for each in found)
+        return found[::-1]
+
+    yield lines
+    assert lines() == []  # and nothing else was
+
+
+def test_every_route_that_is_no_look_is_in_one_of_the_tables(app: FastAPI) -> None:
+    found = {
+        (method, route.path)
+        for route in routes_of(app)
+        for method in getattr(route, "methods", None) or ("any",)
+        if method != "GET"
+    }
+    assert found == CHANGES.keys() | CHANGE_NOTHING
+
+
+def test_every_change_over_http_leaves_one_line_that_says_who_what_and_when(
+    door: TestClient, rows: bytes, stage: Services, new_lines: Callable[[], list[dict[str, Any]]]
+) -> None:
+    actor = door.get("/v1/me").json()["actor"]
+    new_lines()
+    with stage.database.read() as session:
+        began = read_clock(session)
+    done: dict[str, str] = {}
+
+    def check(method: str, path: str, subject: str, answer: Any, by: str = actor) -> Any:
+        assert answer.status_code < 400, answer.text
+        (line,) = new_lines()
+        assert (line["action"], line["subject"], line["actor"]) == (CHANGES[method, path], subject, by)
+        assert line["at"] >= done.get("at", "")
+        done.update({f"{method} {path}": line["action"], "at": line["at"]})
+        return answer
+
+    submitted = submit(door, rows)
+    job = submitted.json()["job"]
+    check("POST", "/v1/jobs", job, submitted)
+    check("POST", "/v1/jobs/{job}/cancel", job, door.post(f"/v1/jobs/{job}/cancel"))
+    check("POST", "/v1/jobs/{job}/retry", job, door.post(f"/v1/jobs/{job}/retry"))
+    check("POST", "/v1/queue/pause", "nightly", door.post("/v1/queue/pause", json={"queue": "nightly"}))
+    check("POST", "/v1/queue/resume", "nightly", door.post("/v1/queue/resume", json={"queue": "nightly"}))
+    check("POST", "/v1/workers/{worker}/drain", "w1", door.post("/v1/workers/w1/drain"))
+    alias = "/v1/tasks/mood/aliases/good"
+    for version, condition in ((1, {"If-None-Match": "*"}), (2, {"If-Match": '"v1"'})):
+        moved = door.put(alias, json={"version": version}, headers=condition)
+        check("PUT", "/v1/tasks/{task}/aliases/{alias}", "mood@good", moved)
+    back = door.post(f"{alias}/rollback", headers={"If-Match": '"v2"'})
+    check("POST", "/v1/tasks/{task}/aliases/{alias}/rollback", "mood@good", back)
+    check("DELETE", "/v1/tasks/{task}", "mood", door.delete("/v1/tasks/mood"))
+    made = door.post("/v1/tokens", json={"name": "shop", "scopes": ["read"]})
+    token, secret = made.json()["id"], made.json()["secret"]
+    check("POST", "/v1/tokens", token, made)
+    with TestClient(door.app, "http://localhost", headers=HERE, follow_redirects=False) as browser:
+        by = f"shop ({token})"
+        check("POST", "/login", token, browser.post("/login", data={"token": secret}), by)
+        check("POST", "/logout", token, browser.post("/logout"), by)
+    check("DELETE", "/v1/tokens/{token}", token, door.delete("/v1/tokens/shop"))
+    assert {f"{method} {path}" for method, path in CHANGES} == done.keys() - {"at"}
+    with stage.database.read() as session:
+        assert read_clock(session) >= began
+
+
+def test_a_dataset_that_a_child_process_checks_is_submitted_by_whoever_sent_it(
+    door: TestClient,
+    rows: bytes,
+    new_lines: Callable[[], list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    actor = door.get("/v1/me").json()["actor"]
+    new_lines()
+    monkeypatch.setattr("onboard.api.intake.SMALL_BYTES", 0)
+    job = submit(door, rows).json()["job"]
+    assert [(each["action"], each["subject"], each["actor"]) for each in new_lines()] == [("job.submit", job, actor)]
+
+
+def test_what_was_refused_or_changes_nothing_leaves_no_line(
+    door: TestClient, rows: bytes, stage: Services, new_lines: Callable[[], list[dict[str, Any]]]
+) -> None:
+    new_lines()
+    answers = [
+        door.post("/v1/check", files={"dataset": ("weather.jsonl", rows)}),
+        door.post("/v1/jobs", files={"dataset": ("weather.jsonl", b"{}\n")}),
+        door.post("/v1/jobs/0123456789ab/cancel"),
+        door.post("/v1/queue/pause", json={"queue": "Not A Name"}),
+        door.post("/v1/workers/nobody/drain"),
+        door.put("/v1/tasks/mood/aliases/good", json={"version": 9}, headers={"If-None-Match": "*"}),
+        door.put("/v1/tasks/mood/aliases/latest", json={"version": 1}, headers={"If-Match": '"v1"'}),
+        door.post("/v1/tasks/mood/aliases/latest/rollback"),
+        door.delete("/v1/tasks/nothing"),
+        door.post("/v1/tokens", json={"scopes": ["all"]}),
+        door.delete("/v1/tokens/nobody"),
+        door.post("/login", data={"token": "wrong"}, headers=HERE),
+        door.get("/login", params={"code": "wrong"}),
+    ]
+    assert [answer.status_code < 400 for answer in answers] == [True] + [False] * 12
+
+
+def test_the_same_request_again_leaves_no_second_line(
+    door: TestClient, rows: bytes, stage: Services, new_lines: Callable[[], list[dict[str, Any]]]
+) -> None:
+    token = door.post("/v1/tokens", json={"name": "shop", "scopes": ["read"]}).json()["id"]
+    for _ in range(2):
+        assert submit(door, rows, key="once").status_code == 202
+        assert door.delete(f"/v1/tokens/{token}").status_code == 200
+    assert [each["action"] for each in new_lines()] == ["token.create", "job.submit", "token.revoke"] or new_lines()
+
+
+GROUPS: Final = {group.name for group in program.registered_groups}
+COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
+    ("job.submit", "{job}", "submit --dataset {rows} --task weather"),
+    ("job.cancel", "{job}", "jobs cancel {job}"),
+    ("job.retry", "{job}", "jobs retry {job}"),
+    ("queue.pause", "nightly", "queue pause nightly"),
+    ("queue.resume", "nightly", "queue resume nightly"),
+    ("worker.drain", "w1", "workers drain w1"),
+    ("alias.promote", "mood@good", "promote mood@v1 --alias good"),
+    ("alias.promote", "mood@good", "promote mood@v2 --alias good"),
+    ("alias.rollback", "mood@good", "rollback mood --alias good"),
+    ("task.delete", "mood", "tasks delete mood"),
+    ("token.create", "{token}", "token create shop --scope read"),
+    ("token.revoke", "{token}", "token revoke shop"),
+)
+# Those that look, or work on this machine alone; and the upkeep, which only the owner of the machine can do.
+LOOK: Final = {
+    "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
+    "doctor", "fetch", "jobs list", "jobs logs", "jobs show", "jobs watch", "predict", "queue show", "serve",
+    "tasks list", "tasks show", "token list", "versions", "worker", "workers list",
+}  # fmt: skip
+UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
+
+
+def commands() -> set[str]:
+    found = {
+        get_command_name(each.name or getattr(each.callback, "__name__", "")) for each in program.registered_commands
+    }
+    for group in program.registered_groups:
+        assert group.typer_instance is not None
+        for each in group.typer_instance.registered_commands:
+            name = get_command_name(each.name or getattr(each.callback, "__name__", ""))
+            found.add(f"{group.name} {name}")
+    return found
+
+
+def test_every_command_is_in_one_of_the_tables() -> None:
+    changing = {" ".join(words.split()[: 1 + (words.split()[0] in GROUPS)]) for _, _, words in COMMANDS}
+    assert commands() == changing | LOOK | UPKEEP
+
+
+def test_every_command_that_changes_something_leaves_one_line(
+    stage: Services,
+    rows: bytes,
+    new_lines: Callable[[], list[dict[str, Any]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "weather.jsonl").write_bytes(rows)
+    known = {"rows": str(tmp_path / "weather.jsonl"), "job": "", "token": ""}
+    for name in ("home", "base", "device"):
+        monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(stage.settings, name)))
+    monkeypatch.setenv("ONBOARD_START_WORKER", "false")
+    for action, subject, words in COMMANDS:
+        monkeypatch.setattr(sys, "argv", ["onboard", *words.format(**known).split(), "--json"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert not ended.value.code, said
+        document = json.loads(said.out)
+        known["job"] = document.get("job") or known["job"]
+        known["token"] = document.get("id") or known["token"]
+        (line,) = new_lines()
+        assert (line["action"], line["subject"]) == (action, subject.format(**known)), words
+        assert "@" in line["actor"]  # the user and the machine

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import waiting_child
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from httpx import Response
+from submitting import submit
+
+from onboard.access import create_token
+from onboard.api import intake
+from onboard.api.app import create_app
+from onboard.api.deps import encode_cursor
+from onboard.domain.access import ALL_SCOPES
+from onboard.registry.audit import entries
+from onboard.registry.jobs import JobRepository
+from onboard.registry.retention import RetentionRepository
+from onboard.services import Services, open_services
+
+
+def test_a_submission_is_a_job_with_its_place_and_owner(door: TestClient, app: FastAPI, rows: bytes) -> None:
+    answer = submit(door, rows, priority="3")
+    assert answer.status_code == 202
+    job = door.get(answer.headers["location"]).json()
+    assert (job["task"], job["state"], job["owner"]) == ("weather", "queued", "tester")
+    assert job["waiting"]["remedy"]
+    assert app.state.started == ["default"]
+
+
+def test_the_same_key_is_the_same_job(door: TestClient, rows: bytes) -> None:
+    first, second = (submit(door, rows, key="night-7").json() for _ in range(2))
+    assert first["job"] == second["job"]
+    other = submit(door, rows, key="night-7", seed="1")
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
+
+
+def test_a_large_dataset_is_checked_by_a_child_that_knows_who_asked(
+    door: TestClient, rows: bytes, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "SMALL_BYTES", 0)
+    assert submit(door, rows).status_code == 202
+    with tiny_services.database.read() as session:
+        done = entries(session, 1)[0]
+    assert done.action == "job.submit"
+    assert done.actor.startswith("tester ")
+    wrong = submit(door, b'{"text": "", "label": "a"}\n')
+    assert (wrong.status_code, wrong.json()["problems"][0]["row"]) == (422, 1)
+
+
+def test_a_dataset_of_the_hub_is_fetched_by_a_child_whatever_its_size(
+    door: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake.orders, "check", waiting_child.say_who)
+    answer = door.post("/v1/check", files={"dataset": (None, "hf://owner/reviews")})
+    process, dataset = answer.json()["detail"].split(", ")
+    assert (answer.status_code, dataset) == (422, "hf://owner/reviews")
+    assert int(process) != os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"seed": "x"}, "seed"),
+        ({"task": "../up"}, "task"),
+        ({"base": "/etc"}, "base"),
+        ({"queue": "a b"}, "queue"),
+        ({"time_limit": "-1"}, "time_limit"),
+        ({"dataset": "hf://x"}, "dataset"),
+        ({"surprise": "1"}, "surprise"),
+        ({"seed": ["1", "2"]}, "seed"),
+        ({"labels": "a,,b"}, "labels"),
+        ({"tune_hypernetwork": "always"}, "tune_hypernetwork"),
+    ],
+)
+def test_a_wrong_field_is_named(door: TestClient, rows: bytes, fields: dict[str, Any], field: str) -> None:
+    answer = submit(door, rows, **fields)
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "input", field)
+    assert door.get("/v1/jobs").json()["jobs"] == []
+
+
+def test_pages_of_jobs_are_whole_and_without_repeats(door: TestClient, tiny_services: Services, rows: bytes) -> None:
+    first = submit(door, rows).json()["job"]
+    with tiny_services.database.write() as session:
+        jobs = JobRepository(session)
+        made = [first] + [jobs.add(jobs.get(first).spec)[0].id for _ in range(4)]
+    seen, cursor = [], None
+    while True:
+        page = door.get("/v1/jobs", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [job["job"] for job in page["jobs"]]
+        if (cursor := page["next"]) is None:
+            break
+    assert seen == made[::-1]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "é", "AAAA", "W10", "eyJhIjoxfQ", "WyJqb2JzIixbXV0", "WyJqb2JzIiwieCJd"])
+def test_a_foreign_cursor_is_refused(door: TestClient, cursor: str) -> None:
+    answer = door.get("/v1/jobs", params={"cursor": cursor})
+    assert (answer.status_code, answer.json()["field"]) == (422, "cursor")
+
+
+def foreign_characters(door: TestClient) -> Iterator[Response]:
+    """Answers where a client sent text that a database cannot hold."""
+    for edge in ("\0", "\ud800"):
+        yield door.get("/v1/jobs", params={"cursor": encode_cursor("jobs", edge)})
+        yield door.get("/v1/tasks", params={"cursor": encode_cursor("tasks", edge)})
+    yield door.get("/v1/jobs?owner=%00")
+    yield door.post("/v1/workers/%00/drain")
+    yield door.delete("/v1/tokens/%00")
+
+
+def test_what_a_database_cannot_hold_is_no_fault(door: TestClient) -> None:
+    assert {answer.status_code for answer in foreign_characters(door)} <= {200, 404, 422}
+
+
+@pytest.mark.services
+def test_what_postgresql_cannot_hold_is_no_fault(postgres_door: tuple[TestClient, Services]) -> None:
+    answers = list(foreign_characters(postgres_door[0]))
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(422, "input")] * 7
+
+
+@pytest.mark.services
+def test_no_dataset_keeps_postgresql_from_collecting_garbage(postgres_door: tuple[TestClient, Services]) -> None:
+    door, services = postgres_door
+    column = "la\0bel"
+    told = [{"text": f"day\0 {n} {word}", column: word} for n in range(20) for word in ("good", "bad")]
+    odd = submit(door, "".join(json.dumps(row) + "\n" for row in told).encode(), label_field=column)
+    assert (odd.status_code, odd.json()["code"]) == (422, "dataset")
+    fine = "".join(json.dumps({"text": row["text"], "label": row[column]}) + "\n" for row in told)
+    assert submit(door, fine.encode()).status_code == 202
+    with services.database.write() as session:
+        assert RetentionRepository(session).snapshots() == 0
+
+
+def events(text: str) -> list[dict[str, str]]:
+    return [dict(line.split(": ", 1) for line in block.splitlines()) for block in text.split("\n\n") if block]
+
+
+def test_a_reader_that_was_cut_off_goes_on_after_its_last_event(door: TestClient, rows: bytes) -> None:
+    job = submit(door, rows).json()["job"]
+    assert door.post(f"/v1/jobs/{job}/cancel").json()["state"] == "cancelled"
+    seen = events(door.get(f"/v1/jobs/{job}/events").text)
+    assert [event["event"] for event in seen] == ["state", "state", "end"]
+    assert json.loads(seen[-1]["data"])["state"] == "cancelled"
+    later = events(door.get(f"/v1/jobs/{job}/events", headers={"Last-Event-ID": seen[0]["id"]}).text)
+    assert later == seen[1:]
+    done = door.get(f"/v1/jobs/{job}/events", headers={"Last-Event-ID": seen[1]["id"]})
+    assert (done.status_code, done.text) == (204, "")
+
+
+def test_a_finished_job_cannot_be_cancelled_but_retried(door: TestClient, app: FastAPI, rows: bytes) -> None:
+    job = submit(door, rows).json()["job"]
+    door.post(f"/v1/jobs/{job}/cancel")
+    assert door.post(f"/v1/jobs/{job}/cancel").status_code == 409
+    again = door.post(f"/v1/jobs/{job}/retry", json={"time_limit": 60})
+    assert (again.json()["state"], again.json()["time_limit_seconds"]) == ("queued", 60)
+    assert app.state.started == ["default", "default"]
+
+
+def test_no_answer_tells_where_an_upload_lay(door: TestClient, rows: bytes) -> None:
+    answer = door.post("/v1/check", files={"dataset": ("weather.jsonl", rows)})
+    assert answer.json()["source"] == "weather.jsonl"
+    assert "/uploads/" not in answer.text
+
+
+@pytest.fixture
+def postgres_door(
+    app: FastAPI, tiny_services: Services, postgres_url: str, tmp_path: Path
+) -> Iterator[tuple[TestClient, Services]]:
+    """The door to a deployment whose registry is in PostgreSQL, and that deployment."""
+    more = {"database_url": postgres_url, "broker_url": "filesystem://", "home": tmp_path / "grown"}
+    services = open_services(tiny_services.settings.model_copy(update=more))
+    _, secret = create_token(services.database, "tester", [scope.value for scope in ALL_SCOPES])
+    headers = {"Authorization": f"Bearer {secret}"}
+    with TestClient(create_app(services.settings), "http://localhost", headers=headers) as client:
+        yield client, services
+    services.close()
+
+
+@pytest.mark.services
+def test_jobs_go_their_way_on_postgresql_too(postgres_door: tuple[TestClient, Services], rows: bytes) -> None:
+    door, services = postgres_door
+    first = submit(door, rows, key="night-7")
+    assert submit(door, rows, key="night-7").json()["job"] == first.json()["job"]
+    assert submit(door, rows, key="night-7", seed="1").json()["code"] == "conflict"
+    second = submit(door, rows, queue="nightly").json()["job"]
+    page = door.get("/v1/jobs", params={"limit": 1}).json()
+    rest = door.get("/v1/jobs", params={"limit": 1, "cursor": page["next"]}).json()
+    assert [job["job"] for job in (*page["jobs"], *rest["jobs"])] == [second, first.json()["job"]]
+    assert [job["job"] for job in door.get("/v1/jobs", params={"queue": "nightly"}).json()["jobs"]] == [second]
+    assert door.post(f"/v1/jobs/{second}/cancel").json()["state"] == "cancelled"
+    seen = events(door.get(f"/v1/jobs/{second}/events").text)
+    assert [event["event"] for event in seen] == ["state", "state", "end"]
+    assert door.post(f"/v1/jobs/{second}/retry", json={}).json()["state"] == "queued"
+    found = {each["queue"]: each["queued"] for each in door.get("/v1/queue").json()["queues"]}
+    assert found == {"default": 1, "nightly": 1}
+    with services.database.read() as session:
+        assert [entry.action for entry in entries(session, 3)] == ["job.retry", "job.cancel", "job.submit"]

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import errno
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openapi_spec_validator
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from onboard.access import create_token
+from onboard.api import prediction_queue
+from onboard.api.access import is_open, routes_of, scope_of
+from onboard.api.prediction_queue import PredictionQueue
+from onboard.api.problems import of_error
+from onboard.domain.access import Scope
+from onboard.errors import OnboardError, UnavailableError
+from onboard.files import errors_in_our_words
+from onboard.services import Services
+
+FINE = {"task": "sst2", "text": "fine"}
+
+
+def test_the_description_names_every_operation_once_and_every_error_a_problem(app: FastAPI) -> None:
+    operations = [each for path in app.openapi()["paths"].values() for each in path.values()]
+    names = [each["operationId"] for each in operations]
+    assert len(names) == len(set(names))
+    assert all(each["responses"]["default"] == {"$ref": "#/components/responses/Problem"} for each in operations)
+    assert all("422" not in each["responses"] for each in operations)
+
+
+def test_the_page_of_the_description_needs_no_script(door: TestClient) -> None:
+    page = door.get("/docs").text
+    assert "POST /v1/predict" in page
+    assert "<script" not in page
+
+
+def test_what_is_not_there_is_a_problem(door: TestClient) -> None:
+    for method, path, status in (("GET", "/v1/nothing", 404), ("PUT", "/v1/jobs", 405), ("GET", "/v1/jobs/none", 404)):
+        answer = door.request(method, path)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert {"type", "title", "status", "detail", "code", "remedy"} <= answer.json().keys()
+
+
+def test_a_fault_is_logged_and_says_nothing_of_the_inside(
+    door: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("password is 123")
+
+    monkeypatch.setattr("onboard.api.routes.queue.queues", fail)
+    answer = door.get("/v1/queue")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "123" not in answer.text
+    assert "password is 123" in caplog.text
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError("no"), PermissionError("no"), OSError(errno.ENOSPC, "full")])
+def test_a_store_that_fails_is_not_described_to_callers(error: OSError) -> None:
+    with pytest.raises(OnboardError, match="s3://inside") as failed, errors_in_our_words("s3://inside", "x", "SETTING"):
+        raise error
+    answer = of_error(failed.value)
+    document = json.loads(answer.body)
+    assert (answer.status_code, document["code"]) == (503, "storage")
+    assert not any(word in bytes(answer.body).decode() for word in ("inside", "SETTING"))
+
+
+def test_a_paused_queue_is_shown_so(door: TestClient) -> None:
+    assert door.post("/v1/queue/pause", json={"queue": "nightly"}).json()["paused"] is True
+    found = {each["queue"]: each for each in door.get("/v1/queue").json()["queues"]}
+    assert found["nightly"]["paused"] is True
+    assert door.post("/v1/queue/resume", json={"queue": "nightly"}).json()["paused"] is False
+
+
+def test_a_worker_that_is_not_there_cannot_be_drained(door: TestClient) -> None:
+    assert door.post("/v1/workers/nobody/drain").status_code == 404
+    assert door.get("/v1/workers").json()["workers"] == []
+
+
+def test_metrics_are_for_prometheus(door: TestClient) -> None:
+    answer = door.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "onboard_database_up 1.0" in answer.text
+
+
+def test_tasks_may_be_mixed_and_a_wrong_input_is_named(door: TestClient) -> None:
+    answer = door.post("/v1/predict", json={"inputs": [FINE, {"task": "sst2", "ref": "v1", "text": "bad"}]})
+    assert [each["task"] for each in answer.json()["predictions"]] == ["sst2", "sst2"]
+    wrong = door.post("/v1/predict", json={"inputs": [FINE, {**FINE, "text_b": "two"}]})
+    assert (wrong.status_code, wrong.json()["row"], wrong.json()["field"]) == (422, 2, "text_b")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"text_a": "one"}, "text_a"),
+        ({"text_a": "one", "text_b": "two"}, "text_a"),
+        ({"text": None}, "text"),
+        ({"text": None, "text_a": "one"}, "text_b"),
+        ({"ref": "v 1"}, "ref"),
+        ({"task": "../up"}, "task"),
+    ],
+)
+def test_a_text_or_a_pair_and_never_both(door: TestClient, wrong: dict[str, Any], field: str) -> None:
+    answer = door.post("/v1/predict", json={"inputs": [FINE, FINE | wrong]})
+    found = answer.json()
+    assert (answer.status_code, found["code"], found["row"], found["field"]) == (422, "input", 2, field)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "inputs"),
+        ({"inputs": []}, "inputs"),
+        ({"inputs": [FINE] * 257}, "inputs"),
+        ({"inputs": [{**FINE, "surprise": 1}]}, "inputs.0.surprise"),
+        ({"inputs": [{**FINE, "text": "x" * 100_001}]}, "inputs.0.text"),
+    ],
+)
+def test_a_wrong_body_names_its_field(door: TestClient, body: dict[str, Any], field: str) -> None:
+    answer = door.post("/v1/predict", json=body)
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "input", field)
+
+
+def test_who_may_read_sees_queues_and_workers_and_changes_none(app: FastAPI, tiny_services: Services) -> None:
+    _, secret = create_token(tiny_services.database, "reader", [Scope.READ])
+    headers = {"Authorization": f"Bearer {secret}"}
+    with TestClient(app, "http://localhost", headers=headers) as reader:
+        assert [reader.get(path).status_code for path in ("/v1/queue", "/v1/workers")] == [200, 200]
+        changes = ("/v1/queue/pause", "/v1/queue/resume", "/v1/workers/one/drain")
+        assert [reader.post(path, json={}).json()["code"] for path in changes] == ["scope"] * 3
+
+
+def test_generators_of_clients_accept_the_description(app: FastAPI) -> None:
+    openapi_spec_validator.validate(app.openapi())
+
+
+def test_the_documentation_lists_every_route_with_its_scope_and_every_code(app: FastAPI) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `([A-Z]+ /[^`?]*)[^`]*` \| (\w+) \|", page, re.MULTILINE))
+    found = {
+        f"{method} {(route.path or '').replace(':path', '')}": str(scope_of(route) or unscoped(route.path or ""))
+        for route in routes_of(app)
+        for method in getattr(route, "methods", None) or ()
+    }
+    assert listed == found
+    codes = {
+        code for row in re.findall(r"^\| (`[a-z_`, ]+`) \| \d", page, re.MULTILINE) for code in row.split("`")[1::2]
+    }
+    assert set(kinds(OnboardError)) - codes == {
+        "job_failed",
+        "cancelled",
+        "out_of_memory",
+    }  # these a job has, no request
+
+
+def unscoped(path: str) -> str:
+    return "none" if is_open(path) else "any"
+
+
+def kinds(error: type[OnboardError]) -> Iterator[str]:
+    for kind in error.__subclasses__():
+        yield kind.code
+        yield from kinds(kind)
+
+
+def test_a_form_offers_no_null_that_it_would_not_take(app: FastAPI) -> None:
+    for path in ("/v1/jobs", "/v1/check"):
+        body = app.openapi()["paths"][path]["post"]["requestBody"]
+        assert "null" not in json.dumps(body)
+
+
+def test_the_model_is_loaded_once_and_those_who_find_no_place_are_sent_away(
+    tiny_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, inside, proceed = [], threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, services: Services) -> None:
+            loaded.append(services)
+
+        def answer(self, requests: Any) -> list[str]:
+            inside.set()
+            assert proceed.wait(30)
+            return ["answer"]
+
+    monkeypatch.setattr("onboard.serving.predictor.Predictor", Slow)
+    monkeypatch.setattr(prediction_queue, "_MOST_WAITING", 1)
+    counter = PredictionQueue(tiny_services)
+    answers: list[Any] = []
+    first = threading.Thread(target=lambda: answers.append(counter.predict([FINE])))
+    first.start()
+    assert inside.wait(30)
+    with pytest.raises(UnavailableError, match="Too many"):
+        counter.predict([FINE])
+    proceed.set()
+    first.join()
+    assert [*answers, counter.predict([FINE])] == [["answer"], ["answer"]]
+    assert len(loaded) == 1

@@ -1,0 +1,457 @@
+"""Tokens, the sessions of browsers, and what a start of the service needs of them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import Depends, FastAPI
+from fastapi.testclient import TestClient
+from sqlalchemy import delete, update
+
+from onboard import access
+from onboard.api.access import require_guarded, requires
+from onboard.api.app import create_app
+from onboard.domain.access import LONGEST_SECONDS, Identity, Scope, acting, read_lifetime, read_scopes
+from onboard.errors import ConflictError, InputError, NotAllowedError, NotFoundError, ScopeError, SignInError
+from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
+from onboard.registry.clock import database_now, read_clock
+from onboard.registry.database import Database
+from onboard.registry.sessions import SessionRepository
+from onboard.registry.tokens import TokenRepository
+from onboard.services import Services
+from onboard.settings import SECRETS, Settings
+
+HERE = {"Origin": "http://localhost"}
+JOBS = "/v1/jobs"
+
+
+@pytest.fixture
+def client(tiny_services: Services) -> Iterator[TestClient]:
+    settings = tiny_services.settings.model_copy(update={"start_worker": False})
+    with TestClient(create_app(settings), base_url="http://localhost", follow_redirects=False) as client:
+        yield client
+
+
+def bearer(database: Database, *scopes: Scope) -> dict[str, str]:
+    return {"Authorization": f"Bearer {access.create_token(database, 'test', scopes)[1]}"}
+
+
+def change(database: Database, table: type[TokenRow | SessionRow | SignInCodeRow], **values: object) -> None:
+    """What time would do."""
+    with database.write() as session:
+        session.execute(update(table).values(**values))
+
+
+def test_a_route_that_forgets_its_scope_stops_the_start() -> None:
+    app = FastAPI(openapi_url=None)
+
+    def nothing() -> None: ...
+
+    app.get("/good", dependencies=[Depends(requires(Scope.READ))])(nothing)
+    app.get("/healthz")(nothing)
+    require_guarded(app)
+    app.get("/forgotten")(nothing)
+    with pytest.raises(RuntimeError, match="/forgotten"):
+        require_guarded(app)
+
+
+def test_a_token_is_shown_once_and_kept_as_a_digest(client: TestClient, tiny_services: Services) -> None:
+    headers = bearer(tiny_services.database, Scope.ADMIN)
+    made = client.post("/v1/tokens", json={"name": "shop", "scopes": ["read"]}, headers=headers).json()
+    for path in ("/v1/tokens?all=true", "/v1/audit"):
+        assert made["secret"] not in client.get(path, headers=headers).text
+    for file in tiny_services.settings.resolved_home.glob("onboard.db*"):
+        assert made["secret"].encode() not in file.read_bytes()
+    assert client.get(JOBS, headers={"Authorization": f"Bearer {made['secret']}"}).status_code == 200
+    (shown,) = [each for each in client.get("/v1/tokens", headers=headers).json()["tokens"] if each["name"] == "shop"]
+    assert shown["last_used_at"] is not None
+    assert "secret" not in shown
+
+
+def test_the_last_use_is_written_at_most_once_a_minute_and_after_the_answer(
+    client: TestClient, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    used = TokenRepository.used
+    monkeypatch.setattr(TokenRepository, "used", lambda self, id_: (written.append(id_), used(self, id_)))
+    headers = bearer(tiny_services.database, Scope.READ)
+    for _ in range(3):
+        client.get(JOBS, headers=headers)
+    assert len(written) == 1
+    change(tiny_services.database, TokenRow, last_used_at=TokenRow.last_used_at - 61)
+    client.get(JOBS, headers=headers)
+    client.get(JOBS, headers=headers)
+    assert len(written) == 2
+
+
+def test_a_database_that_cannot_be_written_just_now_refuses_nobody(
+    database: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, secret = access.create_token(database, "reader", ["read"])
+    identity = access.identify(database, secret)
+    assert identity.use_due
+
+    def busy(*_: object) -> None:
+        raise NotAllowedError("The disk is read-only.")
+
+    monkeypatch.setattr(TokenRepository, "used", busy)
+    access.note_use(database, identity)
+    assert "was not noted" in caplog.text
+    assert secret not in caplog.text
+
+
+def test_a_revoked_token_is_refused_from_the_next_request_on(client: TestClient, tiny_services: Services) -> None:
+    headers = bearer(tiny_services.database, Scope.READ)
+    assert client.get(JOBS, headers=headers).status_code == 200
+    access.revoke_token(tiny_services.database, "test")
+    refused = client.get(JOBS, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (401, "sign_in")
+    assert refused.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_token_ends_when_its_time_is_over_by_the_clock_of_the_database(database: Database) -> None:
+    token, secret = access.create_token(database, "short", ["read"], "30d")
+    with database.read() as session:
+        assert token.expires_at == pytest.approx(read_clock(session) + 30 * 86_400, abs=60)
+    assert access.identify(database, secret).name == "short"
+    change(database, TokenRow, expires_at=database_now() + 60)
+    assert access.identify(database, secret).name == "short"
+    change(database, TokenRow, expires_at=database_now())
+    with pytest.raises(SignInError, match="expired"):
+        access.identify(database, secret)
+    assert list(access.list_tokens(database)) == []
+    assert [each.name for each in access.list_tokens(database, include_ended=True)] == ["short"]
+    with pytest.raises(NotAllowedError, match="no token yet"):
+        access.require_some_token(database, "0.0.0.0")
+
+
+def test_unknown_and_revoked_tokens_name_nobody(database: Database) -> None:
+    with pytest.raises(SignInError, match="unknown"):
+        access.identify(database, "onb_never-made")
+    token, secret = access.create_token(database, "old", ["read"])
+    assert access.identify(database, secret).name == "old"
+    assert access.revoke_token(database, token.id).revoked_at == access.revoke_token(database, token.id).revoked_at
+    with pytest.raises(SignInError, match="revoked"):
+        access.identify(database, secret)
+    assert ScopeError("old", Scope.OPS).http_status == 403
+
+
+def test_a_name_means_the_token_that_works_before_one_that_has_expired(database: Database) -> None:
+    old, _ = access.create_token(database, "ci", [Scope.READ])
+    change(database, TokenRow, expires_at=1.0)
+    present, _ = access.create_token(database, "ci", [Scope.READ])
+    assert access.revoke_token(database, "ci").id == present.id
+    assert access.revoke_token(database, "ci").id == old.id  # the only one that is left
+    with pytest.raises(NotFoundError):
+        access.revoke_token(database, "ci")
+
+
+def test_a_name_that_several_tokens_have_revokes_none_of_them(database: Database) -> None:
+    first, _ = access.create_token(database, "shop", ["read"])
+    second, _ = access.create_token(database, "shop", ["read"])
+    with pytest.raises(ConflictError, match="2 tokens") as refused:
+        access.revoke_token(database, "shop")
+    assert first.id in refused.value.remedy
+    access.revoke_token(database, first.id)
+    assert access.revoke_token(database, "shop").id == second.id
+    with pytest.raises(NotFoundError):
+        access.revoke_token(database, "shop")
+
+
+def test_a_token_without_a_name_is_named_after_what_it_may(database: Database) -> None:
+    token, _ = access.create_token(database, None, ["read,submit"])
+    assert token.name == "submit-read"
+    assert token.scopes == {Scope.READ, Scope.SUBMIT}
+    assert token.expires_at is not None
+
+
+def test_how_long_a_token_lives_is_said_with_a_unit() -> None:
+    assert [read_lifetime(text) for text in ("45m", "12h", "30d", "2w", "never")] == [
+        2700,
+        43200,
+        2592000,
+        1209600,
+        None,
+    ]
+    assert read_lifetime("3650d") == LONGEST_SECONDS
+    for wrong in ("", "30", "d", "0d", "-1d", "3651d", "1y", "30 d", "30D", "1.5d", "٣d", "9" * 40 + "d", "30d\n"):
+        with pytest.raises(InputError, match="no lifetime"):
+            read_lifetime(wrong)
+
+
+@pytest.mark.parametrize("wrong", [[], [""], ["READ"], ["read", "all"], ["read,"], ["*"]])
+def test_scopes_are_known_words_and_at_least_one(wrong: list[str]) -> None:
+    with pytest.raises(InputError):
+        read_scopes(wrong)
+
+
+def test_what_a_token_wants_is_checked_over_http(client: TestClient, tiny_services: Services) -> None:
+    headers = bearer(tiny_services.database, Scope.ADMIN)
+    for wanted in (
+        {"scopes": []},
+        {"scopes": ["all"]},
+        {"scopes": ["read"], "expires": "1y"},
+        {"scopes": ["read"], "name": "Mine"},
+        {"scopes": ["read"], "days": 3},
+    ):
+        assert client.post("/v1/tokens", json=wanted, headers=headers).status_code == 422, wanted
+    made = client.post("/v1/tokens", json={"scopes": ["read"], "expires": "never"}, headers=headers)
+    assert (made.status_code, made.json()["expires_at"], made.json()["name"]) == (201, None, "read")
+    assert made.headers["cache-control"] == "no-store"
+
+
+def test_a_link_signs_in_once_and_only_the_newest_one(client: TestClient, tiny_services: Services) -> None:
+    earlier, code = access.offer_code(tiny_services.database), access.offer_code(tiny_services.database)
+    assert client.get("/login", params={"code": earlier}).status_code == 401
+    first = client.get("/login", params={"code": code})
+    assert (first.status_code, first.headers["location"], first.headers["cache-control"]) == (303, "/", "no-store")
+    cookie = first.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "secure" not in cookie  # this is http
+    assert code not in cookie
+    assert client.get(JOBS).status_code == 200
+    assert client.get("/login", params={"code": code}).status_code == 401
+    client.post("/logout", headers=HERE)
+    assert client.get(JOBS).status_code == 401
+
+
+def test_behind_tls_the_cookie_travels_by_tls_only(tiny_services: Services) -> None:
+    settings = tiny_services.settings.model_copy(update={"start_worker": False})
+    with TestClient(create_app(settings), base_url="https://localhost", follow_redirects=False) as client:
+        signed_in = client.get("/login", params={"code": access.offer_code(tiny_services.database)})
+    assert "; secure" in signed_in.headers["set-cookie"].lower()
+
+
+def test_a_link_is_good_for_an_hour(database: Database) -> None:
+    code = access.offer_code(database)
+    change(database, SignInCodeRow, expires_at=database_now())
+    with pytest.raises(SignInError, match="too old"):
+        access.sign_in_by_code(database, code)
+
+
+def test_of_two_who_use_a_link_at_once_one_gets_in(database: Database) -> None:
+    code = access.offer_code(database)
+    together = threading.Barrier(4)
+    cookies: list[str] = []
+
+    def use() -> None:
+        together.wait(30)
+        try:
+            cookies.append(access.sign_in_by_code(database, code))
+        except SignInError:
+            cookies.append("")
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(bool, cookies)) == [False, False, False, True]
+
+
+def test_a_session_ends_by_itself(database: Database) -> None:
+    cookie = access.sign_in_by_code(database, access.offer_code(database))
+    assert access.identify_session(database, cookie) == Identity("local", frozenset(Scope), session=True)
+    change(database, SessionRow, expires_at=database_now())
+    with pytest.raises(SignInError, match="over"):
+        access.identify_session(database, cookie)
+
+
+def test_a_session_may_what_its_token_may_and_ends_with_it(client: TestClient, tiny_services: Services) -> None:
+    token, secret = access.create_token(tiny_services.database, "page", [Scope.READ])
+    assert client.post("/login", data={"token": f" {secret} "}, headers=HERE).status_code == 303
+    assert client.get(JOBS).status_code == 200
+    assert client.get("/v1/tokens").status_code == 403
+    access.revoke_token(tiny_services.database, token.id)
+    assert client.get(JOBS).status_code == 401
+
+
+def test_a_session_whose_token_has_vanished_is_nobodys(sqlite_url: str) -> None:
+    database = Database(sqlite_url, foreign_keys=False)  # a file that somebody repaired by hand
+    token, secret = access.create_token(database, "page", ["read"])
+    cookie = access.sign_in(database, secret)
+    with database.write() as session:
+        session.execute(delete(TokenRow).where(TokenRow.id == token.id))
+    with pytest.raises(SignInError):
+        access.identify_session(database, cookie)
+    database.dispose()
+
+
+def test_a_session_ends_when_its_token_expires(database: Database) -> None:
+    cookie = access.sign_in(database, access.create_token(database, "page", ["read"], "1h")[1])
+    assert access.identify_session(database, cookie).name == "page"
+    change(database, TokenRow, expires_at=database_now())
+    with pytest.raises(SignInError):
+        access.identify_session(database, cookie)
+
+
+def test_the_first_page_is_the_form_without_a_session_and_the_description_with_one(
+    client: TestClient, tiny_services: Services
+) -> None:
+    form = client.get("/")
+    assert (form.status_code, form.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert '<form method="post" action="/login">' in form.text
+    wrong = client.post("/login", data={"token": "<script>alert(1)</script>"}, headers=HERE)
+    assert (wrong.status_code, "unknown" in wrong.text, "alert(1)" in wrong.text) == (401, True, False)
+    assert client.get("/login", params={"code": access.offer_code(tiny_services.database)}).headers["location"] == "/"
+    assert client.get("/").headers["location"] == "/docs"
+    page = client.get("/docs")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+
+
+def test_who_may_not_read_the_description_is_led_to_what_he_may(client: TestClient, tiny_services: Services) -> None:
+    secret = access.create_token(tiny_services.database, "page", [Scope.SUBMIT])[1]
+    client.post("/login", data={"token": secret}, headers=HERE)
+    place = client.get("/").headers["location"]
+    assert (place, client.get(place).status_code) == ("/v1/me", 200)
+
+
+def test_a_link_is_not_used_up_when_no_session_begins(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = access.offer_code(database)
+    with monkeypatch.context() as broken:
+        broken.setattr(SessionRepository, "open", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            access.sign_in_by_code(database, code)
+    assert access.identify_session(database, access.sign_in_by_code(database, code)).name == "local"
+
+
+def test_a_browser_that_opens_any_other_page_gets_the_form_too(client: TestClient) -> None:
+    page = client.get("/docs", headers={"Accept": "text/html,*/*"})
+    assert (page.status_code, page.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert client.get("/docs", headers={"Accept": "*/*"}).headers["content-type"] == "application/problem+json"
+
+
+GOOD = "a" * 40
+
+
+def settings_with(file: Path) -> Settings:
+    return Settings(home=file.parent, bootstrap_token_file=file)
+
+
+def written(file: Path, text: str, mode: int = 0o600) -> Settings:
+    file.write_text(text)
+    file.chmod(mode)
+    return settings_with(file)
+
+
+def test_a_bootstrap_file_lets_in_and_its_successor_ends_it(database: Database, tmp_path: Path) -> None:
+    settings = written(tmp_path / "token", GOOD + "\n")
+    access.adopt_bootstrap_token(database, settings)
+    access.adopt_bootstrap_token(database, settings)
+    assert access.identify(database, GOOD).scopes == frozenset(Scope)
+    access.adopt_bootstrap_token(database, written(tmp_path / "token", "b" * 40))
+    assert access.identify(database, "b" * 40).name == "bootstrap"
+    with pytest.raises(SignInError, match="revoked"):
+        access.identify(database, GOOD)
+
+
+def test_a_bootstrap_token_that_was_revoked_by_hand_stays_so(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = written(tmp_path / "token", GOOD)
+    access.adopt_bootstrap_token(database, settings)
+    access.revoke_token(database, "bootstrap")
+    assert caplog.text == ""
+    access.adopt_bootstrap_token(database, settings)
+    assert "is revoked: put another one into the file" in caplog.text
+    with pytest.raises(SignInError, match="revoked"):
+        access.identify(database, GOOD)
+
+
+def test_two_starts_at_once_adopt_one_bootstrap_token(database: Database, tmp_path: Path) -> None:
+    access.adopt_bootstrap_token(database, written(tmp_path / "earlier", "b" * 40))
+    settings = written(tmp_path / "token", GOOD)
+    together = threading.Barrier(4)
+
+    def start() -> None:
+        together.wait(30)
+        access.adopt_bootstrap_token(database, settings)
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert access.identify(database, GOOD).name == "bootstrap"
+    assert len(access.list_tokens(database, include_ended=True)) == 2
+
+
+@pytest.mark.services
+def test_a_start_that_another_one_overtakes_does_not_revoke_what_that_one_adopted(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(postgres_url)
+    settings = written(tmp_path / "token", GOOD)
+    find = TokenRepository.find
+
+    def overtaken(self: TokenRepository, digest: str) -> object:
+        found = find(self, digest)
+        monkeypatch.setattr(TokenRepository, "find", find)
+        access.adopt_bootstrap_token(database, settings)
+        return found
+
+    monkeypatch.setattr(TokenRepository, "find", overtaken)
+    access.adopt_bootstrap_token(database, settings)
+    assert access.identify(database, GOOD).name == "bootstrap"
+    database.dispose()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "short", "a" * 31, "a" * 257, "a b" * 20, "ä" * 40, "\0" * 40, "a" * 10_000]
+)
+def test_a_bootstrap_token_that_could_be_guessed_is_refused(database: Database, tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match="has no token") as refused:
+        access.adopt_bootstrap_token(database, written(tmp_path / "token", text))
+    assert "openssl rand" in refused.value.remedy
+    assert text.strip() == "" or text.strip() not in refused.value.message
+
+
+def test_a_bootstrap_file_that_is_not_there_or_no_file_is_said(database: Database, tmp_path: Path) -> None:
+    for file in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(NotAllowedError, match="cannot be read"):
+            access.adopt_bootstrap_token(database, settings_with(file))
+
+
+def test_a_bootstrap_file_that_everybody_can_read_is_warned_of(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        access.adopt_bootstrap_token(database, written(tmp_path / "token", GOOD, 0o640))
+        assert caplog.text == ""
+        access.adopt_bootstrap_token(database, written(tmp_path / "token", GOOD, 0o644))
+    assert "chmod 600" in caplog.text
+    assert GOOD not in caplog.text
+    assert SECRETS == "/run/secrets"  # files there are not warned of
+
+
+def test_who_changes_something_is_who_asked_and_else_the_user_of_the_machine(database: Database) -> None:
+    access.create_token(database, "first", ["read"])
+    with acting("shop (1)"):
+        access.create_token(database, "second", ["read"])
+    second, first = access.changes(database, 10)["changes"]
+    assert second["actor"] == "shop (1)"
+    assert "@" in first["actor"]
+
+
+def test_the_log_of_changes_is_read_page_by_page(client: TestClient, tiny_services: Services) -> None:
+    headers = bearer(tiny_services.database, Scope.ADMIN)
+    for number in range(4):
+        access.create_token(tiny_services.database, f"t{number}", ["read"])
+    found, cursor = [], None
+    while True:
+        page = client.get(
+            "/v1/audit", params={"limit": 2} | ({"cursor": cursor} if cursor else {}), headers=headers
+        ).json()
+        found += [each["facts"]["name"] for each in page["changes"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert found == ["t3", "t2", "t1", "t0", "test"]
+    for wrong in ("x", "-1", "0", "1.5", "9" * 30, "٣"):
+        assert client.get("/v1/audit", params={"cursor": wrong}, headers=headers).status_code == 422
