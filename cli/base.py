@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.gateway import Document, remote_client
 from cli.output import AsJson, emit, say
+from cli.services import local_only
+from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,10 +23,8 @@ app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_i
 @app.command("list")
 def list_bases(as_json: AsJson = False) -> None:
     """Bases that can be used by name."""
-    from onboard.bases import named_bases
-
-    bases = named_bases()
-    emit({"bases": [_document(base) for base in bases]}, as_json, lambda: _table(bases))
+    bases = _bases(None)
+    emit({"bases": bases}, as_json, lambda: _table(bases))
 
 
 @app.command()
@@ -31,13 +32,12 @@ def show(
     name: Annotated[str, typer.Argument(help="Name or folder of a base.")] = "mini", as_json: AsJson = False
 ) -> None:
     """A base's card: backbone, sources with their metrics, licence, digest."""
-    from onboard.bases import find_base
-
-    base = find_base(name)
-    emit(_document(base), as_json, lambda: _card(base))
+    (base,) = _bases(name)
+    emit(base, as_json, lambda: _card(base))
 
 
 @app.command()
+@local_only("base train")
 def train(
     recipe: Annotated[Path | None, typer.Option(help="Recipe in TOML, see recipes/.")] = None,
     backbone: Annotated[str | None, typer.Option(help="A T5 that exists: id on the hub, or folder.")] = None,
@@ -75,10 +75,11 @@ def train(
         say("  → to go on, give the same command again")
         raise typer.Exit(stopped.exit_code) from stopped
     if base is not None:
-        emit(_document(base), as_json, lambda: _card(base))
+        _tell(base, as_json)
 
 
 @app.command("import")
+@local_only("base import")
 def import_checkpoint(
     folder: Annotated[Path, typer.Argument(help="config.json, and model.safetensors or pytorch_model.bin.")],
     tokenizer: Annotated[str, typer.Option(help="Folder, or id on the hub (t5-base).")],
@@ -97,10 +98,11 @@ def import_checkpoint(
     base = import_base(folder, tokenizer, labels, name, output or home_bases() / name)
     for note in base.document["imported"]["notes"]:
         say(f"note: {note}")
-    emit(_document(base), as_json, lambda: _card(base))
+    _tell(base, as_json)
 
 
 @app.command("export")
+@local_only("base export")
 def export_checkpoint(
     name: Annotated[str, typer.Argument(help="Name or folder of a base.")],
     output: Annotated[Path, typer.Option(help="A new folder.")],
@@ -116,35 +118,50 @@ def export_checkpoint(
     emit(document, as_json, lambda: "\n".join([f"base {base.name} in the authors' naming:", *files]))
 
 
-def _document(base: Base) -> dict[str, Any]:
-    facts = {key: value for key, value in base.document.items() if key not in ("recipe", "anchors")}
-    size = sum(path.stat().st_size for path in base.folder.rglob("*") if path.is_file())
-    return {
-        "base": base.name, "digest": base.digest, "backbone_digest": base.backbone_digest, "folder": str(base.folder),
-        "size_bytes": size, "anchors": [anchor.name for anchor in base.anchors], **facts,
-    }  # fmt: skip
+def _tell(base: Base, as_json: bool) -> None:
+    from onboard.bases.document import base_document
+
+    document = base_document(base)
+    emit(document, as_json, lambda: _card(document))
 
 
-def _table(bases: list[Base]) -> Table:
+def _bases(name: str | None) -> list[Document]:
+    """The bases that can be used by name, or the one of that name or folder. Raises NotFoundError."""
+    with remote_client() as client:
+        if client is not None:
+            found: list[Document] = client.get("/v1/bases", name=name)["bases"]
+            if name is not None and not found:
+                raise NotFoundError(f"The service has no base {name!r}.", "onboard base list", base=name)
+            return found
+    from onboard.bases import find_base, named_bases
+    from onboard.bases.document import base_document
+
+    return [base_document(base) for base in (named_bases() if name is None else [find_base(name)])]
+
+
+def _table(bases: list[Document]) -> Table:
     from rich.table import Table
 
     table = Table("base", "sources", "digest", "licence")
     for base in bases:
-        table.add_row(
-            base.name,
-            " ".join(source.name for source in base.sources),
-            base.digest[:19],
-            base.document["licence"].strip().splitlines()[0],
-        )
+        licence = base["licence"].strip().splitlines()[0]
+        table.add_row(base["base"], " ".join(base["sources"]), base["digest"][:19], licence)
     return table
 
 
-def _card(base: Base) -> Any:
+def _card(base: Document) -> Any:
     from rich.console import Group
     from rich.markdown import Markdown
 
-    return Group(
-        Markdown((base.folder / "card.md").read_text(encoding="utf-8")),
-        f"digest  {base.digest}",
-        f"folder  {base.folder}",
-    )
+    place = f"folder  {base['folder']}" if base["folder"] else "on the machine of the service"
+    return Group(Markdown(_text_of_card(base)), f"digest  {base['digest']}", place)
+
+
+def _text_of_card(base: Document) -> str:
+    if base["folder"]:
+        return (Path(base["folder"]) / "card.md").read_text(encoding="utf-8")
+    with remote_client() as client:
+        try:
+            return "" if client is None else client.text(f"/v1/bases/{base['digest']}/card.md")
+        except NotFoundError:  # it was never used there, so its files are not given out
+            return f"# {base['base']}"

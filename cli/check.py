@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
-from onboard.data.read import ReadOptions, read_dataset
-from onboard.data.report import CheckReport
-from onboard.data.task_name import check_task_name, task_name_of
+from cli.gateway import Document, remote_client
+from cli.output import AsJson, emit
 from onboard.domain.job import KindChoice
 from onboard.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from onboard.order import Order
 
 _LABELS_SHOWN = 20
 _VALIDATION = {
@@ -37,26 +42,18 @@ def check(
     label_field: Annotated[str | None, typer.Option(help="Field of the label.")] = None,
     shots: Annotated[int | None, typer.Option(help="Training rows in total, drawn balanced.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of that draw.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check a dataset and estimate the time of its job. Nothing is queued."""
-    name = check_task_name(task) if task is not None else task_name_of(file)
-    options = ReadOptions(
-        validation=validation,
-        test=test,
-        kind=require_kind(kind),
-        labels=split_labels(labels),
-        text_fields=tuple(text_field or ()),
-        label_field=label_field,
-        shots=shots,
-        seed=seed,
-    )
-    report = read_dataset(file, options).report
-    document = {"task": name, **report.to_json(), "estimated_seconds": _estimate(report)}
-    if as_json:
-        typer.echo(json.dumps(document, indent=2))
-    else:
-        _show(name, report, document["estimated_seconds"])
+    from onboard.order import Order
+
+    order = Order(
+        dataset=file, task=task, validation=validation, test=test, kind=require_kind(kind), labels=labels,
+        text_field=text_field or [], label_field=label_field, shots=shots, seed=seed,
+    )  # fmt: skip
+    require_order(order)
+    document = _checked(order)
+    emit(document, as_json, lambda: _shown(document))
 
 
 def require_kind(kind: str) -> KindChoice:
@@ -67,64 +64,70 @@ def require_kind(kind: str) -> KindChoice:
     raise InputError(f"{kind!r} is not a kind of task.", "Use one of auto, classification, regression.", kind=kind)
 
 
-def split_labels(text: str) -> tuple[str, ...]:
-    """The `--labels` flag's value: labels between commas; one that holds a comma is quoted as in CSV."""
-    if not text:
-        return ()
-    labels = tuple(label.strip() for label in next(csv.reader([text], skipinitialspace=True)))
-    if not all(labels):
-        raise InputError("--labels has an empty label.", "Write them between commas: --labels A,B", labels=list(labels))
-    return labels
+def require_order(order: Order) -> None:
+    """What can be told without reading a row, before anything is opened or sent. Raises InputError."""
+    from onboard.order import split_labels
+
+    _ = order.name
+    split_labels(order.labels)
 
 
-def _estimate(report: CheckReport) -> int:
-    rows = report.rows
-    mean_tokens = report.mean_characters * TOKENS_PER_CHARACTER
-    held_out = report.held_out + rows["validation"] + rows["test"]
-    return round(estimate_seconds(rows["train"] - report.held_out, mean_tokens, held_out))
+def _checked(order: Order) -> Document:
+    with remote_client() as client:
+        if client is not None:
+            from cli.remote import check
+
+            return check(client, order)
+    from onboard.order import check as check_here
+
+    return check_here(order)
 
 
-def _show(name: str, report: CheckReport, seconds: int) -> None:
-    from rich.console import Console
+def _shown(report: Document) -> RenderableType:
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
     facts = Table.grid(padding=(0, 2))
     facts.add_column()
     facts.add_column(overflow="fold")
-    for what, value in _facts(name, report, seconds).items():
+    for what, value in _facts(report).items():
         facts.add_row(Text(what, style="bold"), Text(value))
-    console.print(facts)
-    if report.labels:
-        console.print(_label_table(report))
-    for finding in report.warnings:
-        console.print(Text.assemble(("warning ", "yellow"), finding.message, " ", (finding.remedy, "dim")))
-    console.print(Text("Ready: nothing was queued.", style="green"))
+    labels = [_label_table(report["labels"])] if report["labels"] else []
+    warnings = [
+        Text.assemble(("warning ", "yellow"), finding["message"], " ", (finding["remedy"], "dim"))
+        for finding in report["warnings"]
+    ]
+    return Group(facts, *labels, *warnings, Text("Ready: nothing was queued.", style="green"))
 
 
-def _facts(name: str, report: CheckReport, seconds: int) -> dict[str, str]:
-    splits = [f"{rows:,} {split}" for split, rows in report.rows.items() if rows or split == "train"]
-    fields = f"{' + '.join(report.text_fields)} → {report.label_field}"
-    facts = {"task": name, "kind": f"{report.kind} ({report.kind_reason})", "fields": fields, "rows": ", ".join(splits)}
-    if report.kind == "regression":
-        facts["range"] = f"{report.low} to {report.high}"
-    facts["validation"] = _VALIDATION[report.validation].format(held_out=report.held_out)
-    facts["text"] = f"{report.mean_characters:,.0f} characters a row, {report.longest_characters:,} the longest"
-    facts["digest"] = report.digest
-    facts["time"] = f"about {_duration(seconds)} on a laptop"
+def _facts(report: Document) -> dict[str, str]:
+    splits = [f"{rows:,} {split}" for split, rows in report["rows"].items() if rows or split == "train"]
+    facts = {
+        "task": report["task"],
+        "kind": f"{report['kind']} ({report['kind_reason']})",
+        "fields": f"{' + '.join(report['fields']['text'])} → {report['fields']['label']}",
+        "rows": ", ".join(splits),
+    }
+    if report["kind"] == "regression":
+        facts["range"] = f"{report['low']} to {report['high']}"
+    validation, characters = report["validation"], report["characters"]
+    facts["validation"] = _VALIDATION[validation["method"]].format(held_out=validation["held_out"])
+    facts["text"] = f"{characters['mean']:,.0f} characters a row, {characters['longest']:,} the longest"
+    facts["digest"] = report["digest"]
+    facts["time"] = f"about {_duration(report['estimated_seconds'])} on a laptop"
     return facts
 
 
-def _label_table(report: CheckReport) -> Any:
+def _label_table(labels: Sequence[Document]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table("label", "words", "rows")
-    for each in report.labels[:_LABELS_SHOWN]:
-        table.add_row(Text(json.dumps(each.label, ensure_ascii=False)), Text(each.word), f"{each.train:,}")
-    if len(report.labels) > _LABELS_SHOWN:
-        table.add_row(f"and {len(report.labels) - _LABELS_SHOWN:,} more", "", "")
+    for each in labels[:_LABELS_SHOWN]:
+        table.add_row(Text(json.dumps(each["label"], ensure_ascii=False)), Text(each["word"]), f"{each['train']:,}")
+    if len(labels) > _LABELS_SHOWN:
+        table.add_row(f"and {len(labels) - _LABELS_SHOWN:,} more", "", "")
     return table
 
 

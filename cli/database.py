@@ -5,11 +5,13 @@ from __future__ import annotations
 import typer
 
 from cli.output import AsJson, emit
+from cli.services import local_only
 
 app = typer.Typer(help="The database's schema.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
+@local_only("db upgrade")
 def upgrade(as_json: AsJson = False) -> None:
     """Bring the schema to this version's (the embedded default does it by itself)."""
     import migrations
@@ -24,6 +26,7 @@ def upgrade(as_json: AsJson = False) -> None:
 
 
 @app.command()
+@local_only("db check")
 def check(as_json: AsJson = False) -> None:
     """Whether the schema is this version's; exit 4 when it is not."""
     import migrations

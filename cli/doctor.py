@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from onboard.domain.worker import WorkerRecord
+    from onboard.registry.database import Database
     from onboard.settings import Settings
+
+Check = Callable[["Settings"], str]
+"""Says what was found, or raises what is wrong."""
+
+
+_SOON_SECONDS: Final = 14 * 86_400.0  # in which a token's end is told
 
 
 @dataclass(frozen=True)
@@ -42,17 +50,22 @@ def doctor(as_json: AsJson = False) -> None:
     from onboard.settings import Settings
 
     settings = Settings()
-    checks: dict[str, Callable[[Settings], str]] = {
-        "home": _home, "database": _database, "broker": _broker, "artifacts": _artifacts, "base": _base,
-        "device": _device, "workers": _workers, "queues": _queues,
-    }  # fmt: skip
-    findings = [_looked_at(what, check, settings) for what, check in checks.items()]
+    findings = [_looked_at(what, check, settings) for what, check in _checks(settings).items()]
     document = {"ok": all(each.ok for each in findings), "checks": [asdict(each) for each in findings]}
     emit(document, as_json, lambda: _table(findings))
     raise typer.Exit(next((each.exit_code for each in findings if not each.ok), 0))
 
 
-def _looked_at(what: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
+def _checks(settings: Settings) -> Mapping[str, Check]:
+    """Of this environment, or of what a remote service shows."""
+    if not settings.api_url:
+        return _CHECKS
+    from cli.remote_doctor import CHECKS
+
+    return CHECKS
+
+
+def _looked_at(what: str, check: Check, settings: Settings) -> Finding:
     try:
         return Finding(what, True, check(settings))
     except OnboardError as error:
@@ -127,15 +140,10 @@ def _workers(settings: Settings) -> str:
 
 
 def _live_workers(settings: Settings) -> list[WorkerRecord]:
-    from onboard.registry.schema import open_database
     from onboard.registry.workers import WorkerRepository
 
-    database = open_database(settings)
-    try:
-        with database.read() as session:
-            return [worker for worker in WorkerRepository(session).list() if worker.live]
-    finally:
-        database.dispose()
+    with _opened(settings) as database, database.read() as session:
+        return [worker for worker in WorkerRepository(session).list() if worker.live]
 
 
 def _require_as_new(workers: list[WorkerRecord]) -> None:
@@ -156,21 +164,71 @@ def _require_as_new(workers: list[WorkerRecord]) -> None:
 def _queues(settings: Settings) -> str:
     from onboard.errors import UnavailableError
     from onboard.registry.claims import ClaimRepository
-    from onboard.registry.schema import open_database
 
     served = {queue for worker in _live_workers(settings) for queue in worker.queues}
-    database = open_database(settings)
-    try:
-        with database.read() as session:
-            waiting = ClaimRepository(session).runnable()
-    finally:
-        database.dispose()
+    with _opened(settings) as database, database.read() as session:
+        waiting = ClaimRepository(session).runnable()
     unserved = sorted(waiting.keys() - served)
     if unserved and not settings.embedded:
         raise UnavailableError(
             f"Jobs wait in {', '.join(unserved)}, which no live worker serves.", f"onboard worker --queue {unserved[0]}"
         )
     return ", ".join(f"{count} to be claimed in {queue}" for queue, count in waiting.items()) or "no job waits"
+
+
+def _webhooks(settings: Settings) -> str:
+    from onboard.errors import UnavailableError
+    from onboard.registry.outbox import OutboxRepository
+
+    with _opened(settings) as database, database.read() as session:
+        standing = OutboxRepository(session).standing()
+    wrong = [
+        f"{each.endpoint}: {each.failing} failing, {each.given_up} given up, {each.error}"
+        for each in standing
+        if each.failing or each.given_up
+    ]
+    if wrong:
+        raise UnavailableError("; ".join(wrong), "Mend the receivers: docs/webhooks.md#what-can-go-wrong")
+    waiting = sum(each.waiting for each in standing)
+    told = ", ".join(endpoint.name for endpoint in settings.webhooks.endpoints) or "nobody is told by this environment"
+    return f"{told}; {waiting} waiting" if waiting else told
+
+
+def _tokens(settings: Settings) -> str:
+    from onboard.access import list_tokens
+    from onboard.domain.moment import rough_text
+    from onboard.registry.clock import read_clock
+
+    with _opened(settings) as database:
+        tokens = list_tokens(database)
+        with database.read() as session:
+            now = read_clock(session)
+    if not tokens:
+        return "none; `onboard serve` answers this machine alone"
+    soon = sorted(
+        (token.expires_at - now, token.name)
+        for token in tokens
+        if token.expires_at is not None and token.expires_at - now < _SOON_SECONDS
+    )
+    ends = "".join(f"; {name} ends in {rough_text(max(0.0, left))}" for left, name in soon)
+    return f"{len(tokens)} {'works' if len(tokens) == 1 else 'work'}{ends}"
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[Database]:
+    from onboard.registry.schema import open_database
+
+    database = open_database(settings)
+    try:
+        yield database
+    finally:
+        database.dispose()
+
+
+_CHECKS: Final[dict[str, Check]] = {
+    "home": _home, "database": _database, "broker": _broker, "artifacts": _artifacts, "base": _base,
+    "device": _device, "workers": _workers, "queues": _queues, "webhooks": _webhooks, "tokens": _tokens,
+}  # fmt: skip
 
 
 def _table(findings: list[Finding]) -> Any:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cli.gateway import connected
 from cli.output import AsJson, emit
-from cli.services import opened
 
 
 def fetch(
@@ -20,13 +20,9 @@ def fetch(
     as_json: AsJson = False,
 ) -> None:
     """Write a version's embedding and card to a folder, verified by digest."""
-    from onboard.fetch import fetch as write
-    from onboard.registry.versions import VersionRepository
-
-    with opened() as services:
-        with services.database.read() as session:
-            version = VersionRepository(session).resolve(task)
-        folder = output or Path(version.reference.replace("@", "-"))
-        fetched = write(services, version.reference, folder, bundle)
-    files = [str(path) for path in fetched.files]
-    emit({**fetched.version.to_json(), "files": files}, as_json, lambda: "\n".join([fetched.version.reference, *files]))
+    with connected() as service:
+        version = service.version(task)
+        name, number = version["task"], version["version"]
+        written = service.fetch(f"{name}@v{number}", output or Path(f"{name}-v{number}"), bundle)
+    files = [str(path) for path in written]
+    emit({**version, "files": files}, as_json, lambda: "\n".join([f"{name}@v{number}", *files]))

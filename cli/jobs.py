@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.columns import Columns
+from cli.gateway import connected
 from cli.live import INTERVAL, Interval
 from cli.output import AsJson, emit, say
-from cli.services import opened
 from cli.workers import attempts_text
-from onboard.domain.moment import utc_text
-from onboard.errors import NotAllowedError, NotFoundError
+from onboard.domain.job import JobState
+from onboard.errors import InputError, NotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
-    from onboard.domain.job import Job
-    from onboard.services import Services
 
 app = typer.Typer(help="What was asked, how far it is, what came of it.", no_args_is_help=True, rich_markup_mode=None)
 JobId = Annotated[str, typer.Argument(help="A job's id, or a task's name for its newest job.")]
@@ -36,17 +33,12 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """Jobs, newest first."""
-    from onboard.domain.job import JobState
-    from onboard.errors import InputError
-    from onboard.registry.jobs import JobRepository
-
-    try:
-        states = [JobState(each) for each in state] if state else None
-    except ValueError as error:
-        raise InputError(f"{error}.", "use one of: " + ", ".join(JobState)) from error
-    with opened(register=False) as services, services.database.read() as session:
-        jobs = JobRepository(session).list(states=states, task=task, limit=limit)
-    emit({"jobs": [_brief(job) for job in jobs]}, as_json, lambda: _table(jobs))
+    odd = [each for each in state or () if each not in list(JobState)]
+    if odd:
+        raise InputError(f"{odd[0]!r} is not a valid JobState.", "use one of: " + ", ".join(JobState))
+    with connected(register=False) as service:
+        jobs = service.jobs(state or (), task, limit)
+    emit({"jobs": jobs}, as_json, lambda: _table(jobs))
 
 
 @app.command()
@@ -57,17 +49,12 @@ def show(
 ) -> None:
     """A job in full: why it waits, where it is, result, candidates, stages, warnings."""
     from cli.open_jobs import running_lines, waiting_lines
-    from onboard.watching import running_job, waiting
 
-    with opened(register=False) as services:
-        found = find_job(services, job)
-        document = _document(services, found)
-        running = running_job(services.database, found)
-        wait = waiting(services.database, found) if running is None else None
-    document["waiting"] = wait.to_json() if wait else None
-    document["running"] = running.to_json() if running else None
+    with connected(register=False) as service:
+        document = service.job(job)
     if report is not None:
         _write_report(document, report)
+    wait, running = document["waiting"], document["running"]
     lines = [*(waiting_lines(wait) if wait else []), *(running_lines(running) if running else [])]
     emit(document, as_json, lambda: _rendered(document, lines))
 
@@ -82,13 +69,8 @@ def logs(
     """A job's events, and what its worker logged about it where that can be read from here."""
     from cli.job_logs import show_logs
 
-    with opened(register=False) as services:
-        found = find_job(services, job)
-        if attempt is not None and attempt > found.attempt:
-            raise NotFoundError(
-                f"Job {found.id} has had {found.attempt} attempts.", f"onboard jobs logs {found.id}", attempt=attempt
-            )
-        show_logs(services, found, attempt=attempt, follow=follow, as_json=as_json)
+    with connected(register=False) as service:
+        show_logs(service, job, attempt=attempt, follow=follow, as_json=as_json)
 
 
 @app.command()
@@ -104,24 +86,20 @@ def watch(
     from cli.open_jobs import watch_open_jobs
     from cli.watch import wait_for
 
-    with opened(register=False) as services:
+    with connected(register=False) as service:
         if job is None:
-            watch_open_jobs(services, as_json, interval)
+            watch_open_jobs(service, as_json, interval)
         else:
-            wait_for(services, find_job(services, job).id, as_json)
+            wait_for(service, service.job(job)["job"], as_json)
 
 
 @app.command()
 def cancel(job: JobId, as_json: AsJson = False) -> None:
     """Cancel a queued job at once, a running one at its next step; exit 4 when it has ended."""
-    from onboard.registry.jobs import JobRepository
-
-    with opened(register=False) as services:
-        found = find_job(services, job)
-        with services.database.write() as session:
-            cancelled = JobRepository(session).cancel(found.id)
-    text = "cancelled" if cancelled.state.finished else "asked to stop"
-    emit(_brief(cancelled), as_json, lambda: f"job {cancelled.id} is {text}")
+    with connected(register=False) as service:
+        cancelled = service.cancel(job)
+    text = "cancelled" if cancelled["state"] == "cancelled" else "asked to stop"
+    emit(cancelled, as_json, lambda: f"job {cancelled['job']} is {text}")
 
 
 @app.command()
@@ -133,60 +111,9 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
-    from cli.waking import wake
-    from onboard.registry.jobs import JobRepository
-
-    with opened(register=False) as services:
-        found = find_job(services, job)
-        with services.database.write() as session:
-            queued = JobRepository(session).retry(found.id, time_limit_seconds=time_limit)
-        wake(services, queued.queue)
-    emit(_brief(queued), as_json, lambda: f"job {queued.id} is queued again\nonboard jobs watch {queued.id}")
-
-
-def find_job(services: Services, name: str) -> Job:
-    """The job of that id, or the newest job of that task.
-
-    Raises:
-        NotFoundError: neither exists.
-    """
-    from onboard.registry.jobs import JobRepository
-
-    with services.database.read() as session:
-        jobs = JobRepository(session)
-        newest = [] if re.fullmatch(r"[0-9a-f]{12}", name) else jobs.list(task=name, limit=1)
-        if newest:
-            return newest[0]
-        try:
-            return jobs.get(name)
-        except NotFoundError as error:
-            raise NotFoundError(
-                f"There is no job or task with jobs called {name!r}.", "onboard jobs list", job=name
-            ) from error
-
-
-def _brief(job: Job) -> dict[str, Any]:
-    document = job.to_json()
-    for key in ("spec", "result"):
-        document.pop(key)
-    return {**document, "version": (job.result or {}).get("version")}
-
-
-def _document(services: Services, job: Job) -> dict[str, Any]:
-    """The job's row, its result and its events as one report document."""
-    from onboard.registry.events import EventRepository
-
-    with services.database.read() as session:
-        events = EventRepository(session).list(job.id)
-    document = job.to_json()
-    result = document.pop("result") or {}
-    document["spec"]["options"] = {key: value for key, value in job.spec.options.items() if key != "dataset_report"}
-    return {
-        **document,
-        **result,
-        "state": job.state.value,
-        "events": [event.to_json() for event in events],
-    }
+    with connected(register=False) as service:
+        queued = service.retry(job, time_limit)
+    emit(queued, as_json, lambda: f"job {queued['job']} is queued again\nonboard jobs watch {queued['job']}")
 
 
 def _write_report(document: dict[str, Any], path: Path) -> None:
@@ -210,17 +137,17 @@ def _rendered(document: dict[str, Any], lines: list[str]) -> RenderableType:
     return Group(*map(Text, lines), render_text(document))
 
 
-def _table(jobs: Sequence[Job]) -> Columns:
+def _table(jobs: Sequence[dict[str, Any]]) -> Columns:
     columns = Columns("job", "task", "state", "stage", "attempt", "version", "submitted")
     for job in jobs:
-        version = (job.result or {}).get("version")
+        open_stage = "" if JobState(job["state"]).finished else job["stage"] or ""
         columns.add(
-            job.id,
-            job.spec.task,
-            job.state.value,
-            "" if job.state.finished else job.stage or "",
-            attempts_text(job),
-            f"v{version}" if version else "",
-            utc_text(job.created_at),
+            job["job"],
+            job["task"],
+            job["state"],
+            open_stage,
+            attempts_text(job["attempt"], job["max_attempts"]),
+            f"v{job['version']}" if job["version"] else "",
+            str(job["created_at"])[:19].replace("T", " "),
         )
     return columns

@@ -6,12 +6,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.output import emit, say
-from onboard.domain.moment import seconds_text, to_iso, utc_text
+from onboard.domain.moment import from_iso, seconds_text, utc_text
 from onboard.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -29,32 +29,21 @@ Interval = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time 
 INTERVAL = 2.0
 
 
-class Seen(Protocol):
-    """What was found at one moment."""
-
-    @property
-    def at(self) -> float:
-        """Epoch seconds by the database's clock."""
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-compatible document."""
+Look = Callable[[], dict[str, Any]]
+"""Finds a document; its `at` is the moment by the database's clock, ISO 8601 in UTC."""
+Render = Callable[[dict[str, Any]], "RenderableType"]
 
 
-S = TypeVar("S", bound=Seen)
-
-
-def present(
-    look: Callable[[], S], render: Callable[[S], RenderableType], as_json: bool, watch: bool, interval: float
-) -> None:
+def present(look: Look, render: Render, as_json: bool, watch: bool, interval: float) -> None:
     """Print what there is now; with `watch` again and again, as `keep_looking` does."""
     if watch:
         keep_looking(look, render, as_json, interval)
     else:
         seen = look()
-        emit(seen.to_json(), as_json, lambda: render(seen))
+        emit(seen, as_json, lambda: render(seen))
 
 
-def keep_looking(look: Callable[[], S], render: Callable[[S], RenderableType], as_json: bool, interval: float) -> None:
+def keep_looking(look: Look, render: Render, as_json: bool, interval: float) -> None:
     """Show what there is every `interval` seconds until Ctrl-C, which exits with 130.
 
     A database that goes away is said and waited for.
@@ -86,8 +75,8 @@ class _Display:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def show(self, seen: S, render: Callable[[S], RenderableType]) -> None:  # noqa: ARG002 - of those who draw
-        self._line(seen.to_json())
+    def show(self, seen: dict[str, Any], render: Render) -> None:  # noqa: ARG002 - of those who draw
+        self._line(seen)
 
     def away(self, error: UnavailableError, seconds: float) -> None:  # noqa: ARG002 - of those who draw
         self._line({"error": error.to_json()})
@@ -100,10 +89,10 @@ class _Display:
 class _Blocks(_Display):
     """A block of text per look, headed by its moment."""
 
-    def show(self, seen: S, render: Callable[[S], RenderableType]) -> None:
+    def show(self, seen: dict[str, Any], render: Render) -> None:
         from rich.console import Console
 
-        Console(soft_wrap=True, highlight=False).print(to_iso(seen.at), render(seen), "", sep="\n")
+        Console(soft_wrap=True, highlight=False).print(seen["at"], render(seen), "", sep="\n")
         sys.stdout.flush()
 
     def away(self, error: UnavailableError, seconds: float) -> None:
@@ -127,9 +116,9 @@ class _InPlace(_Display):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def show(self, seen: S, render: Callable[[S], RenderableType]) -> None:
+    def show(self, seen: dict[str, Any], render: Render) -> None:
         self._seen = render(seen)
-        self._draw(f"{utc_text(seen.at)} UTC, every {seconds_text(self._interval)}, Ctrl-C ends", "dim")
+        self._draw(f"{utc_text(from_iso(seen['at']))} UTC, every {seconds_text(self._interval)}, Ctrl-C ends", "dim")
 
     def away(self, error: UnavailableError, seconds: float) -> None:
         self._draw(f"{error.message} Waiting for it{_for(seconds)}; what stands below is old.", "bold red")

@@ -2,79 +2,72 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cli.columns import Columns
 from cli.live import keep_looking
 from cli.workers import attempt_text, attempts_text, stage_text, time_left
-from onboard.domain.moment import seconds_text
+from onboard.domain.moment import from_iso, seconds_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from onboard.domain.job import Job
-    from onboard.domain.running import RunningJob
-    from onboard.domain.waiting import Waiting
-    from onboard.services import Services
-    from onboard.watching import OpenJobs
+    from cli.gateway import Document, Gateway
 
 _MOST_QUEUED: Final = 20
 
 
-def watch_open_jobs(services: Services, as_json: bool, interval: float) -> None:
+def watch_open_jobs(service: Gateway, as_json: bool, interval: float) -> None:
     """All open jobs, again and again until Ctrl-C."""
-    from onboard.watching import open_jobs
-
-    keep_looking(lambda: open_jobs(services.database, _MOST_QUEUED), _rendered, as_json, interval)
+    keep_looking(lambda: service.open_jobs(_MOST_QUEUED), _rendered, as_json, interval)
 
 
-def waiting_lines(waiting: Waiting) -> list[str]:
-    """Why a job waits, and what ends that."""
-    return [f"Waits: {waiting.message}", *([f"  → {waiting.remedy}"] if waiting.remedy else [])]
+def waiting_lines(waiting: dict[str, Any]) -> list[str]:
+    """Why a job waits, and what ends that; of the document."""
+    return [f"Waits: {waiting['message']}", *([f"  → {waiting['remedy']}"] if waiting["remedy"] else [])]
 
 
-def running_lines(running: RunningJob) -> list[str]:
-    """Who works on a job, how far it is, and how long it still takes."""
-    attempt, age = running.attempt, running.heartbeat_age_seconds
-    worker = attempt.job.worker or "a worker"
-    host = f" on {running.host}" if running.host else ""
+def running_lines(running: dict[str, Any]) -> list[str]:
+    """Who works on a job, how far it is, and how long it still takes; of the document."""
+    age = running["heartbeat_age_seconds"]
+    host = f" on {running['host']}" if running["host"] else ""
     beat = f", heartbeat {seconds_text(age)} ago" if age is not None else ", which is gone"
-    note = f": {attempt.note}" if attempt.note else ""
+    note = f": {running['note']}" if running["note"] else ""
     lines = [
-        f"Worker: {worker}{host}{beat}",
+        f"Worker: {running['worker'] or 'a worker'}{host}{beat}",
         f"Stage: {stage_text(running)}, {attempt_text(running)}{note}",
-        f"Time left: {time_left(running)} ({running.left.basis})",
+        f"Time left: {time_left(running)} ({running['left_basis']})",
     ]
-    if attempt.lease_seconds <= 0:
+    if running["lease_left_seconds"] <= 0:
         lines.append("Its lease ran out: the next free worker takes it over.")
     return lines
 
 
-def _rendered(seen: OpenJobs) -> RenderableType:
+def _rendered(seen: Document) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
     columns = Columns(
         "job", "task", "queue", "state", "attempt", "worker", "progress", "time left", folded=("progress",)
     )
-    for running in seen.running:
-        job, note = running.attempt.job, running.attempt.note
+    for job in seen["running"]:
         columns.add(
-            job.id, job.spec.task, job.queue, "running", attempts_text(job), job.worker or "",
-            (stage_text(running), note), time_left(running),
+            job["job"], job["task"], job["queue"], "running", attempts_text(job["attempt"], job["max_attempts"]),
+            job["worker"] or "", (stage_text(job), job["note"]), time_left(job),
         )  # fmt: skip
-    for job, ahead in seen.waiting:
+    for job in seen["queued"]:
         columns.add(
-            job.id, job.spec.task, job.queue, "queued", attempts_text(job),
-            "", _wait(seen, job, ahead), "",
+            job["job"], job["task"], job["queue"], "queued", attempts_text(job["attempt"], job["max_attempts"]),
+            "", _wait(seen, job), "",
         )  # fmt: skip
-    more = seen.queued - len(seen.waiting)
-    counted = f"{len(seen.running):,} running, {seen.queued:,} queued"
+    running, queued = len(seen["running"]), seen["queued_in_all"]
+    more = queued - len(seen["queued"])
+    counted = f"{running:,} running, {queued:,} queued"
     return Group(Text(f"{counted}; {more:,} of them not shown" if more > 0 else counted), columns)
 
 
-def _wait(seen: OpenJobs, job: Job, ahead: int) -> str:
-    if job.not_before_at > seen.at:
-        return f"tries again in {seconds_text(job.not_before_at - seen.at)}"
-    waited = f"waits for {seconds_text(seen.at - job.not_before_at)}"
-    return f"{waited}, {ahead:,} ahead" if ahead else waited
+def _wait(seen: Document, job: Document) -> str:
+    if job["retry_at"] is not None:
+        return f"tries again in {seconds_text(from_iso(job['retry_at']) - from_iso(seen['at']))}"
+    waited = f"waits for {seconds_text(job['waited_seconds'])}"
+    return f"{waited}, {job['ahead']:,} ahead" if job["ahead"] else waited

@@ -22,6 +22,7 @@ def emit(document: dict[str, Any], as_json: bool, render: Callable[[], Renderabl
     """Print the document with --json, else what `render` makes for people."""
     if as_json:
         sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        sys.stdout.flush()  # `onboard serve` goes on for days after its document
         return
     from rich.console import Console
 
@@ -41,7 +42,7 @@ def report_error(error: OnboardError, as_json: bool) -> int:
     problems = error.data.get("problems", [])
     if len(problems) > 1:
         count = error.data.get("problem_count", len(problems))
-        say(f"error: the dataset has {count} problems; nothing was queued.")
+        say(f"error: the data has {count} problems; nothing was done.")
         for problem in problems[:_PROBLEMS_SHOWN]:
             say(f"  {_problem_line(problem)}")
         if count > _PROBLEMS_SHOWN:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.columns import Columns, age, pair
+from cli.gateway import Document, connected
 from cli.live import INTERVAL, Interval, Watch, present
 from cli.output import AsJson, emit
-from cli.services import opened
 from onboard.domain.moment import seconds_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from collections.abc import Sequence
 
-    from onboard.domain.figures import QueueFigures, QueuesSeen
+    from rich.console import RenderableType
 
 app = typer.Typer(
     help="How many jobs wait and run, how long they take; pausing.", no_args_is_help=True, rich_markup_mode=None
@@ -26,10 +26,8 @@ Queue = Annotated[str, typer.Argument(help="Name of a queue.")]
 @app.command()
 def show(watch: Watch = False, interval: Interval = INTERVAL, as_json: AsJson = False) -> None:
     """Every queue: what waits and runs and since when, who serves it, and what ended lately."""
-    from onboard.watching import queues
-
-    with opened(register=False) as services:
-        present(lambda: queues(services.database), _rendered, as_json, watch, interval)
+    with connected(register=False) as service:
+        present(service.queues, _rendered, as_json, watch, interval)
 
 
 @app.command()
@@ -45,61 +43,55 @@ def resume(queue: Queue = "default", as_json: AsJson = False) -> None:
 
 
 def _set_paused(queue: str, paused: bool, as_json: bool) -> None:
-    from cli.waking import wake
-    from onboard.registry.workers import QueueRepository
-
-    with opened(register=False) as services:
-        with services.database.write() as session:
-            QueueRepository(session).set_paused(queue, paused)
-        if not paused:
-            wake(services, queue)
+    with connected(register=False) as service:
+        service.set_paused(queue, paused)
     emit({"queue": queue, "paused": paused}, as_json, lambda: f"queue {queue} is {'paused' if paused else 'open'}")
 
 
-def _rendered(seen: QueuesSeen) -> RenderableType:
+def _rendered(seen: Document) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    troubles = [Text(_unserved(queue), "bold red") for queue in seen.queues if queue.unserved]
-    window = seconds_text(seen.queues[0].recent.window_seconds)
+    queues = seen["queues"]
+    troubles = [Text(_unserved(queue), "bold red") for queue in queues if queue["unserved"]]
+    window = seconds_text(queues[0]["recent"]["window_seconds"])
     title = Text(f"Jobs that ended in the last {window}; wait and run as median / 95th percentile", "bold")
-    return Group(*troubles, _open(seen), title, _recent(seen))
+    return Group(*troubles, _open(queues), title, _recent(queues))
 
 
-def _unserved(queue: QueueFigures) -> str:
-    name, waiting = queue.status.name, queue.status.queued
+def _unserved(queue: Document) -> str:
+    name, waiting = queue["queue"], queue["queued"]
     jobs = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
     return f"{name}: {jobs}, and no live worker serves it: onboard worker --queue {name}"
 
 
-def _open(seen: QueuesSeen) -> Columns:
+def _open(queues: Sequence[Document]) -> Columns:
     columns = Columns("queue", "queued", "oldest", "running", "oldest", "workers", "")
-    for queue in seen.queues:
-        status = queue.status
-        later = f"{status.delayed:,} of them later" if status.delayed else ""
+    for queue in queues:
+        later = f"{queue['delayed']:,} of them later" if queue["delayed"] else ""
         columns.add(
-            status.name,
-            (f"{status.queued:,}", later),
-            age(status.oldest_queued_seconds),
-            f"{status.running:,}",
-            age(status.oldest_running_seconds),
-            str(queue.live_workers) if queue.live_workers or not status.queued else "none",
-            "paused" if status.paused else "",
+            queue["queue"],
+            (f"{queue['queued']:,}", later),
+            age(queue["oldest_queued_seconds"]),
+            f"{queue['running']:,}",
+            age(queue["oldest_running_seconds"]),
+            str(queue["live_workers"]) if queue["live_workers"] or not queue["queued"] else "none",
+            "paused" if queue["paused"] else "",
         )
     return columns
 
 
-def _recent(seen: QueuesSeen) -> Columns:
+def _recent(queues: Sequence[Document]) -> Columns:
     columns = Columns("queue", "ended", "last hour", "wait", "run", "retries", "dead")
-    for queue in seen.queues:
-        recent = queue.recent
+    for queue in queues:
+        recent = queue["recent"]
         columns.add(
-            queue.status.name,
-            f"{recent.total:,}",
-            f"{recent.per_hour:,.0f}",
-            pair(recent.wait.p50, recent.wait.p95),
-            pair(recent.run.p50, recent.run.p95),
-            f"{recent.retries:,}",
-            f"{recent.dead:,}",
+            queue["queue"],
+            f"{recent['ended']:,}",
+            f"{recent['ended_per_hour']:,.0f}",
+            pair(recent["wait_p50_seconds"], recent["wait_p95_seconds"]),
+            pair(recent["run_p50_seconds"], recent["run_p95_seconds"]),
+            f"{recent['retries']:,}",
+            f"{recent['dead']:,}",
         )
     return columns

@@ -1,31 +1,66 @@
-"""The services that commands work with, opened once, with the default base registered."""
+"""The services that commands work with on this machine, and the commands that work nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from onboard.errors import InputError
+from onboard.errors import NotAllowedError
 
 if TYPE_CHECKING:
     from onboard.services import Services
 
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def local_only(name: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """Refuse the command of that name where ONBOARD_API_URL names a remote service: it works beside the database only.
+
+    Raises:
+        NotAllowedError: when it is called.
+    """
+
+    def decorated(command: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        @wraps(command)
+        def guarded(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+            require_here(f"onboard {name}")
+            return command(*args, **kwargs)
+
+        guarded.__dict__["local_only"] = name
+        return guarded
+
+    return decorated
+
+
+def require_here(what: str = "This command") -> None:
+    """Raise NotAllowedError when ONBOARD_API_URL is set."""
+    from onboard.settings import Settings
+
+    url = Settings().api_url
+    if url:
+        raise NotAllowedError(
+            f"{what} works on the machines of a service only, and ONBOARD_API_URL is set to {url}.",
+            "Run it there, or here for a service of this machine: unset ONBOARD_API_URL",
+        )
+
 
 @contextmanager
 def opened(register: bool = True) -> Iterator[Services]:
-    """Services as the environment names them; the base's source tasks are registered unless told otherwise."""
+    """Services as the environment names them; the base's source tasks are registered unless told otherwise.
+
+    Raises:
+        NotAllowedError: ONBOARD_API_URL names a remote service.
+    """
     from onboard.bases import find_base
     from onboard.register import register_base
     from onboard.services import open_services
     from onboard.settings import Settings
 
-    settings = Settings()
-    if settings.api_url:
-        raise InputError(
-            "ONBOARD_API_URL is set, but this version cannot talk to a remote service yet.", "unset ONBOARD_API_URL"
-        )
-    services = open_services(settings)
+    require_here()
+    services = open_services(Settings())
     try:
         if register:
             register_base(services, find_base(services.settings.base))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.check import require_kind, split_labels
-from cli.output import AsJson, emit, say
-from cli.services import opened
-from cli.waking import doorbell, start_worker
+from cli.check import require_kind, require_order
+from cli.gateway import Document, connected
+from cli.output import AsJson, emit
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
-    from onboard.domain.job import Job, TuneHypernetwork
+    from onboard.domain.job import TuneHypernetwork
 
 
 def submit(
@@ -48,59 +47,35 @@ def submit(
     as_json: AsJson = False,
 ) -> None:
     """Submit a dataset: it is checked, queued, and learned by a worker."""
-    from onboard.bases import find_base
-    from onboard.bases.tokens import token_counter
-    from onboard.data.read import ReadOptions, read_dataset
-    from onboard.data.task_name import check_task_name, task_name_of
-    from onboard.domain.job import JobSpec
-    from onboard.submit import Request
-    from onboard.submit import submit as enqueue
+    from onboard.order import Order
 
-    name = check_task_name(task) if task is not None else task_name_of(dataset)
-    tuning = _require_tuning(tune_hypernetwork)
-    with opened(register=False) as services:
-        found = find_base(base or services.settings.base)
-        chosen_base = str(found.folder) if base and "/" in base else base or services.settings.base
-        options = ReadOptions(
-            validation=validation, test=test, kind=require_kind(kind), labels=split_labels(labels),
-            text_fields=tuple(text_field or ()), label_field=label_field, shots=shots, seed=seed,
-            count_tokens=token_counter(found), max_tokens=int(found.document["max_tokens"]),
-        )  # fmt: skip
-        checked = read_dataset(dataset, options)
-        for finding in checked.report.warnings:
-            say(f"warning: {finding.message} {finding.remedy}")
-        spec = JobSpec(
-            task=name, dataset="", init=init, tune_hypernetwork=tuning, method=method, kind=require_kind(kind),
-            metric=metric, shots=shots, seed=seed, base=chosen_base, new_labels=new_labels,
-        )  # fmt: skip
-        job, warning = enqueue(services, doorbell(services), Request(checked, spec, queue, priority, key, time_limit))
-        if warning:
-            say(f"warning: {warning}")
-        start_worker(services, queue)
+    order = Order(
+        dataset=dataset, task=task, init=init, tune_hypernetwork=_require_tuning(tune_hypernetwork), method=method,
+        validation=validation, test=test, kind=require_kind(kind), labels=labels, text_field=text_field or [],
+        label_field=label_field, metric=metric, shots=shots, seed=seed, base=base or "", new_labels=new_labels,
+        queue=queue, priority=priority, time_limit=time_limit, key=key,
+    )  # fmt: skip
+    require_order(order)
+    with connected(register=False) as service:
+        job = service.submit(order)
         if wait:
             from cli.watch import wait_for
 
-            wait_for(services, job.id, as_json)
+            wait_for(service, job["job"], as_json)
         else:
             _queued(job, as_json)
 
 
 def _require_tuning(value: str) -> TuneHypernetwork:
     match value:
-        case "never":
+        case "never" | "auto" | "always":
             return value
-        case "auto" | "always":
-            raise InputError(
-                f"--tune-hypernetwork {value} is not available yet: the hypernetwork stays frozen in this version.",
-                "--tune-hypernetwork never",
-            )
     raise InputError(f"{value!r} is no choice of --tune-hypernetwork.", "use one of: never, auto, always")
 
 
-def _queued(job: Job, as_json: bool) -> None:
-    document = {"job": job.id, "state": job.state.value, "task": job.spec.task}
+def _queued(job: Document, as_json: bool) -> None:
     emit(
-        document,
+        job,
         as_json,
-        lambda: f"job {job.id} is {job.state.value} for task {job.spec.task}\nonboard jobs watch {job.id}",
+        lambda: f"job {job['job']} is {job['state']} for task {job['task']}\nonboard jobs watch {job['job']}",
     )

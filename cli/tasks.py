@@ -2,86 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.gateway import Document, connected
 from cli.output import AsJson, emit
-from cli.services import opened
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from onboard.domain.task import EmbeddingVersion, Task
 
 app = typer.Typer(help="What has been learned.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def list_tasks(as_json: AsJson = False) -> None:
+def list_tasks(
+    label: Annotated[str | None, typer.Option(help="Only tasks that have this label.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Only tasks whose latest version has this metric.")] = None,
+    at_least: Annotated[
+        float | None, typer.Option(help="With --metric: at least so good; log_loss and mse at most so large.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Every task with its latest version; the base's source tasks are tasks like any other."""
-    from onboard.registry.tasks import TaskRepository
-    from onboard.registry.versions import VersionRepository
+    from onboard.domain.wanted import Wanted
 
-    with opened() as services, services.database.read() as session:
-        tasks = TaskRepository(session).list()
-        latest = {version.task: version for version in VersionRepository(session).list(latest_only=True)}
-    emit({"tasks": [_document(task, latest.get(task.name)) for task in tasks]}, as_json, lambda: _table(tasks, latest))
+    with connected() as service:
+        found = service.tasks(Wanted(label=label, metric=metric, at_least=at_least))
+    emit({"tasks": found}, as_json, lambda: _table(found))
 
 
 @app.command()
 def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: AsJson = False) -> None:
     """A task: labels, words, aliases, latest version."""
-    from onboard.registry.aliases import AliasRepository
-    from onboard.registry.tasks import TaskRepository
-    from onboard.registry.versions import VersionRepository
-
-    with opened() as services, services.database.read() as session:
-        found = TaskRepository(session).get(task)
-        version = VersionRepository(session).resolve(task)
-        aliases = AliasRepository(session).list(task)
-    document = {**_document(found, version), "aliases": aliases}
-    emit(document, as_json, lambda: _card(version))
+    with connected() as service:
+        document = service.task(task)
+    emit(document, as_json, lambda: _card(document))
 
 
-def _document(task: Task, version: EmbeddingVersion | None) -> dict[str, Any]:
-    latest = version.to_json() if version else None
-    return {
-        **task.to_json(),
-        "version": version.version if version else None,
-        "weak": bool(version and version.weak),
-        "latest": latest,
-    }
+@app.command()
+def delete(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: AsJson = False) -> None:
+    """Hide a task and its versions; what started from them stays. The numbers are never given out again."""
+    with connected() as service:
+        service.delete_task(task)
+    emit({"task": task, "deleted": True}, as_json, lambda: f"task {task} is deleted")
 
 
-def headline(version: EmbeddingVersion) -> str:
+def headline(version: Document) -> str:
     """The version's headline metric in a few words."""
     for split in ("test", "validation"):
-        metrics = version.metrics.get(split) or {}
+        metrics = version["metrics"].get(split) or {}
         for name in ("accuracy", "spearman", "pearson"):
             if name in metrics:
                 return f"{name} {metrics[name]['value']:.3f} ({split})"
     return ""
 
 
-def _table(tasks: Any, latest: dict[str, EmbeddingVersion]) -> Table:
+def _table(found: Sequence[Document]) -> Table:
     from rich.table import Table
 
     from onboard.domain.dataset import label_text
 
     table = Table("task", "kind", "labels", "latest", "result", "from")
-    for task in tasks:
-        version = latest.get(task.name)
-        labels = ", ".join(label_text(label) for label in task.labels) or f"{task.low:g} to {task.high:g}"
-        shown = f"v{version.version}{' weak' if version.weak else ''}" if version else ""
-        origin = "shipped" if task.source else (version.parent if version else "")
-        table.add_row(task.name, task.kind, labels, shown, headline(version) if version else "", origin)
+    for task in found:
+        labels = ", ".join(map(label_text, task["labels"])) or f"{task['low']:g} to {task['high']:g}"
+        latest = task["latest"]
+        shown = f"v{latest['version']}{' weak' if latest['weak'] else ''}" if latest else ""
+        origin = "shipped" if task["source"] else (latest["parent"] if latest else "")
+        table.add_row(task["task"], task["kind"], labels, shown, headline(latest) if latest else "", origin)
     return table
 
 
-def _card(version: EmbeddingVersion) -> Any:
+def _card(document: Document) -> Any:
     from rich.markdown import Markdown
 
     from onboard.card import render_card
+    from onboard.domain.task import EmbeddingVersion
 
-    return Markdown(render_card(version))
+    if document["latest"] is None:
+        return f"task {document['task']} has no latest version: onboard versions {document['task']}"
+    return Markdown(render_card(EmbeddingVersion.from_json(document["latest"])))

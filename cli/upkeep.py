@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.output import AsJson, emit, say
-from cli.services import opened
+from cli.services import local_only, opened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _DAMAGED, _REFUSED = 1, 4  # exit codes
 
 
+@local_only("gc")
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
     older_than: Annotated[
@@ -48,6 +49,7 @@ def gc(
         raise typer.Exit(_REFUSED)
 
 
+@local_only("backup")
 def backup(
     target: Annotated[str, typer.Argument(metavar="DIR|FILE", help="Folder, URL (s3://…), or file named ….zip.")],
     as_json: AsJson = False,
@@ -78,16 +80,30 @@ def backup(
         raise typer.Exit(_DAMAGED)
 
 
+@local_only("restore")
 def restore(
     source: Annotated[str, typer.Argument(metavar="DIR|FILE", help="Folder, URL or zip file of a backup.")],
+    keep_tokens: Annotated[
+        bool, typer.Option("--keep-tokens", help="Tokens work as they did then, also those that were revoked since.")
+    ] = False,
+    send_webhooks: Annotated[
+        bool, typer.Option("--send-webhooks", help="Send webhooks that had not arrived then, maybe a second time.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make an empty service what a backup says: on SQLite or PostgreSQL, in a folder or an object store."""
+    """Make an empty service what a backup says: on SQLite or PostgreSQL, in a folder or an object store.
+
+    Its tokens are revoked, and its undelivered webhooks dropped, unless you say otherwise.
+    """
     from onboard.backup.restore import restore as fill
+    from onboard.registry.load import GoingOn
     from onboard.settings import Settings
 
-    restored = fill(Settings(), source, say)
+    restored = fill(Settings(), source, say, GoingOn(tokens=keep_tokens, webhooks=send_webhooks))
     emit(_restored(restored), as_json, lambda: _told(restored))
+    if restored.loaded.kept_tokens:
+        say(f"warning: {restored.loaded.kept_tokens} tokens work as they did then, also those that were revoked since")
+        say("  → Look through them: onboard token list")
     for base in restored.bases:
         if base["versions"] and base["folder"] is None:
             say(f"warning: base {base['name']} ({base['digest']}) is not here, and {base['versions']} versions need it")
@@ -120,19 +136,21 @@ def _freed(garbage: Garbage) -> Table:
 
 
 def _restored(restored: Restored) -> dict[str, Any]:
-    manifest = restored.manifest
+    manifest, loaded = restored.manifest, restored.loaded
     return {
         "created_at": manifest.created_at, "backup_revision": manifest.revision, "onboard": manifest.onboard,
         "rows": {name: table.rows for name, table in manifest.tables.items()}, "artifacts": manifest.artifacts,
         "copied": {"count": restored.artifacts.copied, "bytes": restored.artifacts.copied_bytes},
         "present": restored.artifacts.present,
-        "absent": manifest.absent, "requeued": list(restored.unfinished.requeued),
-        "cancelled": list(restored.unfinished.cancelled), "bases": restored.bases,
+        "absent": manifest.absent, "requeued": list(loaded.unfinished.requeued),
+        "cancelled": list(loaded.unfinished.cancelled), "revoked_tokens": loaded.revoked_tokens,
+        "kept_tokens": loaded.kept_tokens, "dropped_webhooks": loaded.dropped_webhooks, "bases": restored.bases,
     }  # fmt: skip
 
 
 def _told(restored: Restored) -> str:
-    manifest, done, waiting = restored.manifest, restored.artifacts, restored.unfinished.requeued
+    manifest, done, loaded = restored.manifest, restored.artifacts, restored.loaded
+    waiting = loaded.unfinished.requeued
     lines = [
         f"restored as of {manifest.created_at}: {sum(table.rows for table in manifest.tables.values())} rows, "
         f"{done.copied + done.present} artifacts ({done.copied} copied, "
@@ -140,6 +158,10 @@ def _told(restored: Restored) -> str:
     ]
     if waiting:
         lines.append(f"queued again, as they were running: {', '.join(waiting)}")
+    if loaded.revoked_tokens:
+        lines.append(f"{loaded.revoked_tokens} tokens are revoked; make new ones: onboard token create NAME --scope …")
+    if loaded.dropped_webhooks:
+        lines.append(f"{loaded.dropped_webhooks} webhooks that had not arrived then will not be sent")
     if manifest.absent:
         lines.append(f"{len(manifest.absent)} artifacts were lost before the backup was made; onboard gc names them")
     lines += [f"base {base['name']} {base['digest']}: {base['folder'] or 'not here'}" for base in restored.bases]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.gateway import Document, connected
 from cli.output import AsJson, emit, say
-from cli.services import opened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,35 +20,23 @@ def versions(
     as_json: AsJson = False,
 ) -> None:
     """Versions of a task, with the aliases that name them."""
-    from onboard.registry.aliases import AliasRepository
-    from onboard.registry.tasks import TaskRepository
-    from onboard.registry.versions import VersionRepository
-
-    with opened() as services, services.database.read() as session:
-        TaskRepository(session).get(task)
-        found = VersionRepository(session).newest(task, limit, before)
-        aliases = AliasRepository(session).list(task)
-    named = {
-        each.version: sorted(alias for alias, number in aliases.items() if number == each.version) for each in found
-    }
-    older = found[0].version if len(found) == limit and found[0].version > 1 else None
-    document = {"task": task, "aliases": aliases, "versions": [each.to_json() for each in found], "next_before": older}
-    if older is not None:
-        say(f"There are older ones: onboard versions {task} --before {older}")
-    emit(document, as_json, lambda: _table(found, named))
+    with connected() as service:
+        document = service.versions(task, limit, before)
+    if document["next"] is not None:
+        say(f"There are older ones: onboard versions {task} --before {document['next']}")
+    emit(document, as_json, lambda: _table(document))
 
 
-def _table(found: Any, named: dict[int, list[str]]) -> Table:
+def _table(document: Document) -> Table:
     from rich.table import Table
 
     from cli.tasks import headline
-    from onboard.domain.moment import to_iso
 
     table = Table("version", "aliases", "result", "init", "hypernetwork", "embedding", "published")
-    for each in found:
-        weak = " weak" if each.weak else ""
+    for each in document["versions"]:
+        named = sorted(alias for alias, number in document["aliases"].items() if number == each["version"])
         table.add_row(
-            f"v{each.version}{weak}", " ".join(named[each.version]), headline(each), each.parent,
-            f"v{each.hypernetwork_version}", each.embedding_digest[:19], to_iso(each.created_at),
+            f"v{each['version']}{' weak' if each['weak'] else ''}", " ".join(named), headline(each), each["parent"],
+            f"v{each['hypernetwork_version']}", each["embedding_digest"][:19], each["created_at"],
         )  # fmt: skip
     return table

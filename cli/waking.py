@@ -37,3 +37,11 @@ def start_worker(services: Services, queue: str) -> None:
 
     if ensure_worker(services, queue):
         say(f"started a worker, log: {log_file(services.settings.resolved_home)}")
+
+
+def start_webhook_worker(services: Services) -> None:
+    """On the embedded default: start a worker for the webhooks of what was just changed, if anybody is told."""
+    if services.settings.webhooks.endpoints:
+        from onboard.queue import DEFAULT_QUEUE
+
+        start_worker(services, DEFAULT_QUEUE)

@@ -10,10 +10,12 @@ from typing import Annotated
 import typer
 
 from cli.output import AsJson, emit
+from cli.services import local_only
 
 _logger = logging.getLogger(__name__)
 
 
+@local_only("worker")
 def worker(
     queue: Annotated[list[str] | None, typer.Option(help="Queue to take jobs from; may be given again.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N; default ONBOARD_DEVICE.")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,23 @@ def test_predictions_come_in_the_order_of_the_file(place: Place, learned: Finish
     assert [each.label for each in back[::-1]] == [each["label"] for each in document["predictions"]]
     for one, other in zip(back[::-1], document["predictions"], strict=True):
         assert one.probability == pytest.approx(other["probability"], abs=1e-5)
+
+
+def test_predictions_of_a_spreadsheet_become_one(place: Place, learned: Finished) -> None:
+    texts = [row["text"] for row in opinions(4, start=80)]
+    with (place.folder / "texts.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["id", "message"], *([str(number), text] for number, text in enumerate(texts))])
+    document = place.json(
+        "predict", "mood@v1", "--input", "texts.csv", "--text-field", "message", "--output", "answers.csv"
+    )
+    with (place.folder / "answers.csv").open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [(row["label"], float(row["probability"]), row["task"], int(row["version"])) for row in written] == [
+        (each["label"], each["probability"], each["task"], each["version"]) for each in document["predictions"]
+    ]
+    refused = place.run("predict", "mood@v1", "--input", "texts.csv")
+    assert refused.returncode == 2
+    assert "--text-field" in remedy_of(refused)
 
 
 def test_a_jobs_report_is_one_html_file(place: Place, learned: Finished) -> None:

@@ -1,0 +1,84 @@
+"""Tasks, versions and aliases of this environment's service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.gateway import Document
+from cli.waking import start_webhook_worker
+from onboard.domain.names import require_name
+
+if TYPE_CHECKING:
+    from onboard.domain.wanted import Wanted
+    from onboard.services import Services
+
+
+class LocalVersions:
+    """See `cli.gateway.Versions`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def tasks(self, wanted: Wanted) -> list[Document]:
+        """The tasks that fit."""
+        from onboard.domain.wanted import task_document
+        from onboard.registry.search import SearchRepository
+
+        with self._services.database.read() as session:
+            found = SearchRepository(session).tasks(wanted)
+        return [task_document(task, latest) for task, latest in found]
+
+    def task(self, task: str) -> Document:
+        """A task."""
+        from onboard.tasks import describe_task
+
+        return describe_task(self._services.database, require_name(task))
+
+    def delete_task(self, task: str) -> None:
+        """Hide a task."""
+        from onboard.tasks import delete_task
+
+        delete_task(self._services.database, require_name(task))
+
+    def versions(self, task: str, limit: int, before: int | None) -> Document:
+        """The newest versions."""
+        from onboard.tasks import versions_page
+
+        return versions_page(self._services.database, require_name(task), limit, before)
+
+    def version(self, reference: str) -> Document:
+        """A version."""
+        from onboard.registry.versions import VersionRepository
+
+        with self._services.database.read() as session:
+            return VersionRepository(session).resolve(reference).to_json()
+
+    def compare(self, a: str, b: str) -> Document:
+        """Two versions side by side."""
+        from onboard.compare import compare
+
+        return compare(self._services, a, b).to_json()
+
+    def promote(self, reference: str, alias: str, if_better: bool) -> Document:
+        """Let an alias mean a version."""
+        from onboard.promote import promote
+
+        moved = promote(self._services, reference, alias, if_better=if_better)
+        start_webhook_worker(self._services)
+        return moved.to_json()
+
+    def rollback(self, task: str, alias: str) -> Document:
+        """Let an alias mean what it meant before."""
+        from onboard.promote import rollback
+
+        moved = rollback(self._services, task, alias)
+        start_webhook_worker(self._services)
+        return moved.to_json()
+
+    def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
+        """Write a version's files."""
+        from onboard.fetch import fetch
+
+        return fetch(self._services, reference, folder, bundle).files

@@ -1,0 +1,72 @@
+"""The files of `onboard predict`: texts in any format of a dataset; answers as JSONL, or as CSV for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from onboard.data.texts import read_texts
+from onboard.errors import InputError, NotAllowedError
+
+_COLUMNS: Final = ("label", "probability", "task", "version")
+# What makes a spreadsheet run a cell as a formula (OWASP, CSV injection), the full-width forms included.
+FORMULA_STARTS: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+
+
+def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[dict[str, str]]:
+    """The texts to predict; `-` is standard input, as JSONL.
+
+    Raises:
+        DatasetError: the file cannot be read, or some of its rows cannot.
+        InputError: more than two fields are named.
+    """
+    if len(text_fields) > 2:
+        message = f"--text-field is given {len(text_fields)} times; a row has one text or two."
+        raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(text_fields))
+    if str(path) != "-":
+        return read_texts(path, text_fields)
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        return read_texts(Path(copy.name), text_fields, shown="standard input")
+
+
+def write_answers(answers: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write answers, one a row: CSV where the name ends in .csv, else JSONL.
+
+    Raises:
+        NotAllowedError: the file cannot be written.
+    """
+    write = _write_csv if path.suffix.lower() == ".csv" else _write_jsonl
+    try:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            write(answers, stream)
+    except OSError as error:
+        raise NotAllowedError(f"{path} cannot be written: {error.strerror}.", "--output another file") from error
+
+
+def _write_jsonl(answers: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
+    stream.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in answers)
+
+
+def _write_csv(answers: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
+    # every text is quoted: where ; separates (that depends on the country), none may fall apart into a formula
+    writer = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(_COLUMNS)
+    writer.writerows([_cell(each[column]) for column in _COLUMNS] for each in answers)
+
+
+def _cell(value: Any) -> str | int | float:
+    """A number as it is; a text behind an apostrophe where a spreadsheet would run it."""
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        return value
+    text = str(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

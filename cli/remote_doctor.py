@@ -1,0 +1,65 @@
+"""What `onboard doctor` can tell of the service at ONBOARD_API_URL from outside."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onboard import __version__
+from onboard.client import Onboard
+from onboard.domain.access import Scope
+from onboard.errors import ConflictError, ScopeError, UnavailableError
+from onboard.settings import Settings
+from onboard.version import release_number
+
+
+def _service(settings: Settings) -> str:
+    with _asked(settings) as client:
+        client.get("/healthz")
+    return f"{settings.api_url} answers"
+
+
+def _ready(settings: Settings) -> str:
+    with _asked(settings) as client:
+        client.get("/readyz")
+    return "its database answers"
+
+
+def _token(settings: Settings) -> str:
+    with _asked(settings) as client:
+        me = client.me()
+    missing = [scope.value for scope in Scope if scope not in me.scopes]
+    lacks = f"; it lacks {', '.join(missing)}" if missing else ""
+    return f"{me.name} may {', '.join(me.scopes)}{lacks}"
+
+
+def _version(settings: Settings) -> str:
+    with _asked(settings) as client:
+        theirs = client.me().onboard
+    if release_number(theirs) != release_number():
+        raise ConflictError(
+            f"The service is onboard {theirs}, and this is onboard {__version__}.",
+            f"Install the same version here: pip install onboard=={theirs}",
+        )
+    return f"onboard {theirs}, as here"
+
+
+def _workers(settings: Settings) -> str:
+    with _asked(settings) as client:
+        try:
+            live = [worker for worker in client.get("/v1/workers")["workers"] if worker["state"] != "lost"]
+            unserved = [queue["queue"] for queue in client.get("/v1/queue")["queues"] if queue["unserved"]]
+        except ScopeError as error:
+            return f"not looked at: {error.message}"
+    if unserved:
+        raise UnavailableError(
+            f"Jobs wait in {', '.join(unserved)}, which no live worker serves.",
+            f"On a machine of the service: onboard worker --queue {unserved[0]}",
+        )
+    return ", ".join(f"{worker['worker']} on {worker['device']}" for worker in live) or "none now, and no job waits"
+
+
+def _asked(settings: Settings) -> Onboard:
+    return Onboard(settings.api_url, settings.token.get_secret_value(), attempts=2)
+
+
+CHECKS: Final = {"service": _service, "ready": _ready, "token": _token, "version": _version, "workers": _workers}

@@ -1,0 +1,93 @@
+"""Moving aliases: what somebody else moved meanwhile is left alone; a move whose answer was lost is not told as lost.
+
+A move says by If-Match what the alias has to mean. It is never simply sent again when its answer is lost: it may have
+arrived, and somebody may have taken it back since. The alias's history says what happened, and whose move it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onboard.client.answers import MovedAlias
+from onboard.client.connection import PATIENCE_SECONDS, Connection
+from onboard.errors import NotFoundError, PreconditionFailedError, UnavailableError
+
+
+class Aliases:
+    """The aliases of one task."""
+
+    def __init__(self, connection: Connection, task: str) -> None:
+        self._connection = connection
+        self._path = f"/v1/tasks/{task}/aliases/"
+
+    def promote(self, alias: str, version: int, *, if_better: bool) -> MovedAlias:
+        """Let the alias mean a version; made when it is new."""
+        body = {"version": version, "if_better": if_better}
+        return self._moved("PUT", self._path + alias, body, alias, self._history(alias))
+
+    def rollback(self, alias: str) -> MovedAlias:
+        """Let the alias mean what it meant before. Raises NotFoundError when there is none."""
+        history = self._shown(alias)
+        return self._moved("POST", f"{self._path}{alias}/rollback", None, alias, history)
+
+    def _shown(self, alias: str) -> list[MovedAlias]:
+        document = self._connection.document("GET", self._path + alias, repeatable=True)
+        return [MovedAlias.of(move) for move in document["history"]]
+
+    def _history(self, alias: str) -> list[MovedAlias]:
+        """The last moves, newest first; none where there is no such alias (the task may be unknown, too)."""
+        try:
+            return self._shown(alias)
+        except NotFoundError:
+            return []
+
+    def _moved(
+        self, method: str, path: str, body: Mapping[str, Any] | None, alias: str, before: Sequence[MovedAlias]
+    ) -> MovedAlias:
+        headers = {"If-Match": f'"v{before[0].version}"'} if before else {"If-None-Match": "*"}
+        lost: UnavailableError | None = None
+        attempts = self._connection.attempts
+        for attempt in range(1, attempts + 1):
+            try:
+                return MovedAlias.of(
+                    self._connection.document(
+                        method, path, repeatable=False, headers=headers, timeout_seconds=PATIENCE_SECONDS,
+                        attempts=1, build=lambda: {} if body is None else {"json": body},
+                    )
+                )  # fmt: skip
+            except PreconditionFailedError:
+                if lost is None:
+                    raise
+            except UnavailableError as error:
+                lost = error
+            arrived = self._arrived(alias, body, before)
+            if arrived is not None:
+                return arrived
+            if attempt < attempts:
+                self._connection.pause(attempt, lost)
+        assert lost is not None
+        raise lost
+
+    def _arrived(self, alias: str, body: Mapping[str, Any] | None, before: Sequence[MovedAlias]) -> MovedAlias | None:
+        """The move that was asked for here, if it is all that happened since; None if nothing did.
+
+        Raises:
+            PreconditionFailedError: somebody else moved the alias, before or after it.
+        """
+        history = self._history(alias)
+        since = history[: history.index(before[0])] if before and before[0] in history else history
+        if not since:
+            return None
+        (last, *earlier) = since
+        wanted = last.reason == "rollback" if body is None else last.version == body["version"]
+        me = self._connection.document("GET", "/v1/me", repeatable=True)["actor"]
+        if wanted and not earlier and last.actor == me:
+            return last
+        raise PreconditionFailedError(
+            f"{last.task}@{alias} is v{last.version} now: {last.actor or 'somebody'} moved it meanwhile.",
+            "Look at it again, then decide.",
+            task=last.task,
+            alias=alias,
+            version=last.version,
+        )

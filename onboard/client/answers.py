@@ -1,0 +1,208 @@
+"""What the client returns: plain, frozen, typed."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onboard.domain.dataset import Label
+from onboard.domain.job import JobState
+from onboard.domain.names import Reference
+from onboard.embedding import embedding_digest, read_facts, unpack_embedding
+from onboard.errors import DamagedError
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """What an embedding belongs to: with another backbone or hypernetwork its numbers mean nothing."""
+
+    backbone_digest: str
+    base_digest: str
+    hypernetwork_version: int
+    hypernetwork_digest: str
+    dataset_digest: str
+    parent: str
+    seeds: tuple[int, ...]
+    code_version: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """A version of a task's embedding, verified.
+
+    Args:
+        vector: (t,) float32, read-only.
+        digest: "sha256:…" over the numbers of the vector.
+        file_digest: "sha256:…" over `content`.
+        content: the bytes of `embedding.safetensors`.
+        labels, words: the task's label set and the word that stands for each.
+        metrics: of the version, by split.
+        weak: whether it is no better than the commonest label.
+        stale: whether it is from the cache because the service could not be asked: an alias may mean a newer version by
+            now. `age_seconds` says how old the answer is.
+        confirmed_at: epoch seconds at which the service last said so.
+    """
+
+    task: str
+    version: int
+    vector: np.ndarray
+    digest: str
+    file_digest: str
+    pins: Pins
+    labels: tuple[Label, ...]
+    words: tuple[str, ...]
+    metrics: Mapping[str, Any]
+    weak: bool
+    content: bytes = field(repr=False)
+    stale: bool = False
+    confirmed_at: float = field(default_factory=time.time, repr=False)
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago the service said that this is what was asked for; it grows."""
+        return max(0.0, time.time() - self.confirmed_at)
+
+    @property
+    def reference(self) -> str:
+        """The reference that always means this version: `task@vN`."""
+        return f"{self.task}@v{self.version}"
+
+
+def digest_of_file(content: bytes) -> str:
+    """`sha256:…` over the bytes."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def read_embedding(content: bytes, asked: Reference) -> Embedding:
+    """The embedding in the bytes of `embedding.safetensors`.
+
+    Raises:
+        DamagedError: the bytes hold no embedding, or one of another task or version than was asked for.
+    """
+    vector = unpack_embedding(content)
+    vector.flags.writeable = False
+    facts = read_facts(content)
+    try:
+        found = _embedding(content, vector, facts)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DamagedError(f"The embedding of {asked} lacks a fact: {error}.", "onboard doctor") from error
+    if found.task != asked.task or asked.version not in (None, found.version):
+        raise DamagedError(
+            f"{asked} was asked for, and {found.reference} came.", "Tell those who run the service.", asked=str(asked)
+        )
+    return found
+
+
+def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> Embedding:
+    return Embedding(
+        task=facts["task"],
+        version=int(facts["version"]),
+        vector=vector,
+        digest=embedding_digest(vector),
+        file_digest=digest_of_file(content),
+        pins=Pins(
+            backbone_digest=facts["backbone"],
+            base_digest=facts["base"],
+            hypernetwork_version=int(facts["hypernetwork_version"]),
+            hypernetwork_digest=facts["hypernetwork"],
+            dataset_digest=facts["dataset"],
+            parent=facts["init"],
+            seeds=tuple(facts["seeds"]),
+            code_version=facts["onboard"],
+        ),
+        labels=tuple(facts["labels"]),
+        words=tuple(facts["words"]),
+        metrics=facts["metrics"],
+        weak=bool(facts["weak"]),
+        content=content,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """A job as the service told it.
+
+    Args:
+        version: what it published, once it has.
+        document: everything, as `onboard jobs show --json` prints it.
+    """
+
+    id: str
+    task: str
+    state: JobState
+    version: int | None
+    document: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> JobStatus:
+        """Read a job's document."""
+        version = document.get("version")
+        return cls(document["job"], document["task"], JobState(document["state"]), version, document)
+
+
+@dataclass(frozen=True, slots=True)
+class JobEventSeen:
+    """One line of a job's log; `document` as `onboard jobs logs --json` prints it."""
+
+    id: int
+    kind: str
+    stage: str | None
+    message: str
+    document: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> JobEventSeen:
+        """Read an event's document."""
+        return cls(int(document["id"]), document["kind"], document.get("stage"), document["message"], document)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """An answer: the label as it was submitted (a number for a regression), and what answered."""
+
+    label: Label
+    probability: float
+    task: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovedAlias:
+    """An alias means `version` now; before that it meant `previous`, None when it is new.
+
+    Args:
+        at: ISO 8601 in UTC.
+        actor: who moved it.
+    """
+
+    task: str
+    alias: str
+    version: int
+    previous: int | None
+    at: str
+    actor: str | None
+    reason: str
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> MovedAlias:
+        """Read a move's document."""
+        return cls(*(document[each] for each in ("task", "alias", "version", "previous", "at", "actor", "reason")))
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """What a token is good for, and the version of the service.
+
+    Args:
+        actor: how the audit log and the history of aliases name the token.
+    """
+
+    name: str
+    actor: str
+    scopes: tuple[str, ...]
+    onboard: str

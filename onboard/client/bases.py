@@ -1,0 +1,63 @@
+"""Bases: together with an embedding all that predictions elsewhere need. Verified file by file and as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from onboard.bases.placing import place_base
+from onboard.client.connection import Connection
+from onboard.errors import DamagedError, StorageError
+
+
+def download_base(connection: Connection, digest: str, target: Path) -> Path:
+    """The files of a base in a folder, whole or not at all; a folder that holds this base already stays as it is.
+
+    Raises:
+        NotFoundError: the service does not know the base, or has not got its files.
+        ConflictError: the folder holds something else.
+        DamagedError: what came is not the base.
+        StorageError: it cannot be written.
+    """
+    address = f"/v1/bases/{quote(digest, safe=':')}"
+
+    def fill(folder: Path) -> None:
+        for name, promised in _listed(connection.document("GET", address, repeatable=True)):
+            _download(connection, address, name, promised, folder)
+
+    try:
+        return place_base(target, digest, fill)
+    except OSError as error:
+        raise StorageError(f"The base cannot be stored: {error.strerror or error}.", "Free some space.") from error
+
+
+def _listed(document: dict[str, Any]) -> list[tuple[PurePosixPath, str]]:
+    """Names and digests of the files. Raises DamagedError."""
+    try:
+        return [(_require_inside(str(file["name"])), str(file["digest"])) for file in document["files"]]
+    except (KeyError, TypeError) as error:
+        raise _damaged("The list of files") from error
+
+
+def _download(connection: Connection, address: str, name: PurePosixPath, promised: str, folder: Path) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as target:
+        found = connection.download(f"{address}/{quote(str(name))}", target)
+    if found != promised:
+        raise _damaged(str(name))
+
+
+def _require_inside(name: str) -> PurePosixPath:
+    """A name that stays in the folder, whatever the service says. Raises DamagedError."""
+    path = PurePosixPath(name)
+    odd = path.is_absolute() or not path.parts or ".." in path.parts or "\\" in name
+    odd = odd or not name.isprintable()
+    if odd:
+        raise DamagedError(f"The base has a file called {name!r}.", "Tell those who run the service.")
+    return path
+
+
+def _damaged(what: str) -> DamagedError:
+    return DamagedError(f"{what} came with other bytes than promised.", "Fetch it again, or tell those who run it.")

@@ -1,0 +1,125 @@
+"""Embeddings kept on this machine: stored by their digest, verified at every reading, bounded, shared by processes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+import uuid
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from onboard.client.answers import digest_of_file
+from onboard.untrusted import parse_json
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an address of the service last answered: its ETag, the digest of the bytes, and when (epoch seconds)."""
+
+    etag: str
+    digest: str
+    at: float
+
+
+class EmbeddingCache:
+    """Bytes by digest, and notes of which address answered with which.
+
+    Every file is written whole or not at all, and is worth only what its digest says, so processes need no lock:
+    the worst that a race costs is one request. A cache that cannot be written (full disk, read-only folder) is
+    passed over.
+
+    Args:
+        folder: made when missing, readable by its owner only.
+        url: of the service; services share no notes.
+        most_bytes: the least recently used bytes leave beyond it.
+    """
+
+    def __init__(self, folder: Path, url: str, most_bytes: int = MOST_BYTES) -> None:
+        self._contents = folder / "contents"
+        self._notes = folder / "notes" / hashlib.sha256(url.encode()).hexdigest()[:16]
+        self._most_bytes = most_bytes
+
+    def note(self, address: str) -> Note | None:
+        """What the address last answered, or None; a file that is no note counts as none."""
+        try:
+            document = parse_json(self._note_file(address).read_bytes())
+            return Note(str(document["etag"]), str(document["digest"]), float(document["at"]))
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
+            return None
+
+    def content(self, digest: str) -> bytes | None:
+        """The bytes of that digest, or None. Damaged ones are deleted."""
+        path = self._content_file(digest)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        if digest_of_file(content) != digest:
+            _forget(path)
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # used just now: it leaves last
+        return content
+
+    def keep(self, address: str, etag: str, content: bytes) -> None:
+        """Remember an answer. `shrink` belongs after the last one."""
+        note = Note(etag, digest_of_file(content), time.time())
+        with contextlib.suppress(OSError):
+            _write(self._content_file(note.digest), content)
+            self._remember(address, note)
+
+    def confirm(self, address: str, note: Note) -> None:
+        """The address answered that nothing has changed."""
+        with contextlib.suppress(OSError):
+            self._remember(address, replace(note, at=time.time()))
+
+    def forget(self, address: str) -> None:
+        """The address answers no more: what it once said must not be given out when the service is away."""
+        _forget(self._note_file(address))
+
+    def shrink(self) -> None:
+        """Let what was not used for the longest time go, as far as there is too much."""
+        with contextlib.suppress(OSError):  # another process may be at it
+            self._shrink()
+
+    def _remember(self, address: str, note: Note) -> None:
+        _write(self._note_file(address), json.dumps(asdict(note)).encode())
+
+    def _shrink(self) -> None:
+        files = [(entry.stat(), Path(entry.path)) for folder in self._folders() for entry in os.scandir(folder)]
+        excess = sum(stat.st_size for stat, _ in files) - self._most_bytes
+        for stat, path in sorted(files, key=lambda each: each[0].st_mtime_ns):
+            if excess <= 0:
+                return
+            _forget(path)
+            excess -= stat.st_size
+
+    def _folders(self) -> list[Path]:
+        return [folder for folder in (self._contents, *self._notes.parent.iterdir()) if folder.is_dir()]
+
+    def _content_file(self, digest: str) -> Path:
+        return self._contents / hashlib.sha256(digest.encode()).hexdigest()  # never a name that a service made
+
+    def _note_file(self, address: str) -> Path:
+        return self._notes / hashlib.sha256(address.encode()).hexdigest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = path.with_name(f".{uuid.uuid4().hex}")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        _forget(part)
+
+
+def _forget(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)

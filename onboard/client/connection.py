@@ -1,0 +1,225 @@
+"""One HTTP connection to a service: bearer token, timeouts, retries with back-off, refusals as errors."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final
+
+import httpx
+
+from onboard import __version__
+from onboard.client.problems import is_certificate_error, problem_of, unreachable
+from onboard.errors import InputError, UnavailableError
+from onboard.untrusted import parse_json
+
+TIMEOUT_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 600.0  # a dataset is checked, or a model loaded, before the answer begins
+ATTEMPTS: Final = 4
+_FIRST_PAUSE_SECONDS: Final = 0.25
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+_PASSING: Final = (429, 502, 503, 504)  # answers that may be others a moment later
+_NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Connection:
+    """Sends requests to one service; may be shared by threads.
+
+    Args:
+        url: of the service, http:// or https://.
+        token: bearer token; empty sends none.
+        timeout_seconds: for connecting, and between two reads of an answer.
+        attempts: how often a request that may be repeated is sent at most.
+        transport: another one than the network, for tests.
+        sleep: waits between attempts.
+
+    Raises:
+        InputError: the URL is none of a service, or the token cannot stand in a header.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        attempts: int = ATTEMPTS,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url = require_url(url)
+        self.attempts = attempts
+        self._timeout_seconds = timeout_seconds
+        self._sleep = sleep
+        headers = {"User-Agent": f"onboard/{__version__}", "Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {_require_token(token)}"
+        # redirects are not followed: the token is for this service alone
+        self._client = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_seconds, transport=transport)
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self._client.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+        attempts: int | None = None,
+        build: Callable[[], Mapping[str, Any]] = dict,
+    ) -> httpx.Response:
+        """One answer: 2xx or 304.
+
+        Args:
+            method, path: of the request; the path is below the service's URL.
+            repeatable: whether sending it twice does no harm; else it is repeated only when it never left.
+            headers: more of them.
+            timeout_seconds: between two reads of the answer, where it takes longer than others.
+            attempts: how often it is sent at most; None: as often as this connection's others.
+            build: makes `params`, `json`, `data` and `files`, anew for every attempt: a file is read only once.
+
+        Raises:
+            UnavailableError: no answer, or one that says that it may pass, after the last attempt.
+            OnboardError: each of its kinds, as the service says.
+        """
+        timeout = httpx.Timeout(self._timeout_seconds, read=timeout_seconds or self._timeout_seconds)
+        attempts = attempts or self.attempts
+        for attempt in range(1, attempts + 1):
+            last = attempt == attempts
+            try:
+                response = self._client.request(method, path, headers=headers, timeout=timeout, **build())
+            except httpx.RequestError as error:
+                again = repeatable or isinstance(error, _NEVER_SENT)
+                if last or not again or is_certificate_error(error):
+                    raise unreachable(self._client.base_url, error) from error
+                self._sleep(_pause(attempt))
+                continue
+            if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
+                return response
+            again = response.status_code == 429 or (repeatable and response.status_code in _PASSING)
+            if last or not again:
+                raise problem_of(response)
+            self._sleep(_asked_pause(response.headers.get("retry-after", "")) or _pause(attempt))
+        raise AssertionError("the last attempt returns or raises")
+
+    def pause(self, attempt: int, error: UnavailableError) -> None:
+        """Wait before the attempt after this one, as long as the refusal asks for if it does."""
+        self._sleep(_asked_pause(str(error.data.get("retry_after_seconds"))) or _pause(attempt))
+
+    def document(
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+        attempts: int | None = None,
+        build: Callable[[], Mapping[str, Any]] = dict,
+    ) -> dict[str, Any]:
+        """The JSON object that a request is answered with; an empty one for an empty answer. See `request`."""
+        response = self.request(
+            method, path, repeatable=repeatable, headers=headers, timeout_seconds=timeout_seconds, attempts=attempts,
+            build=build,
+        )  # fmt: skip
+        return {} if response.status_code == httpx.codes.NO_CONTENT else _document(response)
+
+    @contextmanager
+    def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[Iterator[str]]:
+        """The lines of an answer as they come; one attempt.
+
+        Raises:
+            UnavailableError: no answer, or it was cut off.
+            OnboardError: each of its kinds, as the service says.
+        """
+        try:
+            with self._client.stream("GET", path, headers=headers) as response:
+                if not response.is_success:
+                    response.read()
+                    raise problem_of(response)
+                yield response.iter_lines()
+        except httpx.RequestError as error:
+            raise unreachable(self._client.base_url, error) from error
+
+    def download(self, path: str, target: BinaryIO) -> str:
+        """Write the bytes at a path to a file that is empty; returns `sha256:…` over them. Raises as `request`."""
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return self._downloaded(path, target)
+            except UnavailableError:
+                if attempt == self.attempts:
+                    raise
+                self._sleep(_pause(attempt))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _downloaded(self, path: str, target: BinaryIO) -> str:
+        target.seek(0)
+        target.truncate()
+        digest = hashlib.sha256()
+        try:
+            with self._client.stream("GET", path, headers={"Accept": "*/*"}) as response:
+                if not response.is_success:
+                    response.read()
+                    raise problem_of(response)
+                for part in response.iter_bytes():
+                    digest.update(part)
+                    target.write(part)
+        except httpx.RequestError as error:
+            raise unreachable(self._client.base_url, error) from error
+        return f"sha256:{digest.hexdigest()}"
+
+
+def require_url(url: str) -> str:
+    """The URL without a slash at its end.
+
+    Raises:
+        InputError: it is not http:// or https:// with a host, or says more than where the service is.
+    """
+    try:
+        parsed = httpx.URL(url.strip())
+    except httpx.InvalidURL as error:
+        raise InputError(f"{url!r} is no URL: {error}.", "ONBOARD_API_URL=https://onboard.example.org") from error
+    if parsed.userinfo or parsed.query or parsed.fragment:  # not shown: it may be a secret
+        raise InputError(
+            "The URL of the service holds more than a place.", "Leave user, password, ? and # out; use ONBOARD_TOKEN."
+        )
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InputError(
+            f"{url!r} is no http:// or https:// URL of a service.", "ONBOARD_API_URL=https://onboard.example.org"
+        )
+    return str(parsed).rstrip("/")
+
+
+def _document(response: httpx.Response) -> dict[str, Any]:
+    place = response.request.url.host
+    try:
+        document = parse_json(response.content)
+    except ValueError as error:
+        raise UnavailableError(f"{place} answered what is no JSON.", "Check ONBOARD_API_URL.") from error
+    if not isinstance(document, dict):
+        raise UnavailableError(f"{place} answered no JSON object.", "Check ONBOARD_API_URL.")
+    return document
+
+
+def _require_token(token: str) -> str:
+    stripped = token.strip()  # a file ends with a line feed
+    if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
+        raise InputError("The token has characters that no token has.", "Set ONBOARD_TOKEN to the token alone.")
+    return stripped
+
+
+def _pause(attempt: int) -> float:
+    """Twice as long each time, and never the same for two clients."""
+    return float(min(_FIRST_PAUSE_SECONDS * 2 ** (attempt - 1), _LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0))
+
+
+def _asked_pause(asked: str) -> float | None:
+    """What `Retry-After` asks for in seconds; its other form, a date, is not worth the clock's error."""
+    return min(float(asked), _LONGEST_PAUSE_SECONDS) if asked.isdecimal() else None

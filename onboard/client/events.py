@@ -1,0 +1,44 @@
+"""Server-sent events, as far as a service sends them: `id`, `event`, `data`, comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from onboard.client.answers import JobEventSeen
+from onboard.errors import UnavailableError
+from onboard.untrusted import parse_json
+
+
+def job_events(lines: Iterable[str]) -> Iterator[JobEventSeen | None]:
+    """The job events in a stream's lines, and None for each comment that keeps the line open.
+
+    Raises:
+        UnavailableError: what came is no such stream.
+    """
+    data: list[str] = []
+    for line in lines:
+        if line.startswith(":"):
+            yield None
+        elif line.startswith("data:"):
+            data.append(line.removeprefix("data:").removeprefix(" "))
+        elif not line and data:
+            document = _document("\n".join(data))
+            data = []
+            if "id" in document and "message" in document:
+                yield _event(document)
+
+
+def _event(document: dict[str, Any]) -> JobEventSeen:
+    try:
+        return JobEventSeen.of(document)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise UnavailableError("The events of the job cannot be read.", "Check ONBOARD_API_URL.") from error
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = parse_json(text)
+    except ValueError as error:
+        raise UnavailableError(f"The events of the job cannot be read: {error}.", "Check ONBOARD_API_URL.") from error
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,188 @@
+"""Embeddings by reference: from the cache where it may be trusted, else from the service, and verified either way."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import httpx
+
+from onboard.client.answers import Embedding, read_embedding
+from onboard.client.cache import EmbeddingCache, Note
+from onboard.client.connection import Connection
+from onboard.domain.moment import seconds_text
+from onboard.domain.names import Reference, require_alias
+from onboard.errors import DamagedError, NotFoundError, UnavailableError
+from onboard.untrusted import parse_json
+
+_MOST_SINGLE: Final = 8  # embeddings that are fetched one by one; more come all together
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What an alias means in every task, and when the service said so."""
+
+    embeddings: Sequence[Mapping[str, Any]]
+    stale: bool = False
+    confirmed_at: float = 0.0
+
+
+class Fetcher:
+    """Fetches through a cache. Threads and processes may share the cache."""
+
+    def __init__(self, connection: Connection, cache: EmbeddingCache) -> None:
+        self._connection = connection
+        self._cache = cache
+
+    def embedding(self, asked: Reference) -> Embedding:
+        """See `Onboard.embedding`."""
+        found = self._embedding(asked)
+        self._cache.shrink()
+        return found
+
+    def embeddings(self, ref: str) -> dict[str, Embedding]:
+        """See `Onboard.embeddings`."""
+        address = f"/v1/embeddings?ref={require_alias(ref)}"
+        listing = self._listing(address)
+        missing = sum(self._cache.content(each["artifact"]) is None for each in listing.embeddings)
+        if missing > _MOST_SINGLE and not listing.stale:
+            listing = self._with_files(f"{address}&files=true")
+        found = [replace(self._listed(each), stale=listing.stale) for each in listing.embeddings]
+        self._cache.shrink()
+        return {each.task: replace(each, confirmed_at=listing.confirmed_at) for each in found}
+
+    def _embedding(self, asked: Reference) -> Embedding:
+        address = _address(asked)
+        note, cached = self._cached(address, asked)
+        if cached is not None and asked.version is not None:
+            return cached  # versions never change
+        try:
+            response = self._ask(address, note)
+        except UnavailableError as error:
+            if cached is None:
+                raise
+            _tell_of_age(asked, cached, error)
+            return replace(cached, stale=True)
+        if response.status_code == httpx.codes.NOT_MODIFIED and note is not None and cached is not None:
+            self._cache.confirm(address, note)
+            return replace(cached, confirmed_at=time.time())
+        return self._arrived(response, address, asked)
+
+    def _cached(self, address: str, asked: Reference) -> tuple[Note | None, Embedding | None]:
+        """What the cache has, if it is whole; what is damaged is forgotten, and so fetched again."""
+        note, content = self._kept(address)
+        if note is None or content is None:
+            return None, None
+        try:
+            if _promised(note.etag) == note.digest:
+                return note, replace(read_embedding(content, asked), confirmed_at=note.at)
+        except DamagedError:
+            pass
+        self._cache.forget(address)
+        return None, None
+
+    def _arrived(self, response: httpx.Response, address: str, asked: Reference) -> Embedding:
+        content, etag = response.content, response.headers.get("etag", "")
+        found = read_embedding(content, asked)
+        promised = _promised(etag)
+        if promised != found.file_digest:
+            raise _damaged(str(asked), promised or "no digest", found.file_digest)
+        for each in {address, _address(Reference.parse(found.reference))}:
+            self._cache.keep(each, etag, content)
+        return found
+
+    def _listed(self, document: Mapping[str, Any]) -> Embedding:
+        """One of a listing: from the file that came with it, else from the cache, else from the service."""
+        asked = Reference.parse(f"{document['task']}@v{document['version']}")
+        content = document["content"] if "content" in document else self._cache.content(document["artifact"])
+        found = self._embedding(asked) if content is None else read_embedding(content, asked)
+        for promised, came in (
+            (document["embedding_digest"], found.digest),
+            (document["artifact"], found.file_digest),
+        ):
+            if promised != came:
+                raise _damaged(found.reference, promised, came)
+        if "content" in document:
+            self._cache.keep(_address(asked), f'"{found.file_digest}"', found.content)
+        return found
+
+    def _listing(self, address: str) -> _Listing:
+        note, cached = self._kept(address)
+        try:
+            response = self._ask(address, note)
+        except UnavailableError as error:
+            if note is None or cached is None:
+                raise
+            _logger.warning("The list of embeddings is from the cache, %s old: %s", _age(note.at), error.message)
+            return _Listing(_read_listing(cached), True, note.at)
+        if response.status_code == httpx.codes.NOT_MODIFIED and note is not None and cached is not None:
+            self._cache.confirm(address, note)
+            return _Listing(_read_listing(cached), confirmed_at=time.time())
+        found = _read_listing(response.content)
+        if response.headers.get("etag"):
+            self._cache.keep(address, response.headers["etag"], response.content)
+        return _Listing(found, confirmed_at=time.time())
+
+    def _with_files(self, address: str) -> _Listing:
+        """The listing with every file, by one request. Its files are kept one by one, it is not."""
+        found = _read_listing(self._ask(address, None).content)
+        return _Listing([{**each, "content": _decoded(each.pop("file", None))} for each in found], False, time.time())
+
+    def _kept(self, address: str) -> tuple[Note | None, bytes | None]:
+        note = self._cache.note(address)
+        content = self._cache.content(note.digest) if note is not None else None
+        return (None, None) if content is None else (note, content)
+
+    def _ask(self, address: str, note: Note | None) -> httpx.Response:
+        headers = {} if note is None else {"If-None-Match": note.etag}
+        try:
+            return self._connection.request("GET", address, repeatable=True, headers=headers)
+        except NotFoundError:
+            self._cache.forget(address)
+            raise
+
+
+def _address(asked: Reference) -> str:
+    return f"/v1/tasks/{asked.task}/embeddings/{asked.ref}.safetensors"
+
+
+def _promised(etag: str) -> str:
+    return etag.removeprefix("W/").strip('"')
+
+
+def _read_listing(content: bytes) -> list[dict[str, Any]]:
+    try:
+        found = parse_json(content)["embeddings"]
+        if all(each.keys() >= {"task", "version", "embedding_digest", "artifact"} for each in found):
+            return list(found)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    raise UnavailableError("The list of embeddings cannot be read.", "Check ONBOARD_API_URL.")
+
+
+def _decoded(file: Any) -> bytes:
+    try:
+        return base64.b64decode(file, validate=True)
+    except (ValueError, TypeError) as error:
+        raise UnavailableError("The list of embeddings came without its files.", "Check ONBOARD_API_URL.") from error
+
+
+def _tell_of_age(asked: Reference, cached: Embedding, error: UnavailableError) -> None:
+    _logger.warning(
+        "%s is %s from the cache, %s old: %s", asked, cached.reference, _age(cached.confirmed_at), error.message
+    )
+
+
+def _age(at: float) -> str:
+    return seconds_text(max(0.0, time.time() - at))
+
+
+def _damaged(what: str, promised: str, found: str) -> DamagedError:
+    return DamagedError(
+        f"{what} was promised as {promised}, and {found} came.", "Tell those who run the service: onboard doctor"
+    )

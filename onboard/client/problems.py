@@ -1,0 +1,126 @@
+"""What a service answers when it refuses (problem+json), as the errors that the same command would raise."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+
+from onboard.errors import (
+    ConflictError,
+    InputError,
+    NotAllowedError,
+    NotFoundError,
+    OnboardError,
+    UnavailableError,
+)
+from onboard.untrusted import parse_json
+
+_OF_HTTP: Final = ("type", "title", "status", "detail", "instance", "code", "message", "remedy")
+_BY_STATUS: Final[dict[int, type[OnboardError]]] = {
+    400: InputError,
+    401: NotAllowedError,
+    403: NotAllowedError,
+    404: NotFoundError,
+    405: InputError,
+    409: ConflictError,
+    410: NotFoundError,
+    412: ConflictError,
+    413: InputError,
+    415: InputError,
+    422: InputError,
+    428: InputError,
+    429: UnavailableError,
+    502: UnavailableError,
+    503: UnavailableError,
+    504: UnavailableError,
+}
+
+
+def problem_of(response: httpx.Response) -> OnboardError:
+    """The error that a refusing answer means; its body has been read.
+
+    A code that this version does not know, or a body of a proxy in between, falls back to what the status says.
+    """
+    document = _document(response)
+    said = document.get("message") or document.get("detail") or document.get("title") or _redirection(response)
+    kind = _named(str(document.get("code")), response.status_code) or _kind_of(response.status_code)
+    message = str(said or f"{response.request.url.host} answered {response.status_code} {response.reason_phrase}.")
+    remedy = str(document.get("remedy") or "")
+    if not remedy or response.status_code == httpx.codes.UNAUTHORIZED:  # the service speaks of headers then
+        remedy = _remedy(response.status_code)
+    error = kind.__new__(kind)  # some kinds make their message themselves, from less
+    OnboardError.__init__(error, message, remedy)
+    error.data = {key: value for key, value in document.items() if key not in _OF_HTTP}
+    return error
+
+
+def is_certificate_error(error: httpx.RequestError) -> bool:
+    """Whether the service could not prove who it is; asking again changes nothing."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def unreachable(url: httpx.URL, error: httpx.RequestError) -> UnavailableError:
+    """No answer came: refused, cut off, too late, or from somebody who cannot prove to be the service."""
+    late = isinstance(error, httpx.TimeoutException)
+    why = "it did not answer in time" if late else str(error) or type(error).__name__
+    place = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+    if is_certificate_error(error):
+        return UnavailableError(
+            f"The service at {place} has a certificate that this machine does not trust: {why}.",
+            "Set SSL_CERT_FILE to the file of the authority that signed it.",
+            url=place,
+        )
+    return UnavailableError(f"The service at {place} cannot be reached: {why}.", "Check ONBOARD_API_URL.", url=place)
+
+
+def _document(response: httpx.Response) -> dict[str, Any]:
+    if "json" not in response.headers.get("content-type", ""):
+        return {}
+    try:
+        document = parse_json(response.content)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _redirection(response: httpx.Response) -> str | None:
+    """Where to, without following: the token is for this service alone."""
+    if response.next_request is None:
+        return None
+    target = response.next_request.url
+    return (
+        f"{response.request.url.host} sends elsewhere: {target.scheme}://{target.host}. The token was not sent there."
+    )
+
+
+def _kind_of(status: int) -> type[OnboardError]:
+    redirected = 300 <= status < 400  # something else stands at that URL
+    return UnavailableError if redirected else _BY_STATUS.get(status, OnboardError)
+
+
+def _remedy(status: int) -> str:
+    if status == 401:
+        return "Set ONBOARD_TOKEN to a token that is good here; on a machine of the service: onboard token create"
+    if status == 429:
+        return "Ask less often."
+    return "Check ONBOARD_API_URL." if 300 <= status < 400 else ""
+
+
+def _named(code: str, status: int) -> type[OnboardError] | None:
+    """The kind of that code; where several share it, the one of this status."""
+    found = [kind for kind in _kinds(OnboardError) if kind.code == code]
+    return next((kind for kind in found if kind.http_status == status), found[0] if found else None)
+
+
+def _kinds(root: type[OnboardError]) -> Iterator[type[OnboardError]]:
+    for kind in root.__subclasses__():
+        yield kind
+        yield from _kinds(kind)

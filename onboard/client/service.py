@@ -1,0 +1,305 @@
+"""`Onboard(url, token)`: what a program wants of a remote service, in one class."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Unpack
+from urllib.parse import quote
+
+import httpx
+
+from onboard.client.aliases import Aliases
+from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Prediction
+from onboard.client.bases import download_base
+from onboard.client.cache import MOST_BYTES, EmbeddingCache
+from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection
+from onboard.client.events import job_events
+from onboard.client.fetching import Fetcher
+from onboard.client.uploads import DatasetOptions, JobOptions, Upload
+from onboard.client.waiting import followed, require_success
+from onboard.domain.limits import MAX_INPUTS
+from onboard.domain.names import LATEST, Reference, require_alias, require_name
+from onboard.errors import InputError
+from onboard.serving.requests import parse_requests
+
+
+class Onboard:
+    """A remote service. Threads may share one; close it, or use it with `with`.
+
+    Args:
+        url: of the service, for example https://onboard.example.org.
+        token: bearer token; its scopes say what may be asked.
+        cache: folder of embeddings that were fetched; ~/.cache/onboard.
+        cache_bytes: how large that may become.
+        timeout_seconds: for connecting, and between two reads of an answer.
+        attempts: how often a request that may be repeated is sent at most.
+        transport: another one than the network, for tests.
+        sleep: waits between attempts.
+
+    Raises:
+        InputError: the URL or the token cannot be used; there is no home for the cache.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        cache: Path | None = None,
+        cache_bytes: int = MOST_BYTES,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        attempts: int = ATTEMPTS,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._connection = Connection(
+            url, token, timeout_seconds=timeout_seconds, attempts=attempts, transport=transport, sleep=sleep
+        )
+        self._sleep = sleep
+        folder = cache or _default_cache()
+        self._fetcher = Fetcher(self._connection, EmbeddingCache(folder, self._connection.url, cache_bytes))
+
+    def __enter__(self) -> Onboard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self._connection.close()
+
+    def submit(
+        self,
+        dataset: str | Path,
+        task: str | None = None,
+        *,
+        validation: Path | None = None,
+        test: Path | None = None,
+        key: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> JobStatus:
+        """Hand a dataset in; it is checked at once and learned by a worker.
+
+        Args:
+            dataset: JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].
+            task: name of the task; the file's stem without it.
+            validation, test: files of these splits.
+            key: the same key never makes a second job; a random one without it, so that a lost answer does no harm.
+            options: what `onboard submit` takes, in its words: init="sst2", shots=32, priority=5, ….
+
+        Raises:
+            DatasetError: rows are wrong; nothing was queued.
+            InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
+        """
+        upload = Upload.of(dataset, _splits(validation, test), {"task": task, **options})
+        return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": key or uuid.uuid4().hex}))
+
+    def check(
+        self,
+        dataset: str | Path,
+        task: str | None = None,
+        *,
+        validation: Path | None = None,
+        test: Path | None = None,
+        **options: Unpack[DatasetOptions],
+    ) -> dict[str, Any]:
+        """The checks of a dataset and a time estimate, as `onboard check --json` prints them. Raises as `submit`."""
+        upload = Upload.of(dataset, _splits(validation, test), {"task": task, **options})
+        return self._upload("/v1/check", upload)
+
+    def job(self, job: str) -> JobStatus:
+        """A job by its id, or a task's newest job by the task's name. Raises NotFoundError."""
+        return JobStatus.of(self.get(f"/v1/jobs/{quote(job, safe='')}"))
+
+    def cancel(self, job: str) -> JobStatus:
+        """Cancel a queued job at once, a running one at its next step. Raises ConflictError when it has ended."""
+        return JobStatus.of(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel"))
+
+    def retry(self, job: str, time_limit_seconds: float | None = None) -> JobStatus:
+        """Queue a failed, cancelled or dead job again. Raises ConflictError when it is none of these."""
+        body = {} if time_limit_seconds is None else {"time_limit": time_limit_seconds}
+        return JobStatus.of(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body))
+
+    def events(self, job: str, since: int = 0) -> Iterator[JobEventSeen]:
+        """A job's events after `since` as they come, until it has ended. Raises UnavailableError when cut off."""
+        return (event for event in self._heard(job, since) if event is not None)
+
+    def _heard(self, job: str, since: int = 0) -> Iterator[JobEventSeen | None]:
+        """The same, and None for each sign of life in between (every 15 s or so)."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
+        with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as lines:
+            yield from job_events(lines)
+
+    def wait(
+        self,
+        job: str | JobStatus,
+        *,
+        timeout_seconds: float | None = None,
+        on_event: Callable[[JobEventSeen], None] | None = None,
+    ) -> JobStatus:
+        """Wait until a job has ended. A service that goes away meanwhile is waited for.
+
+        Args:
+            timeout_seconds: how long at most, to some 15 s; None is for ever.
+            on_event: called with each event.
+
+        Raises:
+            JobFailedError: it failed or is dead; CancelledError: it was cancelled.
+            UnavailableError: the time is over, and the job goes on.
+        """
+        name = job if isinstance(job, str) else job.id
+        for event in followed(self, name, timeout_seconds, self._sleep):
+            if on_event is not None:
+                on_event(event)
+        return require_success(self.job(name))
+
+    def embedding(self, reference: str) -> Embedding:
+        """A verified embedding of TASK[@latest|@vN|@ALIAS].
+
+        A version that was fetched before costs no request; an alias costs one that is answered by 304 unless it has
+        moved. Where the service is away, what the alias meant last is returned: `stale`, with its `age_seconds`, and
+        with a warning in the log.
+
+        Raises:
+            NotFoundError: no such task or version.
+            DamagedError: the bytes are not what was asked for.
+            NotAllowedError, UnavailableError: and nothing is in the cache.
+        """
+        return self._fetcher.embedding(Reference.parse(reference))
+
+    def embeddings(self, ref: str = LATEST) -> dict[str, Embedding]:
+        """Every task's embedding of that alias, by task. Raises as `embedding`.
+
+        One request when nothing has changed, never more than ten however many tasks there are.
+        """
+        return self._fetcher.embeddings(ref)
+
+    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+        """Answers in the order of the inputs; tasks may be mixed freely.
+
+        Args:
+            inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
+
+        Raises:
+            InputError: an input is wrong; none is answered.
+            NotFoundError: no such task or version.
+        """
+        parse_requests(inputs)  # all of them, before the first part is answered
+        parts = [inputs[start : start + MAX_INPUTS] for start in range(0, len(inputs), MAX_INPUTS)]
+        return [answer for part in parts for answer in self._predicted(part)]
+
+    def _predicted(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+        body = {"inputs": [dict(each) for each in inputs]}
+        answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+        return [
+            Prediction(each["label"], each["probability"], each["task"], each["version"])
+            for each in answer["predictions"]
+        ]
+
+    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> MovedAlias:
+        """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
+
+        Args:
+            if_better: only when it is significantly better than what the alias means now.
+
+        Raises:
+            NotFoundError: no such version.
+            NotBetterError: it is not better.
+            PreconditionFailedError: somebody else moved the alias just now.
+        """
+        asked, name = Reference.parse(reference), require_alias(alias)
+        version = asked.version or self.version(asked)["version"]
+        return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
+
+    def rollback(self, task: str, alias: str) -> MovedAlias:
+        """Let an alias mean what it meant before; again goes one further back.
+
+        Raises:
+            NotFoundError: no such alias.
+            ConflictError: nothing came before.
+            PreconditionFailedError: somebody else moved it just now.
+        """
+        return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
+
+    def compare(self, earlier: str, later: str) -> dict[str, Any]:
+        """Two versions of a task side by side, as `onboard compare --json` prints them; the verdict is about `later`.
+
+        Raises:
+            InputError: no references, or of two tasks.
+            NotFoundError: no such version.
+        """
+        a, b = Reference.parse_pair(earlier, later)
+        path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
+        return self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+
+    def version(self, reference: Reference) -> dict[str, Any]:
+        """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
+        document = self.get(f"/v1/tasks/{reference.task}/embeddings/{reference.ref}")
+        document.pop("z", None)
+        return document
+
+    def base(self, digest: str, folder: Path) -> Path:
+        """The files of the base of that digest, verified: with an embedding all that predictions elsewhere need.
+
+        Args:
+            folder: a new one, or one that holds this base already.
+
+        Raises:
+            NotFoundError: the service has not got it.
+            ConflictError: the folder holds something else.
+            DamagedError: what came is not the base.
+        """
+        return download_base(self._connection, digest, folder)
+
+    def me(self) -> Me:
+        """What the token is good for. Raises NotAllowedError when it is good for nothing."""
+        found = self.get("/v1/me")
+        return Me(found["name"], found["actor"], tuple(found["scopes"]), found["onboard"])
+
+    def get(self, path: str, **params: Any) -> dict[str, Any]:
+        """The JSON document at a path below the service's URL; None among the parameters is left out."""
+        given = {name: value for name, value in params.items() if value is not None}
+        return self._connection.document("GET", path, repeatable=True, build=lambda: {"params": given})
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """The JSON document that a change answers with; an empty one where it answers with nothing."""
+        return self._connection.document(
+            method, path, repeatable=repeatable, timeout_seconds=timeout_seconds,
+            build=lambda: {} if body is None else {"json": body},
+        )  # fmt: skip
+
+    def text(self, path: str) -> str:
+        """The text at a path below the service's URL."""
+        return self._connection.request("GET", path, repeatable=True, headers={"Accept": "*/*"}).text
+
+    def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+        with upload.opened() as build:
+            return self._connection.document(
+                "POST", path, repeatable=True, headers=headers, timeout_seconds=PATIENCE_SECONDS, build=build
+            )
+
+
+def _splits(validation: Path | None, test: Path | None) -> dict[str, Path | None]:
+    return {"validation": validation, "test": test}
+
+
+def _default_cache() -> Path:
+    try:
+        return Path.home() / ".cache" / "onboard"
+    except RuntimeError as error:  # a user without a name and without HOME
+        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=Path(…))") from error

@@ -1,0 +1,467 @@
+"""Every command and the client against a real server process: the same documents and exit codes as beside the database.
+
+A test walks all commands of the program: each one is tried here from elsewhere, or is one that works on the machine of
+the service only and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import typer
+import watched_jobs as past
+from program import Place
+from published import add_version, embedding_of
+from real_jobs import DOCUMENT
+from real_services import wait_until
+from served import Served, served
+
+from cli.main import app, main
+from onboard.bases import Base
+from onboard.client import Onboard
+from onboard.domain.job import Job, JobState, Stage
+from onboard.errors import ConflictError, InputError, NotAllowedError, NotFoundError, PreconditionFailedError
+from onboard.registry.claims import ClaimRepository
+from onboard.services import Services
+
+SIDES = ("here", "there")
+Said = Callable[..., tuple[int, str]]
+
+
+@dataclass
+class Remote:
+    """A served home with a past.
+
+    Args:
+        jobs: ids of its jobs by what became of them.
+    """
+
+    service: Served
+    jobs: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterator[Remote]:
+    place = Place(tmp_path_factory.mktemp("served"), tiny_base.folder)
+    place.home.mkdir()
+    with served(place) as service, place.services() as services:
+        yield Remote(service, _with_a_past(services, tiny_base))
+
+
+def _with_a_past(services: Services, base: Base) -> dict[str, str]:
+    database = services.database
+    past.worker(database, "w1", queues=("default", "gpu", "slow"), silent=-900)  # alive until the tests are over
+    past.worker(database, "w2", queues=("gpu",), silent=-900)
+    for seed in (1, 2):
+        add_version(services, base, "mood", ("bad", "good"), ("bad", "good"), z=embedding_of(seed))
+    for side in SIDES:
+        add_version(services, base, f"old-{side}", ("bad", "good"), ("bad", "good"))
+    jobs = {f"queued {side}": past.queued(database, queue="slow").id for side in SIDES}
+    jobs |= {f"failed {side}": past.ended(database, ago=60, state=JobState.FAILED) for side in SIDES}
+    jobs |= {"succeeded": past.ended(database, ago=50), "waiting": past.queued(database, queue="slow").id}
+    jobs["running"] = past.running(database, "w1", ago=9, stage=Stage.TRAIN, stage_ago=5, note="step 3", queue="gpu").id
+    return jobs
+
+
+@pytest.fixture
+def client(remote: Remote, tmp_path: Path) -> Iterator[Onboard]:
+    with Onboard(remote.service.url, remote.service.token, cache=tmp_path / "cache") as opened:
+        yield opened
+
+
+@pytest.fixture
+def said(remote: Remote, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """Exit code and standard output of a command in this process: starting one for each would take minutes."""
+
+    def run(side: str, *words: object, given: str = "", as_json: bool = True) -> tuple[int, str]:
+        settings = {**remote.service.place.environment, **(remote.service.settings if side == "there" else {})}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        if side == "here":
+            monkeypatch.delenv("ONBOARD_API_URL", raising=False)
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given.encode()), encoding="utf-8"))
+        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words), *["--json"] * as_json])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), capsys.readouterr().out
+
+    return run
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command that is run beside the database and from elsewhere.
+
+    Args:
+        words: {side} is here or there, {mood} a task of its own, {data} a dataset, {queued} and the like are jobs.
+        code: how it ends.
+        changes: it changes something, so that both say the same of two things: only the keys are compared.
+        given: standard input.
+    """
+
+    words: str
+    code: int = 0
+    changes: bool = False
+    given: str = ""
+
+
+CASES = (
+    Case("check {data}"),
+    Case("check {data} --labels bad,good --shots 8 --task moods --seed 3"),
+    Case("check {bad}", 2, changes=True),
+    Case("submit --dataset {data} --task new-{side} --shots 16 --priority 3 --queue slow --key {side}", changes=True),
+    Case("submit --dataset {bad}", 2, changes=True),
+    Case("submit --dataset {data} --init nothing", 2),
+    Case("submit --dataset {data} --tune-hypernetwork always", 2, changes=True),
+    Case("submit --dataset {data} --queue ..", 2, changes=True),
+    Case("submit --dataset /nothing.jsonl", 2, changes=True),
+    Case("jobs list"),
+    Case("jobs list --state failed --state queued --task colours --limit 2"),
+    Case("jobs list --state odd", 2),
+    Case("jobs show {running}"),
+    Case("jobs show {waiting}"),
+    Case("jobs show nothing", 3),
+    Case("jobs show {succeeded} --report {report}"),
+    Case("jobs logs {running}"),
+    Case("jobs logs {running} --attempt 1"),
+    Case("jobs logs {running} --attempt 7", 3),
+    Case("jobs logs nothing", 3),
+    Case("jobs watch {succeeded}"),
+    Case("jobs watch {failed}", 1, changes=True),
+    Case("jobs watch nothing", 3),
+    Case("jobs cancel {queued}", changes=True),
+    Case("jobs cancel {succeeded}", 4),
+    Case("jobs retry {failed} --time-limit 60", changes=True),
+    Case("jobs retry {running}", 4),
+    Case("jobs retry {failed} --time-limit 0", 2, changes=True),
+    Case("queue show"),
+    Case("queue pause other"),
+    Case("queue resume other"),
+    Case("queue pause ..", 2, changes=True),
+    Case("workers list"),
+    Case("workers drain w2"),
+    Case("workers drain nobody", 3),
+    Case("tasks list"),
+    Case("tasks list --label good --metric accuracy"),
+    Case("tasks show mood"),
+    Case("tasks show nothing", 3),
+    Case("tasks show ..", 2, changes=True),
+    Case("tasks delete old-{side}", changes=True),
+    Case("tasks delete nothing", 3),
+    Case("versions mood"),
+    Case("versions mood --limit 1"),
+    Case("versions mood --before 2"),
+    Case("versions nothing", 3),
+    Case("compare mood@v1 mood@v2"),
+    Case("compare mood@v1 mood@v2 --if-better", 4),
+    Case("compare mood@v1 {source}", 2),
+    Case("compare mood@v1 mood@v9", 3),
+    Case("promote mood@v1 --alias made-{side}", changes=True),
+    Case("promote mood@made-{side} --alias copied-{side}", changes=True),
+    Case("promote mood@v1 --alias latest --if-better", 4),
+    Case("promote mood@v9 --alias made-{side}", 3),
+    Case("promote mood@v1 --alias v7", 2),
+    Case("rollback mood --alias made-{side}", 4, changes=True),
+    Case("rollback mood --alias nothing", 3),
+    Case("predict {source} --text atext"),
+    Case("predict {source} --input -", given='{"text": "one"}\n{"text": "two"}\n'),
+    Case("predict {source} --text-a a", 2),
+    Case("predict nothing --text atext", 3),
+    Case("base list"),
+    Case("base show mini"),
+    Case("base show nothing", 3, changes=True),
+    Case("token create key-{side} --scope read --scope submit --expires 2d", changes=True),
+    Case("token create key --scope everything", 2),
+    Case("token list"),
+    Case("token list --all"),
+    Case("token revoke key-{side}", changes=True),
+    Case("token revoke nothing", 3),
+    Case("audit"),
+    Case("audit --limit 2"),
+    Case("audit --before 2"),
+)
+TESTED_APART = {("fetch",), ("doctor",)}
+NEEDED = {  # by commands that work on the machine of the service only
+    ("backup",): "folder", ("restore",): "folder", ("base", "export"): "mini --output folder",
+    ("base", "import"): "folder --tokenizer t --labels l.json --name n",
+}  # fmt: skip
+ENDS_OF_VOLATILE = ("_at", "_seconds", "_per_hour")
+VOLATILE = ("at", "secret", "id", "message", "actor", "folder")
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of the program."""
+    children = getattr(command, "commands", None)
+    if children is None:
+        yield path, command
+        return
+    for name, child in children.items():
+        yield from leaves(child, (*path, name))
+
+
+LEAVES = dict(leaves(typer.main.get_command(app)))
+LOCAL = {path for path, command in LEAVES.items() if getattr(command.callback, "local_only", False)}
+
+
+def test_every_command_works_from_elsewhere_or_is_known_not_to() -> None:
+    tried = {path for path in LEAVES for case in CASES if tuple(case.words.split()[: len(path)]) == path}
+    assert (tried | TESTED_APART) & LOCAL == set()
+    assert tried | TESTED_APART | LOCAL == LEAVES.keys()
+    assert {" ".join(path) for path in LOCAL} == {
+        "worker", "serve", "gc", "backup", "restore", "db upgrade", "db check", "base train", "base import",
+        "base export",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted(LOCAL), ids=" ".join)
+def test_what_works_on_the_machine_of_the_service_only_says_so(said: Said, path: tuple[str, ...]) -> None:
+    code, out = said("there", *path, *NEEDED.get(path, "").split())
+    error = json.loads(out)["error"]
+    assert (code, error["code"]) == (6, "not_allowed")
+    assert error["message"].startswith(f"onboard {' '.join(path)} works on the machines of a service only")
+    assert error["remedy"].endswith("unset ONBOARD_API_URL")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.words for case in CASES])
+def test_a_command_says_the_same_here_and_there(
+    remote: Remote, tiny_base: Base, tmp_path: Path, said: Said, case: Case
+) -> None:
+    data, bad = tmp_path / "moods.jsonl", tmp_path / "bad.jsonl"
+    rows = [{"text": f"text {n}", "label": ("bad", "good")[n % 2]} for n in range(40)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    bad.write_text('{"text": "", "label": 1}\n{"text": "x"}\n')
+    report = tmp_path / "report.html"
+    files = {"data": data, "bad": bad, "report": report, "source": tiny_base.sources[0].name}
+    answers = []
+    for side in SIDES:
+        jobs = {name.split()[0]: job for name, job in remote.jobs.items() if side in name.split() or " " not in name}
+        words = [word.format(side=side, **files, **jobs) for word in case.words.split()]
+        code, out = said(side, *words, given=case.given)
+        assert code == case.code, out
+        answers.append(json.loads(out))
+    here, there = (stable(answer) for answer in answers)
+    if case.changes:
+        assert keys(there) == keys(here)
+    else:
+        assert there == here
+    assert not remote.service.elsewhere.exists()
+
+
+def stable(document: Any) -> Any:
+    """Without what differs from one moment to the next."""
+    if isinstance(document, dict):
+        return {
+            name: stable(value)
+            for name, value in document.items()
+            if not name.endswith(ENDS_OF_VOLATILE) and name not in VOLATILE
+        }
+    if isinstance(document, float):
+        return round(document, 5)  # batches of other sizes
+    return [stable(each) for each in document] if isinstance(document, list) else document
+
+
+def keys(document: Any) -> Any:
+    """The keys, and what kind of value each has; of an error its code alone."""
+    if isinstance(document, dict):
+        if "error" in document and len(document) == 1:
+            return document["error"]["code"]
+        return {name: keys(value) for name, value in document.items()}
+    return [keys(document[0])] if isinstance(document, list) and document else type(document).__name__
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["tasks list", "tasks show mood", "versions mood", "compare mood@v1 mood@v2", "base list", "queue show",
+     "workers list", "jobs list", "jobs show {succeeded}", "jobs logs {succeeded}", "token list"],
+)  # fmt: skip
+def test_people_read_the_same_here_and_there(remote: Remote, said: Said, words: str) -> None:
+    asked = [word.format(succeeded=remote.jobs["succeeded"]) for word in words.split()]
+    (code, here), there = (said(side, *asked, as_json=False) for side in SIDES)
+    assert (code, re.sub(r"\d", "", here)) == (there[0], re.sub(r"\d", "", there[1]))  # times go on
+    assert code == 0
+    assert said("there", "base", "show", "mini", as_json=False)[0] == 0
+
+
+@pytest.mark.parametrize("words", ["jobs watch", "queue show --watch", "workers list --watch"])
+def test_what_is_watched_is_one_document_a_line_until_ctrl_c(
+    monkeypatch: pytest.MonkeyPatch, said: Said, words: str
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cli.live.time.sleep", interrupt)
+    answers = [said(side, *words.split()) for side in SIDES]
+    assert [code for code, _ in answers] == [130, 130]
+    here, there = (json.loads(out) for _, out in answers)
+    assert stable(there) == stable(here)
+
+
+def test_the_files_of_a_version_and_its_base_are_the_same_from_elsewhere(tmp_path: Path, said: Said) -> None:
+    for side in SIDES:
+        code, out = said(side, "fetch", "mood@latest", "--bundle", "--output", tmp_path / side)
+        assert code == 0
+        assert [Path(file).name for file in json.loads(out)["files"]] == ["embedding.safetensors", "card.md", "base"]
+    here, there = ({file.relative_to(tmp_path / side): file for file in (tmp_path / side).rglob("*")} for side in SIDES)
+    assert here.keys() == there.keys()
+    assert [file for file in here if here[file].is_file() and here[file].read_bytes() != there[file].read_bytes()] == []
+    assert said("there", "fetch", "mood@v1", "--bundle", "--output", tmp_path / "there")[0] == 0  # the base stays
+    (tmp_path / "there" / "base" / "base.json").write_text("{}")
+    assert said("there", "fetch", "mood@v1", "--bundle", "--output", tmp_path / "there")[0] == 4
+    assert said("there", "fetch", "mood@v9", "--output", tmp_path / "there")[0] == 3
+
+
+def test_doctor_says_what_can_be_told_from_outside(remote: Remote, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out = said("there", "doctor")
+    checks = {each["what"]: each for each in json.loads(out)["checks"]}
+    assert (code, list(checks)) == (0, ["service", "ready", "token", "version", "workers"])
+    assert checks["token"]["found"] == "tests may submit, read, promote, ops, admin"
+    assert checks["workers"]["found"].startswith("w1 on cpu")
+    token, remote.service.token = remote.service.token, "wrong"
+    try:
+        code, out = said("there", "doctor")
+    finally:
+        remote.service.token = token
+    wrong = [each["what"] for each in json.loads(out)["checks"] if not each["ok"]]
+    assert (code, wrong) == (6, ["token", "version", "workers"])
+
+
+@pytest.mark.parametrize(("url", "expected"), [("http://127.0.0.1:9", 5), ("onboard.example.org", 2)])
+def test_a_service_that_is_not_there_is_told(
+    remote: Remote, tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch, url: str, expected: int
+) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"text": "x", "label": 1}\n')
+    monkeypatch.setattr(remote.service, "url", url)
+    monkeypatch.setattr("onboard.client.connection._FIRST_PAUSE_SECONDS", 0.0)
+    for words in (("jobs", "list"), ("check", data), ("token", "list")):
+        code, out = said("there", *words)
+        assert (code, bool(json.loads(out)["error"]["remedy"])) == (expected, True)
+    assert said("there", "doctor")[0] == expected
+
+
+def test_submit_waits_for_the_version_and_says_what_became_of_it(
+    remote: Remote, tmp_path: Path, said: Said, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "waited.jsonl"
+    data.write_text("".join(f'{{"text": "text {n}", "label": {n % 2}}}\n' for n in range(40)))
+    found = []
+    for state, result in ((JobState.SUCCEEDED, {"version": 3, "metrics": {"test": {}}}), (JobState.FAILED, None)):
+        worker = threading.Thread(target=_worked, args=(remote, state, result))
+        worker.start()
+        code, out = said("there", "submit", "--dataset", data, "--queue", f"q-{state.value}", "--wait")
+        worker.join()
+        found.append((code, json.loads(out)))
+    (done, document), (failed, error) = found
+    assert (done, document["state"], document["version"]) == (0, "succeeded", 3)
+    assert set(document) == DOCUMENT
+    assert (failed, error["error"]["code"]) == (1, "job_failed")
+
+
+def _worked(remote: Remote, state: JobState, result: dict[str, Any] | None) -> None:
+    """Claim the job that is about to come, and end it."""
+    with remote.service.place.services() as services:
+
+        def claim() -> Job | None:
+            with services.database.write() as session:
+                return ClaimRepository(session).claim("w1", [f"q-{state.value}"])
+
+        claimed = wait_until(claim, 30, "the job")
+        with services.database.write() as session:
+            error = None if result else {"message": "No."}
+            ClaimRepository(session).finish(claimed.id, claimed.attempt, state, result=result, error=error)
+
+
+def test_an_embedding_is_fetched_verified_and_then_answered_from_the_cache(client: Onboard, tiny_base: Base) -> None:
+    name = tiny_base.sources[0].name
+    found = client.embedding(name)
+    assert found.vector.tolist() == tiny_base.embeddings[name].tolist()
+    assert found.pins.base_digest == tiny_base.digest
+    assert client.embedding(name).content == found.content
+    assert {source.name for source in tiny_base.sources} | {"mood"} <= set(client.embeddings())
+
+
+def test_an_alias_is_made_moved_and_moved_back(client: Onboard) -> None:
+    assert client.promote("mood@v1", "production").previous is None
+    assert client.promote("mood@v2", "production").previous == 1
+    assert client.embedding("mood@production").version == 2
+    moved = client.rollback("mood", "production")
+    assert (moved.version, moved.reason, moved.actor) == (1, "rollback", client.me().actor)
+    with pytest.raises(NotFoundError):
+        client.promote("mood@v9", "production")
+
+
+@pytest.mark.parametrize("stolen", [False, True])
+def test_a_promotion_whose_answer_was_lost_is_known_as_ours_and_another_one_is_not(
+    remote: Remote, client: Onboard, tmp_path: Path, stolen: bool
+) -> None:
+    alias = f"lost-{stolen}".lower()
+    client.promote("mood@v1", alias)
+    transport = LostAnswers(lambda: stolen and client.promote("mood@v1", alias))
+    settings = {"cache": tmp_path, "transport": transport, "sleep": lambda _: None}
+    with Onboard(remote.service.url, remote.service.token, **settings) as unlucky:
+        if stolen:
+            with pytest.raises(PreconditionFailedError):
+                unlucky.promote("mood@v2", alias)
+        else:
+            moved = unlucky.promote("mood@v2", alias)
+            assert (moved.version, moved.previous) == (2, 1)
+    assert transport.lost == 1
+
+
+class LostAnswers(httpx.BaseTransport):
+    """The network, which loses the answer to the first change; meanwhile something else may happen."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self._network = httpx.HTTPTransport()
+        self._meanwhile = meanwhile
+        self.lost = 0
+
+    def close(self) -> None:
+        self._network.close()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self._network.handle_request(request)
+        if request.method != "PUT" or self.lost:
+            return response
+        self.lost += 1
+        response.read()
+        response.close()
+        self._meanwhile()
+        raise httpx.ReadError("cut off", request=request)
+
+
+def test_a_job_is_submitted_once_cancelled_and_queued_again(client: Onboard, remote: Remote) -> None:
+    data = remote.service.place.write("moods.jsonl", [{"text": f"text {n}", "label": n % 2} for n in range(40)])
+    job = client.submit(data, key="one")
+    assert client.submit(data, key="one").id == job.id
+    assert client.cancel(job.id).state == "cancelled"
+    with pytest.raises(ConflictError):
+        client.cancel(job.id)
+    assert client.retry(job.id).state == "queued"
+
+
+def test_without_a_good_token_nothing_is_told(remote: Remote, tmp_path: Path) -> None:
+    for token in ("", "wrong"):
+        with Onboard(remote.service.url, token, cache=tmp_path) as client, pytest.raises(NotAllowedError):
+            client.embedding("sst2")
+
+
+def test_a_long_log_comes_in_parts(client: Onboard, remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/v1/jobs/{remote.jobs['running']}/logs"
+    whole = client.get(path)
+    assert (whole["more"], [event["worker"] for event in whole["events"]][-1]) == (False, "w1")
+    after = client.get(path, cursor=whole["next"])
+    assert (after["events"], after["lines"], after["next"]) == ([], [], whole["next"])
+    for odd in ("", "x", "[]", "[1,[0,0],3]", "[-1,[0,0],{}]", "[1,[0],{}]", '[1,[0,"0"],{}]', "[" * 9000):
+        with pytest.raises(InputError):
+            client.get(path, cursor=odd)
