@@ -10,7 +10,8 @@ from typing import Any
 from published import add_version, embedding_of
 from registry_samples import sample_spec
 
-from onboard.backup.restore import Restored, restore
+from onboard.access import create_token, offer_code, revoke_token, sign_in
+from onboard.backup.restore import NOTHING, Restored, restore
 from onboard.bases import Base
 from onboard.domain.job import Job, Stage
 from onboard.domain.worker import WorkerState
@@ -21,6 +22,8 @@ from onboard.registry.aliases import AliasRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.load import GoingOn
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.services import Services, open_services
@@ -37,6 +40,9 @@ INPUTS = [
 
 def quiet(_message: str) -> None:
     """Nobody listens."""
+
+
+_CHANGED = ("jobs", "job_events", "tokens", "audit_log", "webhook_events", "webhook_deliveries")
 
 
 @dataclass
@@ -75,12 +81,29 @@ def fill(services: Services, base: Base) -> None:
         JobRepository(session).add(sample_spec("waiting"), queue="gpu", key="once")
         ended, _ = JobRepository(session).add(sample_spec("ended"))
         JobRepository(session).cancel(ended.id)
+    _let_people_in(services)
     running = claimed(services, "running")
     output = services.store(b'{"z": [1.0]}', "stage_output")
     with services.database.write() as session:
         StageOutputRepository(session).put("key", running.id, Stage.PROBE, output)
         JobRepository(session).cancel(claimed_in(session, "unwanted").id)
     services.store(b"of nobody", "probe")
+
+
+def _let_people_in(services: Services) -> None:
+    """Tokens that work and that do not, a browser that is signed in, and webhooks in every state."""
+    create_token(services.database, "leaver", ["admin"])
+    _, secret = create_token(services.database, "reader", ["read"])
+    sign_in(services.database, secret)
+    offer_code(services.database)
+    revoke_token(services.database, "leaver")
+    with services.database.write() as session:
+        outbox = OutboxRepository(session)
+        outbox.address(["a.example.com/1", "b.example.com/2"], 60.0)
+        first, second, *_ = outbox.due("a.example.com/1")
+        outbox.delivered(first)
+        outbox.failed(second, "it answered 410", None)
+        outbox.add("alias.moved", {"task": "mood", "alias": "latest"})
 
 
 def claimed(services: Services, task: str) -> Job:
@@ -105,8 +128,9 @@ def rows_of(services: Services) -> dict[str, list[dict[str, Any]]]:
         }
 
 
-def without_jobs(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    return {table: found for table, found in rows.items() if table not in ("jobs", "job_events")}
+def that_stay(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows of the tables that a restore leaves as they were."""
+    return {table: found for table, found in rows.items() if table not in _CHANGED}
 
 
 def fetched(services: Services, folder: Path) -> dict[str, bytes]:
@@ -122,12 +146,12 @@ def answers(services: Services) -> list[tuple[Any, int, list[float]]]:
     return [(each.label, each.version, [float(share) for share in each.probabilities]) for each in found]
 
 
-def restored_into(empty: Empty, source: str | Path) -> Restored:
-    return restore(empty.settings, str(source), quiet)
+def restored_into(empty: Empty, source: str | Path, going_on: GoingOn = NOTHING) -> Restored:
+    return restore(empty.settings, str(source), quiet, going_on)
 
 
 def require_same(before: Services, after: Services, tmp_path: Path) -> None:
-    assert without_jobs(rows_of(after)) == without_jobs(rows_of(before))
+    assert that_stay(rows_of(after)) == that_stay(rows_of(before))
     assert fetched(after, tmp_path / "after") == fetched(before, tmp_path / "before")
     assert answers(after) == answers(before)
     assert collect_garbage(after).damaged == []

@@ -7,12 +7,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from onboard.domain.worker import WorkerState
 from onboard.queue import DEFAULT_QUEUE
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
+from onboard.settings import environment_without_settings
 from onboard.version import release_number, release_of
 from workers.logs import log_file, shorten_log
 from workers.machine import host_name
@@ -37,7 +38,7 @@ def ensure_worker(
         The name of the worker that was started, or None (one lives, or this is not the embedded default, where
         nothing is started by itself).
     """
-    if not services.settings.embedded:
+    if not (services.settings.embedded and services.settings.start_worker):
         return None
     from filelock import FileLock
 
@@ -64,18 +65,19 @@ def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seco
     command += ["--idle-exit", str(idle_exit_seconds), "--pipeline", pipeline]
     with _log_file(home).open("ab") as log:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, cwd=home
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=home,
+            env=environment_without_settings(),
         )
     _spawned.append(process)
     assert process.stdin is not None
-    with process.stdin as pipe:
-        pipe.write(json.dumps(_settings(services)).encode())
+    with process.stdin as pipe:  # settings as they are here: the worker's own environment and folder do not matter
+        pipe.write(json.dumps(services.settings.for_worker()).encode())
     return process.pid
-
-
-def _settings(services: Services) -> dict[str, Any]:
-    """The settings as they are here, so that the worker's own environment and folder do not matter."""
-    return services.settings.model_dump(mode="json", exclude={"token", "api_url"})
 
 
 def _log_file(home: Path) -> Path:

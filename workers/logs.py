@@ -24,7 +24,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.moment import to_iso
-from onboard.settings import LogFormat
+from onboard.settings import LogFormat, Settings
 
 FIELDS: Final = ("job", "task", "attempt", "stage", "worker")
 LOG_BYTES: Final = 10 * 2**20  # the log of the detached workers; what was before is kept in one more file of that size
@@ -52,6 +52,15 @@ def log_file(home: Path) -> Path:
 def full_log_file(home: Path) -> Path:
     """What was in it before."""
     return log_file(home).with_name("worker.log.1")
+
+
+def log_files(settings: Settings) -> tuple[Path, ...]:
+    """The logs of workers that can be read on this machine, the present one last.
+
+    A deployment with servers has workers on many machines, whose logs are kept by whoever started them.
+    """
+    home = settings.resolved_home
+    return (full_log_file(home), log_file(home)) if settings.embedded else ()
 
 
 def shorten_log(home: Path) -> None:

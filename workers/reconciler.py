@@ -15,9 +15,10 @@ from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.workers import WorkerRepository
+from onboard.webhooks import give_up
 
 LEASE: Final = "reconciler"
-_FORGET_SECONDS: Final = 7 * 24 * 3600.0  # how long the row of a worker that left can be seen
+_FORGET_SECONDS: Final = 7 * 24 * 3600.0  # how long workers that left can be seen
 
 
 def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds: float) -> bool:
@@ -36,6 +37,7 @@ def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds
         ClaimRepository(session).end_abandoned()
         WorkerRepository(session).forget(_FORGET_SECONDS)
         TransitionRepository(session).fold()
+        give_up(session)  # also where no worker has an endpoint any more
     with database.read() as session:
         wanted = _bells(session)
     for queue, count in wanted.items():

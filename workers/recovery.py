@@ -6,15 +6,22 @@ from sqlalchemy.orm import Session
 
 from onboard.domain.worker import STARTING_SECONDS, WorkerRecord
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.leases import LeaseRepository
 from onboard.registry.workers import WorkerRepository
+from onboard.webhooks.deliver import LEASE as WEBHOOKS
 from workers.machine import host_name, is_alive
 
 
 def recover(session: Session) -> None:
-    """End the leases of jobs whose process is gone (a killed worker, a reboot). For SQLite only: it has one machine."""
+    """End the leases of jobs whose process is gone (a killed worker, a reboot). For SQLite only: it has one machine.
+
+    So are the webhooks that it was sending: they would wait for longer than an idle worker of the home stays.
+    """
     for worker in WorkerRepository(session).list(include_stopped=True):
         if worker.host == host_name() and worker.job is not None:
             _end_leases(session, worker.name)
+        if not lives(worker):
+            LeaseRepository(session).give_back(WEBHOOKS, worker.name)
 
 
 def take_over(session: Session, name: str) -> None:

@@ -6,8 +6,9 @@ import logging
 import os
 import secrets
 import signal
+import threading
 import warnings
-from typing import Any
+from typing import Any, Final
 
 from onboard import __version__
 from onboard.domain.names import require_name
@@ -26,8 +27,10 @@ from workers.plan import WorkerPlan
 from workers.reconciler import LEASE
 from workers.recovery import recover, take_over
 from workers.upkeep import Upkeep
+from workers.webhooks import WebhookThread
 
 _logger = logging.getLogger(__name__)
+_LAST_MESSAGE_SECONDS: Final = 15.0  # an endpoint has 10 to answer
 
 
 def worker_name() -> str:
@@ -135,10 +138,23 @@ def _run_celery(services: Services, plan: WorkerPlan) -> int:
 
     signals.worker_shutting_down.connect(on_shutting_down)
     upkeep.start()
+    webhooks = _deliver_webhooks(services, plan, upkeep.over)
     try:
         worker.start()
     finally:
         upkeep.over.set()
         upkeep.join()
+        if webhooks is not None:
+            webhooks.join(_LAST_MESSAGE_SECONDS)  # it gives its lease back itself, when its last message is sent
         signals.worker_shutting_down.disconnect(on_shutting_down)
     return int(worker.exitcode or 0)
+
+
+def _deliver_webhooks(services: Services, plan: WorkerPlan, over: threading.Event) -> WebhookThread | None:
+    """The thread that does, if anybody is told."""
+    webhooks = plan.settings.webhooks
+    if not webhooks.endpoints:
+        return None
+    thread = WebhookThread(services.database, webhooks, plan.name, over)
+    thread.start()
+    return thread

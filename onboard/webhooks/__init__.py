@@ -1,0 +1,5 @@
+"""Webhooks: tell the services outside of versions that were published and aliases that moved (docs/webhooks.md)."""
+
+from onboard.webhooks.deliver import deliver, give_up
+
+__all__ = ["deliver", "give_up"]
