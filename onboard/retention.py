@@ -12,6 +12,7 @@ from onboard.registry.database import Database
 from onboard.registry.retention import RetentionRepository
 from onboard.settings import Settings
 
+WEBHOOK_DAYS: Final = 7  # how long events of webhooks can be seen, told or not
 OLD_HOURS: Final = 24.0  # how long what a job that succeeded has left is kept, for whoever wonders about it
 _HOUR_SECONDS: Final = 3600.0
 _DAY_SECONDS: Final = 86_400.0
@@ -28,12 +29,17 @@ def steps(settings: Settings, succeeded_hours: float = OLD_HOURS) -> dict[str, S
     succeeded_seconds = succeeded_hours * _HOUR_SECONDS
     job_seconds = settings.retention_job_days * _DAY_SECONDS
     event_seconds = settings.retention_event_days * _DAY_SECONDS
+    audit_seconds = settings.retention_audit_days * _DAY_SECONDS
     found: dict[str, Step] = {}
     if job_seconds:
         found["jobs"] = lambda rows: rows.jobs(job_seconds)
     if event_seconds:
         found["job_events"] = lambda rows: rows.notes(event_seconds)
     found["stage_outputs"] = lambda rows: rows.stage_outputs(succeeded_seconds, event_seconds or None)
+    found["webhook_events"] = lambda rows: rows.webhook_events(WEBHOOK_DAYS * _DAY_SECONDS)
+    found["sessions"] = lambda rows: rows.sessions()
+    if audit_seconds:
+        found["audit_log"] = lambda rows: rows.audit_log(audit_seconds)
     return found
 
 

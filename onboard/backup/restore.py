@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from onboard.artifacts import ArtifactStore, is_digest
 from onboard.backup.archive import Archive, manifest_of, reading
@@ -14,9 +14,11 @@ from onboard.backup.rows import unpack_rows
 from onboard.backup.transfer import Row, Tell, Transferred, missing_there, transfer
 from onboard.bases import Base, find_base, named_bases
 from onboard.errors import DamagedError, NotFoundError, OnboardError
-from onboard.registry.load import Contents, Rows, Unfinished, load, require_empty
+from onboard.registry.load import Contents, GoingOn, Loaded, Rows, load, require_empty
 from onboard.registry.schema import make_home, require_known
 from onboard.settings import Settings
+
+NOTHING: Final = GoingOn()
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,17 @@ class Restored:
     """What was done.
 
     Args:
-        unfinished: jobs that were running when the backup was made.
+        loaded: what became of jobs that were running, of tokens, and of webhooks that had not arrived.
         bases: every base that the versions need, and the folder where it is on this machine, or None.
     """
 
     manifest: Manifest
     artifacts: Transferred
-    unfinished: Unfinished
+    loaded: Loaded
     bases: list[dict[str, Any]]
 
 
-def restore(settings: Settings, source: str, tell: Tell) -> Restored:
+def restore(settings: Settings, source: str, tell: Tell, going_on: GoingOn = NOTHING) -> Restored:
     """Fill an empty service. The whole backup is checked before anything is written.
 
     Artifacts come first, then all rows in one transaction: broken off, it can be repeated.
@@ -43,6 +45,7 @@ def restore(settings: Settings, source: str, tell: Tell) -> Restored:
         settings: name the service.
         source: folder, URL or zip file of a backup.
         tell: hears of the progress.
+        going_on: what shall work as it did when the backup was made.
 
     Raises:
         NotFoundError: there is no backup.
@@ -66,9 +69,9 @@ def restore(settings: Settings, source: str, tell: Tell) -> Restored:
         contents = [
             Contents(name, table.last, _reader(archive, name, table)) for name, table in manifest.tables.items()
         ]
-        unfinished = load(url, manifest.revision, contents)
+        loaded = load(url, manifest.revision, contents, going_on, manifest.created_at)
     bases = [{**base, "folder": _folder_of(base["digest"], settings.base)} for base in manifest.bases]
-    return Restored(manifest, copied, unfinished, bases)
+    return Restored(manifest, copied, loaded, bases)
 
 
 def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tell) -> tuple[list[Row], int]:

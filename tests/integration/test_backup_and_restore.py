@@ -20,7 +20,7 @@ from lively_service import (
     rows_of,
     rows_of_home,
     server_settings,
-    without_jobs,
+    that_stay,
 )
 from published import add_version, embedding_of
 from real_jobs import Desk, HookedProgress, opinions
@@ -28,6 +28,7 @@ from registry_samples import sample_spec
 from sqlalchemy import create_engine, text
 
 import migrations
+from onboard.access import create_token, identify, list_tokens, revoke_token
 from onboard.artifacts import ArtifactStore, digest_of
 from onboard.backup.archive import reading
 from onboard.backup.make import back_up
@@ -36,15 +37,18 @@ from onboard.backup.rows import pack_rows, unpack_rows
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
-from onboard.errors import ConflictError, FencedError
+from onboard.errors import ConflictError, FencedError, SignInError
 from onboard.gc import collect_garbage
 from onboard.register import register_base
 from onboard.registry import dump
 from onboard.registry.aliases import AliasRepository
+from onboard.registry.audit import entries
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.load import GoingOn
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.services import Services, open_services
@@ -85,8 +89,8 @@ def test_running_jobs_are_queued_again_and_keep_what_their_stages_left(
     assert before["running"].state is JobState.RUNNING
     back_up(lively, str(tmp_path / "backup"), quiet)
     restored = restored_into(empty_home, tmp_path / "backup")
-    assert restored.unfinished.requeued == (before["running"].id,)
-    assert restored.unfinished.cancelled == (before["unwanted"].id,)
+    assert restored.loaded.unfinished.requeued == (before["running"].id,)
+    assert restored.loaded.unfinished.cancelled == (before["unwanted"].id,)
     after = empty_home.opened()
     with after.database.write() as session:
         jobs = {job.spec.task: job for job in JobRepository(session).list()}
@@ -121,7 +125,7 @@ def test_a_job_that_was_in_the_middle_goes_on_after_its_last_finished_stage(
     with pytest.raises(FencedError):
         desk.run(job, HookedProgress(stop))
     back_up(desk.services, str(tmp_path / "backup"), quiet)
-    assert restored_into(empty_home, tmp_path / "backup").unfinished.requeued == (job.id,)
+    assert restored_into(empty_home, tmp_path / "backup").loaded.unfinished.requeued == (job.id,)
     after = empty_home.opened()
     elsewhere, progress = Desk(after, tmp_path), RecordedProgress()
     ended = elsewhere.run(elsewhere.claim(), progress)
@@ -147,10 +151,12 @@ def test_a_home_grows_up_to_a_server_and_comes_back(
     register_base(server, tiny_base)
     add_version(server, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(4))
     back_up(server, str(tmp_path / "grown.zip"), quiet)
-    restored_into(empty_home, tmp_path / "grown.zip")
+    restored_into(empty_home, tmp_path / "grown.zip", GoingOn(tokens=True, webhooks=True))
     after = empty_home.opened()
     require_same(server, after, tmp_path / "2")
-    assert rows_of(after) == rows_of(server)
+    expected, found = rows_of(server), rows_of(after)
+    assert [row["action"] for row in found["audit_log"] if row not in expected["audit_log"]] == ["service.restore"]
+    assert {**found, "audit_log": None} == {**expected, "audit_log": None}
     assert add_version(after, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(5)).version == 5
     server.close()
     after.close()
@@ -188,10 +194,61 @@ def test_what_a_service_ships_with_is_no_hindrance(
         WorkerRepository(session).enter("w9", WorkerState.RUNNING, queues=["default"], host="here", device="cpu")
     restored = restored_into(empty_home, tmp_path / "backup")
     assert restored.artifacts.present > 0
-    assert without_jobs(rows_of(fresh)) == without_jobs(rows_of(lively))
+    assert that_stay(rows_of(fresh)) == that_stay(rows_of(lively))
     with fresh.database.read() as session:
         assert [worker.name for worker in WorkerRepository(session).list()] == ["w9"]
     fresh.close()
+
+
+@pytest.mark.parametrize("kind", ["home", pytest.param("server", marks=pytest.mark.services)])
+def test_tokens_of_a_backup_are_revoked_and_its_webhooks_dropped(
+    lively: Services, tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    empty: Empty = request.getfixturevalue(f"empty_{kind}")
+    _, secret = create_token(lively.database, "revoked_later", ["admin"])
+    back_up(lively, str(tmp_path / "backup"), quiet)
+    revoke_token(lively.database, "revoked_later")
+    loaded = restored_into(empty, tmp_path / "backup").loaded
+    assert (loaded.revoked_tokens, loaded.kept_tokens) == (2, 0)
+    after = empty.opened()
+    assert {token.name for token in list_tokens(after.database, include_ended=True)} == {
+        "leaver", "reader", "revoked_later",
+    }  # fmt: skip
+    assert list_tokens(after.database) == []
+    with pytest.raises(SignInError, match="revoked"):
+        identify(after.database, secret)
+    undelivered = {row["event"] for row in rows_of(lively)["webhook_deliveries"] if row["state"] == "waiting"}
+    undelivered |= {row["id"] for row in rows_of(lively)["webhook_events"] if row["addressed_at"] is None}
+    assert loaded.dropped_webhooks == len(undelivered) > 2
+    with after.database.read() as session:
+        assert not OutboxRepository(session).has_work(["a.example.com/1", "b.example.com/2"], 60.0)
+        states = session.scalars(text("SELECT state FROM webhook_deliveries ORDER BY state")).all()
+        assert states == ["delivered", "given_up"]
+        (restoring,) = (each for each in entries(session, 1))
+    assert (restoring.action, restoring.facts["revoked_tokens"]) == ("service.restore", 2)
+    after.close()
+
+
+def test_a_service_that_has_tokens_already_is_not_empty(lively: Services, empty_home: Empty, tmp_path: Path) -> None:
+    back_up(lively, str(tmp_path / "backup"), quiet)
+    present = empty_home.opened()
+    _, secret = create_token(present.database, "mine", ["admin"])
+    with pytest.raises(ConflictError, match="1 tokens"):
+        restored_into(empty_home, tmp_path / "backup")
+    assert identify(present.database, secret).name == "mine"
+    present.close()
+
+
+def test_tokens_and_webhooks_go_on_where_that_is_asked_for(lively: Services, empty_home: Empty, tmp_path: Path) -> None:
+    back_up(lively, str(tmp_path / "backup"), quiet)
+    loaded = restored_into(empty_home, tmp_path / "backup", GoingOn(tokens=True, webhooks=True)).loaded
+    assert (loaded.revoked_tokens, loaded.kept_tokens, loaded.dropped_webhooks) == (0, 1, 0)
+    expected, found = rows_of(lively), rows_of_home(empty_home)
+    for table in ("tokens", "webhook_events", "webhook_deliveries"):
+        assert found[table] == expected[table] != []
+    with empty_home.opened().database.read() as session:
+        for table in ("sessions", "sign_in_codes"):  # of browsers that the service of the backup had let in
+            assert session.scalar(text(f"SELECT count(*) FROM {table}")) == 0
 
 
 @pytest.fixture
@@ -228,7 +285,7 @@ def test_what_is_written_during_a_backup_is_in_it_wholly_or_not_at_all(
     monkeypatch.undo()
     assert published == [1]
     restored_into(empty_home, tmp_path / "backup")
-    assert without_jobs(rows_of_home(empty_home)) == without_jobs(before)
+    assert that_stay(rows_of_home(empty_home)) == that_stay(before)
 
 
 @pytest.mark.parametrize("kind", ["home", pytest.param("server", marks=pytest.mark.services)])
@@ -261,7 +318,8 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
     manifest, _ = back_up(lively, str(target), quiet)
     new = {"time_limit_seconds", "claimed_at", "deadline_at", "needs_release"}
     store, tables = ArtifactStore(str(target)), dict(manifest.tables)
-    del tables["job_transitions"]
+    for table in ("job_transitions", "tokens", "audit_log", "webhook_events", "webhook_deliveries"):
+        del tables[table]
     rows = [row for part in tables["jobs"].parts for row in unpack_rows(store.get(part))]
     old = pack_rows([{name: value for name, value in row.items() if name not in new} for row in rows])
     tables["jobs"] = replace(tables["jobs"], parts=[store.put(old, "rows")])
@@ -272,7 +330,7 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
     for row in expected["jobs"]:
         row.update(dict.fromkeys(new))
     found = rows_of(after)
-    assert without_jobs(found) == without_jobs(expected)
+    assert that_stay(found) == that_stay(expected)
     assert {row["id"] for row in found["jobs"]} == {row["id"] for row in expected["jobs"]}
     assert all(row[name] is None for row in found["jobs"] for name in new)
     after.close()

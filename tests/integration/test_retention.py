@@ -12,20 +12,25 @@ from real_workers import Deployment
 from registry_samples import sample_spec
 from sqlalchemy import select, update
 
+from onboard.access import create_token, list_tokens, sign_in
 from onboard.domain.job import JobState
 from onboard.domain.task import SnapshotRecord
 from onboard.gc import collect_garbage
+from onboard.registry.access_tables import AuditRow, SessionRow, TokenRow
+from onboard.registry.audit import entries, record
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.outbox import OutboxRepository
 from onboard.registry.retention import RetentionRepository
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow
+from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow, WebhookDeliveryRow, WebhookEventRow
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.versions import VersionRepository
 from onboard.retention import retain
 from onboard.services import Services
 
+OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}
 BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 
 
@@ -62,7 +67,7 @@ def test_stage_outputs_go_a_day_after_success_and_with_the_log_after_failure(ser
     ended_job(service, JobState.DEAD, 100, "dead")
     dry = collect_garbage(service, dry_run=True)
     done = collect_garbage(service)
-    assert dry.rows == done.rows == {"job_events": 1, "stage_outputs": 2, "snapshots": 0}
+    assert dry.rows == done.rows == {"job_events": 1, "stage_outputs": 2, **OF_THE_DOOR, "snapshots": 0}
     assert dry.freed == done.freed
     assert done.freed.count == 2
     with service.database.read() as session:
@@ -133,7 +138,7 @@ def test_an_old_job_goes_with_its_log_its_outputs_and_its_dataset_but_not_from_t
         figures = TransitionRepository(session).list()
     assert collect_garbage(with_retention(service, job=32)).rows["jobs"] == 0
     done = collect_garbage(with_retention(service, job=30))
-    assert done.rows == {"jobs": 1, "job_events": 0, "stage_outputs": 0, "snapshots": 1}
+    assert done.rows == {"jobs": 1, "job_events": 0, "stage_outputs": 0, **OF_THE_DOOR, "snapshots": 1}
     assert counts(service) == [1, 0, 0, 0, 0]
     assert not service.artifacts.has(artifact)
     with service.database.read() as session:
@@ -147,3 +152,41 @@ def test_a_job_that_is_retried_keeps_what_it_needs(service: Services) -> None:
         JobRepository(session).retry(job.id)
     collect_garbage(with_retention(service, job=1, event=1))
     assert counts(service) == [before[0], before[1], before[2] + 1, before[3], before[4]]
+
+
+def test_sessions_that_are_over_and_webhooks_of_last_week_go_and_tokens_stay(service: Services) -> None:
+    _, secret = create_token(service.database, "reader", ["read"])
+    for _ in range(2):
+        sign_in(service.database, secret)
+    with service.database.write() as session:
+        first = session.scalars(select(SessionRow.hash).limit(1)).one()
+        for number in range(2):
+            OutboxRepository(session).add("alias.moved", {"number": number})
+        OutboxRepository(session).address(["a.example.com/1"], DAY)
+        last_week = select(WebhookEventRow.id).limit(1).scalar_subquery()
+        moved = update(WebhookEventRow).where(WebhookEventRow.id == last_week)
+        session.execute(moved.values(at=WebhookEventRow.at - 7 * DAY))
+        ended = update(SessionRow).where(SessionRow.hash == first)
+        session.execute(ended.values(expires_at=SessionRow.expires_at - DAY))
+        session.execute(update(TokenRow).values(expires_at=TokenRow.expires_at - 1000 * DAY))
+    done = collect_garbage(service)
+    assert {table: done.rows[table] for table in OF_THE_DOOR} == {"webhook_events": 1, "sessions": 1}
+    assert [count(service, table) for table in (WebhookEventRow, WebhookDeliveryRow, SessionRow)] == [1, 1, 1]
+    assert [token.name for token in list_tokens(service.database, include_ended=True)] == ["reader"]
+
+
+def test_the_audit_log_stays_for_ever_unless_its_days_are_set(
+    service: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onboard.registry.retention.BATCH", 2)
+    with service.database.write() as session:
+        for number in range(7):
+            record(session, "queue.pause", f"q{number}")
+        old = AuditRow.subject.in_(["q0", "q1", "q2", "q3", "q4"])
+        session.execute(update(AuditRow).where(old).values(at=AuditRow.at - 1000 * DAY))
+    collect_garbage(service)
+    assert count(service, AuditRow) == 7
+    assert retain(service.database, with_retention(service, audit=999).settings) == {"audit_log": 2}
+    assert collect_garbage(with_retention(service, audit=999)).rows["audit_log"] == 3
+    with service.database.read() as session:
+        assert [entry.subject for entry in entries(session, 10)] == ["q6", "q5"]

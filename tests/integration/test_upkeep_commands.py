@@ -12,10 +12,14 @@ from typing import Any
 
 import pytest
 from published import add_version, embedding_of
+from sqlalchemy import update
 
 from cli.main import main
+from onboard.access import create_token
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
+from onboard.registry.outbox import OutboxRepository
+from onboard.registry.tables import WebhookDeliveryRow
 from onboard.services import Services
 
 
@@ -121,12 +125,60 @@ def test_a_dry_run_says_what_would_go(onboard: Run, tiny_services: Services) -> 
     assert "would be deleted" in said.out
 
 
+def test_a_restore_says_what_became_of_tokens_and_webhooks(
+    onboard: Run, version: EmbeddingVersion, tiny_services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_token(tiny_services.database, "reader", ["read"])
+    onboard("promote", "mood@v1", "--alias", "production")
+    onboard("backup", tmp_path / "backup")
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "new"))
+    said = onboard("restore", tmp_path / "backup")
+    assert "1 tokens are revoked" in said.out
+    assert "webhooks that had not arrived then will not be sent" in said.out
+    assert "tokens" not in said.err
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "third"))
+    kept = onboard("restore", tmp_path / "backup", "--keep-tokens", "--send-webhooks", "--json")
+    assert {name: kept.document[name] for name in ("revoked_tokens", "kept_tokens", "dropped_webhooks")} == {
+        "revoked_tokens": 0, "kept_tokens": 1, "dropped_webhooks": 0,
+    }  # fmt: skip
+    assert "also those that were revoked since" in kept.err
+
+
+def test_doctor_is_red_while_webhooks_fail_and_for_a_day_after_they_were_given_up(
+    onboard: Run, tiny_services: Services
+) -> None:
+    def seen() -> tuple[int, dict[str, Any]]:
+        said = onboard("doctor", "--json")
+        (check,) = (each for each in said.document["checks"] if each["what"] == "webhooks")
+        return said.code, check
+
+    with tiny_services.database.write() as session:
+        outbox = OutboxRepository(session)
+        outbox.add("alias.moved", {})
+        outbox.address(["a.example.com/1"], 60.0)
+        (delivery,) = outbox.due("a.example.com/1")
+    code, check = seen()
+    assert (code, check["ok"]) == (0, True)
+    assert "1 waiting" in check["found"]
+    with tiny_services.database.write() as session:
+        OutboxRepository(session).failed(delivery, "answered 503", 60.0)
+    assert "1 failing, 0 given up, answered 503" in seen()[1]["found"]
+    with tiny_services.database.write() as session:
+        OutboxRepository(session).failed(delivery, "answered 410", None)
+    code, check = seen()
+    assert code == 5
+    assert "0 failing, 1 given up, answered 410" in check["found"]
+    with tiny_services.database.write() as session:
+        session.execute(update(WebhookDeliveryRow).values(ended_at=WebhookDeliveryRow.ended_at - 86_400.0))
+    assert seen()[0] == 0
+
+
 @pytest.mark.parametrize("hours", ["0", "0.5", "-1", "soon"])
 def test_what_is_younger_than_an_hour_cannot_be_asked_for(onboard: Run, tiny_services: Services, hours: str) -> None:
     assert onboard("gc", "--older-than", hours).code == 2
 
 
-@pytest.mark.parametrize(("name", "days"), [("JOB", "-1"), ("EVENT", "soon"), ("EVENT", "1.5")])
+@pytest.mark.parametrize(("name", "days"), [("JOB", "-1"), ("EVENT", "soon"), ("EVENT", "1.5"), ("AUDIT", "-7")])
 def test_a_wrong_retention_names_its_setting(
     onboard: Run, tiny_services: Services, monkeypatch: pytest.MonkeyPatch, name: str, days: str
 ) -> None:
