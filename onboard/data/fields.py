@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -55,8 +56,13 @@ def resolve_texts(columns: Sequence[str], wanted: Sequence[str]) -> tuple[str, .
     """The column of the text, or the two of a pair: as asked for, else by the usual names (without regard to case).
 
     Raises:
-        UnreadableError: a column that was asked for is not there, none has a usual name, or two readings are possible.
+        UnreadableError: a column that was asked for is not there, none has a usual name, two readings are possible,
+            or the name of one holds what cannot be stored.
     """
+    return tuple(map(_storable, _texts(columns, wanted)))
+
+
+def _texts(columns: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
     if wanted:
         return tuple(_asked_for(columns, name, "--text-field") for name in wanted)
     by_name = _by_name(columns)
@@ -76,16 +82,25 @@ def resolve_label(columns: Sequence[str], wanted: str | None, text_fields: Seque
     """The column of the label: as asked for, else by the usual names, leaving out the columns of the text.
 
     Raises:
-        UnreadableError: the column that was asked for is not there, or none has a usual name.
+        UnreadableError: the column that was asked for is not there, none has a usual name, or the name holds what
+            cannot be stored.
     """
     if wanted is not None:
-        return _asked_for(columns, wanted, "--label-field")
+        return _storable(_asked_for(columns, wanted, "--label-field"))
     by_name = _by_name(columns)
     for name in _LABEL_FIELDS:
         if name in by_name and by_name[name] not in text_fields:
-            return by_name[name]
+            return _storable(by_name[name])
     remedy = f"Say which it is: --label-field NAME. {_listed(columns)}"
     raise UnreadableError("label_field", "has no field that is known as the label", remedy)
+
+
+def _storable(name: str) -> str:
+    """The name, which the report of the dataset quotes wherever it is kept."""
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        message = f"has a field whose name holds a control character or half a surrogate pair: {preview(name)}"
+        raise UnreadableError("field_name", message, "Rename the field.")
+    return name
 
 
 def _asked_for(columns: Sequence[str], name: str, flag: str) -> str:

@@ -124,7 +124,8 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     dataset = _drawn(settled, splits, options)
     findings += [*repeats, *shared, *_shot_findings(splits["train"], options)]
     findings += _dataset_findings(dataset, splits["train"], options)
-    return Checked(dataset, _report(str(source), located, tables["train"], rows, settled, dataset, findings, options))
+    shown = str(source) if str(source).startswith(hub.SCHEME) else _shown(Path(source), options)
+    return Checked(dataset, _report(shown, located, tables["train"], rows, settled, dataset, findings, options))
 
 
 def _locate(source: Path | str, options: ReadOptions) -> _Located:

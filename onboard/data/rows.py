@@ -6,7 +6,8 @@ import gzip
 import math
 import unicodedata
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -55,17 +56,24 @@ class Table(NamedTuple):
 
 def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...], label_field: str | None) -> Table:
     """Read every usable row of the file; whatever is wrong goes to `problems`, nothing is raised."""
-    try:
+    with telling(path, problems):
         reader = open_reader(path, problems)
         columns = reader.columns()
         fields = _resolve(columns, text_fields, label_field, problems)
-        if fields is None:
-            for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
-                pass
-            if not problems.any:
-                raise UnreadableError("text_field", "holds no fields", 'Each row needs "text" and "label".')
-            return Table([], (), None)
-        return _usable(reader, fields, problems)
+        if fields is not None:
+            return _usable(reader, fields, problems)
+        for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
+            pass
+        if not problems.any:
+            raise UnreadableError("text_field", "holds no fields", 'Each row needs "text" and "label".')
+    return Table([], (), None)
+
+
+@contextmanager
+def telling(path: Path, problems: FileProblems) -> Iterator[None]:
+    """Tell what ends the reading of a file, instead of raising it."""
+    try:
+        yield
     except UnreadableError as error:
         problems.add_unreadable(error)
     except PermissionError:
@@ -74,7 +82,6 @@ def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...],
         problems.add("bad_gzip", f"is damaged gzip ({error})", "Compress it again.")
     except OSError as error:
         problems.add("unreadable_file", f"cannot be read: {error.strerror or error}", "Check the file.")
-    return Table([], (), None)
 
 
 def _resolve(
@@ -102,10 +109,8 @@ def _usable(reader: Reader, fields: Fields, problems: FileProblems) -> Table:
     characters = 0
     seen = 0
     for seen, row in enumerate(reader.rows(fields.all), start=1):
-        if seen > MAX_ROWS:
-            message = f"has more than {MAX_ROWS:,} rows"
-            raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
-        texts = [_checked(row, field, _check_text, problems) for field in fields.texts]
+        require_few(seen)
+        texts = checked_texts(row, fields.texts, problems)
         label = _checked(row, fields.label, check_label, problems)
         if label is None:
             continue
@@ -122,12 +127,24 @@ def _usable(reader: Reader, fields: Fields, problems: FileProblems) -> Table:
     return Table(rows, tuple(labels.values()), fields)
 
 
+def require_few(seen: int) -> None:
+    """Raise UnreadableError once more rows were seen than one file may have."""
+    if seen > MAX_ROWS:
+        message = f"has more than {MAX_ROWS:,} rows"
+        raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
+
+
 class _BadValueError(Exception):
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.remedy = remedy
+
+
+def checked_texts(row: Row, fields: Sequence[str], problems: FileProblems) -> list[Label | None]:
+    """The texts of a row; None stands for one that cannot be used, which is told."""
+    return [_checked(row, field, _check_text, problems) for field in fields]
 
 
 def _checked(row: Row, field: str, check: Callable[[object], Label], problems: FileProblems) -> Label | None:

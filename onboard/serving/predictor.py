@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -25,6 +26,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.serving.requests import PredictionRequest, parse_requests
 from onboard.settings import Settings
+
+KEPT_VERSIONS: Final = 512  # stay ready to answer; the one that was not asked for longest goes first
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Predictor:
         bundle = None if self._base or self._services else _bundle(Path(str(base_or_home)))
         self._base = self._base or find_base(str(bundle / "base" if bundle else base_or_home))
         self._engine = load_engine(self._base, device)
-        self._served: dict[str, _Served] = {}
+        self._served: OrderedDict[str, _Served] = OrderedDict()
         if bundle:
             self._unbundle(bundle)
 
@@ -126,14 +129,16 @@ class Predictor:
             return self._source(reference)
         with self._services.database.read() as session:
             version = VersionRepository(session).resolve(reference)
-        if version.reference not in self._served:
-            self._served[version.reference] = self._load(self._services, version)
-        return self._served[version.reference]
+        served = self._served.pop(version.reference, None) or self._load(self._services, version)
+        self._served[version.reference] = served  # the last one now
+        while len(self._served) > KEPT_VERSIONS:
+            self._served.popitem(last=False)
+        return served
 
     def _load(self, services: Services, version: EmbeddingVersion) -> _Served:
         assert self._base is not None
         require_pins(version, self._base)
-        z = unpack_embedding(services.artifacts.get(version.artifact))
+        z = unpack_embedding(services.read(version.artifact))
         return self._serve(
             version.task,
             version.version,

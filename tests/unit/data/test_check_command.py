@@ -11,8 +11,9 @@ import typer
 from dataset_rows import balanced
 from typer.testing import CliRunner
 
-from cli.check import check, split_labels
+from cli.check import check
 from onboard.errors import DatasetError, InputError
+from onboard.order import split_labels
 
 app = typer.Typer()
 app.command()(check)

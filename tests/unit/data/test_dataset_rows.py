@@ -43,6 +43,24 @@ def test_a_wrong_row_is_told_with_its_number_and_field(row, code, field, write_j
     assert problem["message"].isascii()
 
 
+@pytest.mark.parametrize("name", ["la\0bel", "label\n", "la\x7fbel", "la\ud800bel"])
+def test_a_column_whose_name_nobody_could_store_is_refused(name, write_jsonl, problems_of) -> None:
+    labelled = write_jsonl([{"text": row["text"], name: row["label"]} for row in balanced()])
+    named = write_jsonl([{name: row["text"], "label": row["label"]} for row in balanced()], "named.jsonl")
+    for problem in (
+        *problems_of(labelled, label_field=name),
+        *problems_of(named, text_fields=(name,)),
+    ):
+        assert problem["code"] == "field_name"
+        assert "control character" in problem["message"]
+        assert problem["message"].isprintable()
+
+
+def test_a_usual_name_with_a_line_break_is_not_taken_for_the_label(write_jsonl, problems_of) -> None:
+    (problem,) = problems_of(write_jsonl([{"text": row["text"], "label\n": row["label"]} for row in balanced()]))
+    assert problem["code"] == "field_name"
+
+
 def test_both_faults_of_one_row_are_told(write_jsonl, problems_of) -> None:
     problems = problems_of(write_jsonl([*balanced(), {"text": "", "label": None}]))
     assert [problem["code"] for problem in problems] == ["empty_text", "missing_label"]

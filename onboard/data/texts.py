@@ -1,0 +1,53 @@
+"""The texts of one file, for predictions: read as a dataset is, but no label is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onboard.data.fields import resolve_texts
+from onboard.data.formats import FileProblems, UnreadableError, open_reader
+from onboard.data.formats.source import too_large
+from onboard.data.limits import MAX_FILE_BYTES
+from onboard.data.problems import Problems
+from onboard.data.rows import checked_texts, require_few, telling
+
+_OWN_NAMES = {1: ("text",), 2: ("text_a", "text_b")}
+
+
+def read_texts(path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None) -> list[dict[str, str]]:
+    """The rows of a file as `{"text"}` or `{"text_a", "text_b"}`, in its order.
+
+    Args:
+        text_fields: columns of the text or of the two texts; empty means the usual names.
+        shown: the file's name in errors, where the path says nothing to whoever reads them.
+
+    Raises:
+        DatasetError: with all problems of the file and of its rows, as for a dataset.
+    """
+    problems = Problems()
+    told = FileProblems(problems, shown or str(path))
+    rows: list[dict[str, str]] = []
+    with telling(path, told):
+        rows = _rows(path, text_fields, told)
+    problems.raise_if_any()
+    return rows
+
+
+def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems) -> list[dict[str, str]]:
+    reader = open_reader(path, problems)
+    columns = reader.columns()
+    fields = resolve_texts(columns, text_fields) if columns else ()
+    names = _OWN_NAMES.get(len(fields), ())
+    rows: list[dict[str, str]] = []
+    seen = characters = 0
+    for seen, row in enumerate(reader.rows(fields), start=1):
+        require_few(seen)
+        texts = [text for text in checked_texts(row, fields, problems) if isinstance(text, str)]
+        characters += sum(map(len, texts))
+        if characters > MAX_FILE_BYTES:
+            raise too_large(row.number)
+        if len(texts) == len(names):
+            rows.append(dict(zip(names, texts, strict=True)))
+    if not problems.any and not (seen and fields):
+        raise UnreadableError("empty_file", "holds no rows", 'Each row needs "text", or "text_a" and "text_b".')
+    return rows

@@ -1,0 +1,142 @@
+"""The files of `onboard predict`: texts come in every format of a dataset; CSV answers hold no formulas."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from cli.prediction_files import FORMULA_STARTS, read_inputs, write_answers
+from onboard.errors import DatasetError, InputError, NotAllowedError
+
+TEXTS = ["fine\u2028day", 'a "quoted", text', "=1+1"]
+
+labels = st.one_of(
+    st.text(max_size=30),
+    st.tuples(st.sampled_from(FORMULA_STARTS), st.text(max_size=9)).map("".join),
+    st.integers(-(10**9), 10**9),
+    st.booleans(),
+    st.floats(-1e12, 1e12),
+)
+
+
+def answer(label: Any) -> dict[str, Any]:
+    return {"label": label, "probability": 0.75, "task": "t", "version": 3}
+
+
+def written(tmp_path: Path, *given: Any) -> bytes:
+    path = tmp_path / "answers.CSV"
+    write_answers([answer(label) for label in given], path)
+    return path.read_bytes()
+
+
+def file_of(name: str, rows: list[dict[str, str]], folder: Path) -> Path:
+    path = folder / name
+    if "parquet" in name:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
+    text = io.StringIO(newline="")
+    if "jsonl" in name:
+        text.writelines(json.dumps(row) + "\n" for row in rows)
+    else:
+        quoting = {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None} if "tsv" in name else {}
+        writer = csv.writer(text, **quoting)  # type: ignore[arg-type]
+        writer.writerows([list(rows[0]), *(row.values() for row in rows)])
+    data = text.getvalue().encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.csv", "x.csv.gz", "x.tsv", "x.parquet"])
+def test_texts_are_read_from_every_format_without_labels(name: str, tmp_path: Path) -> None:
+    rows = [{"Sentence": text, "id": str(number)} for number, text in enumerate(TEXTS)]
+    assert read_inputs(file_of(name, rows, tmp_path), ()) == [{"text": text} for text in TEXTS]
+
+
+def test_fields_are_mapped_and_pairs_are_known(tmp_path: Path) -> None:
+    rows = [{"premise": "a", "hypothesis": "b", "note": "c"}]
+    assert read_inputs(file_of("x.csv", rows, tmp_path), ()) == [{"text_a": "a", "text_b": "b"}]
+    assert read_inputs(file_of("x.csv", rows, tmp_path), ("note", "premise")) == [{"text_a": "c", "text_b": "a"}]
+    assert read_inputs(file_of("x.jsonl", rows, tmp_path), ("note",)) == [{"text": "c"}]
+    with pytest.raises(InputError, match="3 times"):
+        read_inputs(file_of("x.csv", rows, tmp_path), ("note", "premise", "hypothesis"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("x.jsonl", b'{"text": "a"}\n{"text": 7}\n', "text_type"),
+        ("x.jsonl", b'{"text": "a"}\n{"text": " "}\n', "empty_text"),
+        ("x.jsonl", b'{"text": "a"}\nnonsense\n', "bad_json"),
+        ("x.jsonl", b"nonsense\n", "bad_json"),
+        ("x.jsonl", b"{}\n", "empty_file"),
+        ("x.jsonl", b"\n", "empty_file"),
+        ("x.csv", b"text\n", "empty_file"),
+        ("x.csv", b"name\nx\n", "text_field"),
+        ("x.csv", b"text_a,text_b\nx\n", "field_count"),
+        ("x.jsonl", b'{"text_a": "a", "text_b": "b"}\n{"text": "a"}\n', "text_field"),
+        ("x.csv", b"text\n\xff\n", "not_utf8"),
+        ("x.csv.gz", b"\x1f\x8bnonsense", "bad_gzip"),
+        ("x.parquet", b"PAR1 nonsense", "bad_parquet"),
+        ("x.txt", b"a\n", "unknown_format"),
+    ],
+)
+def test_what_cannot_be_read_is_told_as_for_a_dataset(name: str, content: bytes, code: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DatasetError) as caught:
+        read_inputs(path, ())
+    assert code in caught.value.data["problem_counts"]
+
+
+def test_standard_input_is_named_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'\xef\xbb\xbf{"text": "\xc3\xa4"}\n')))
+    assert read_inputs(Path("-"), ()) == [{"text": "ä"}]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nonsense\n")))
+    with pytest.raises(DatasetError, match=r"^standard input: row 1: is not JSON"):
+        read_inputs(Path("-"), ())
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(labels, min_size=1, max_size=8))
+@example(["=cmd|' /C calc'!A0", "-1", -1, "\t=1", "x;=1+1", '"=1"', "\uff1d1", "'=1", True])
+def test_no_cell_of_a_csv_begins_a_formula_and_every_row_is_kept(tmp_path: Path, given: list[Any]) -> None:
+    text = written(tmp_path, *given).decode()
+    header, *rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    assert header == ["label", "probability", "task", "version"]
+    assert len(rows) == len(given)
+    for label, row in zip(given, rows, strict=True):
+        assert row[1:] == ["0.75", "t", "3"]
+        if isinstance(label, str):
+            assert not row[0].startswith(FORMULA_STARTS)
+            assert row[0] in (label, f"'{label}")
+            assert (row[0] == label) is not label.startswith(FORMULA_STARTS)
+        else:
+            assert json.loads(row[0]) == label
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(labels, min_size=1, max_size=8))
+@example(["x;=1+1", "a\r\n=1", "b\t+1", ",@a"])
+def test_another_separator_makes_no_formula_of_a_part_of_a_text(tmp_path: Path, given: list[Any]) -> None:
+    text = written(tmp_path, *given).decode()
+    for separator in (";", "\t"):
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            assert not any(cell.startswith(FORMULA_STARTS) for cell in row[1:]), row
+
+
+def test_answers_are_jsonl_under_any_other_name(tmp_path: Path) -> None:
+    write_answers([answer("=1"), answer(True)], tmp_path / "answers.txt")
+    lines = (tmp_path / "answers.txt").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["label"] for line in lines] == ["=1", True]
+    with pytest.raises(NotAllowedError, match="cannot be written"):
+        write_answers([answer("a")], tmp_path / "missing" / "answers.csv")
