@@ -1,0 +1,52 @@
+"""The application behind a real server on a free port, and what raw sockets say to it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from real_services import wait_until
+
+from onboard.api.serve import listen
+
+
+@contextmanager
+def answering(app: FastAPI) -> Iterator[int]:
+    """The port at which it answers meanwhile."""
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
+    with closing(listen("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            wait_until(lambda: server.started, 30)
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def head_of(path: str, secret: str, *headers: str) -> bytes:
+    """The head of a request that brings a form with the boundary x."""
+    lines = [
+        f"POST {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {secret}",
+        "Content-Type: multipart/form-data; boundary=x", *headers,
+    ]  # fmt: skip
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def answer_of(connection: socket.socket) -> tuple[int, dict[str, Any]]:
+    """Status and document of the answer, after which the server closes."""
+    with connection.makefile("rb") as stream:
+        status = int(stream.readline().split()[1])
+        length = 0
+        while line := stream.readline().strip():
+            name, _, value = line.partition(b": ")
+            length = int(value) if name.lower() == b"content-length" else length
+        return status, json.loads(stream.read(length))
