@@ -24,6 +24,7 @@ import torch
 from torch import nn
 
 from bench.machine import describe
+from bench.writing import write
 from onboard.bases import find_base
 from onboard.curriculum import Batch, Source, read_source
 from onboard.data.regression import Buckets
@@ -252,9 +253,7 @@ def write_report(
     """
     document = {"command": command, "machine": describe(), **settings, "seeds": asked.seeds, "runs": rows}
     table = markdown(document)
-    for path, text in ((asked.output, json.dumps(document, indent=1) + "\n"), (asked.table, table)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    write(document, asked.output, table, asked.table)
     print(table)
 
 

@@ -24,6 +24,7 @@ from bench.chaos.journal import Journal
 from bench.chaos.submitter import datasets, spec_of
 from bench.machine import describe
 from bench.services import wait_until
+from bench.writing import write
 from onboard.domain.job import Job, JobState
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services, open_services
@@ -51,10 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         course = measure(settings, Path(folder), asked.jobs, asked.pipeline)
     document = _document(asked, course)
     print(json.dumps({key: value for key, value in document.items() if key != "resident_bytes_after_every_job"}))
-    for path, content in ((asked.output, json.dumps(document) + "\n"), (asked.table, page(document))):
-        if path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+    write(document, asked.output, page(document), asked.table)
     return 0 if document["kept"] else 1
 
 

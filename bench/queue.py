@@ -28,6 +28,7 @@ from sqlalchemy import insert, text
 from bench.machine import describe
 from bench.opinions import opinions
 from bench.services import PostgresServer, RedisServer, missing
+from bench.writing import write
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.domain.worker import WorkerState
@@ -92,10 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
         figures[what]["p95"] <= wanted for figures in places.values() for what, wanted in WANTED.items()
     )
     print(page(document))
-    for path, content in ((asked.output, json.dumps(document, indent=1) + "\n"), (asked.table, page(document))):
-        if path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+    write(document, asked.output, page(document), asked.table)
     return 0 if document["kept"] else 1
 
 

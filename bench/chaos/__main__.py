@@ -4,7 +4,8 @@
     python -m bench.chaos --real-lease 5                             seconds from a kill to the next attempt
     python -m bench.chaos --no-runs --output bench/results/chaos.json --table docs/results/chaos.md
 
-Jobs are real: the pipeline with few steps, on a base that is made on the spot. Journal, logs and result of each run
+Jobs are real: the pipeline with few steps, on a base that is made on the spot. Meanwhile 100 readers (--readers) ask a
+real server for the latest embeddings, and an auditor verifies every answer. Journal, logs and result of each run
 stay in `build/bench/chaos`; --resume makes only the runs that have no result yet, --output and --table gather all
 results that are there. Needs PostgreSQL and Redis (`make packages`). Exits with 0 when nothing was lost or doubled and
 the checker found nothing else.
@@ -25,8 +26,9 @@ from typing import Any
 from bench.chaos.checker import DOUBLED, LOST
 from bench.chaos.fleet import ROOT
 from bench.chaos.place import PLACES, PlaceName, absent
-from bench.chaos.report import document, read_results, write
+from bench.chaos.report import document, page, read_results
 from bench.chaos.run import Options, run
+from bench.writing import write
 
 WORK = ROOT / "build" / "bench" / "chaos"
 _RESULT, _LEASE = "result.json", "lease.json"
@@ -60,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kills", type=int, default=known.kills, help="kill -9 in each run")
     parser.add_argument("--faults", type=int, default=known.faults, help="other faults in each run")
     parser.add_argument("--workers", type=int, default=known.workers)
+    parser.add_argument("--readers", type=int, default=known.readers, help="of the latest embeddings; 0 for none")
     parser.add_argument("--seconds", type=float, default=580.0, help="for all runs together")
     parser.add_argument("--real-lease", type=int, metavar="TIMES", default=0, help="measure with the lease of 60 s")
     parser.add_argument("--resume", action="store_true", help="take the results of runs that were made already")
@@ -78,7 +81,8 @@ def _base(folder: Path) -> Path:
 
 def _runs(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> list[dict[str, Any]]:
     over = time.monotonic() + asked.seconds
-    options = Options(jobs=asked.jobs, kills=asked.kills, faults=asked.faults, workers=asked.workers)
+    named = ("jobs", "kills", "faults", "workers", "readers")
+    options = Options(**{name: getattr(asked, name) for name in named})
     wanted = [(name, seed) for seed in asked.seed for name in places]
     done = []
     for number, (name, seed) in enumerate(wanted):
@@ -106,9 +110,11 @@ def _real_leases(asked: argparse.Namespace, places: tuple[PlaceName, ...], base:
 
 def _gather(asked: argparse.Namespace) -> None:
     runs, leases = read_results(asked.work, _RESULT), read_results(asked.work, _LEASE)
+    found = document(runs, leases)
     write(
-        document(runs, leases),
+        found,
         asked.output or Path("bench/results/chaos.json"),
+        page(found),
         asked.table or Path("docs/results/chaos.md"),
     )
 

@@ -41,7 +41,7 @@ class Violation:
     """One thing that is wrong.
 
     Args:
-        kind: lost, doubled, ended, order, numbering, alias, artifact, orphan, lease or claimed.
+        kind: lost, doubled, ended, order, numbering, alias, artifact, orphan, lease, claimed or (the auditor's) answer.
         what: a sentence, with the job, task or digest that it is about.
     """
 

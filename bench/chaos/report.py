@@ -34,6 +34,8 @@ def document(runs: Sequence[Run], leases: Sequence[Run]) -> dict[str, Any]:
             "kills_by_stage": _added(run["kills_by_stage"] for run in runs),
             "kills_by_victim": _added(run["kills_by_victim"] for run in runs),
             "faults": _added(run["faults"] for run in runs),
+            "answers": _added(_answers(run) for run in runs),
+            "embeddings_verified": sum(_read(run).get("embeddings_verified", 0) for run in runs),
         },
         "runs": list(runs),
         "real_leases": list(leases),
@@ -67,17 +69,11 @@ def page(found: dict[str, Any]) -> str:
             "",
             *_faults(totals["faults"]),
             "",
+            *_readers(found["runs"], totals),
             *_seconds(found["runs"], found["real_leases"]),
             "",
         ]
     )
-
-
-def write(found: dict[str, Any], output: Path, table: Path) -> None:
-    """Both files."""
-    for path, text in ((output, json.dumps(found, indent=1) + "\n"), (table, page(found))):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
 
 
 def _runs(runs: Sequence[Run]) -> list[str]:
@@ -105,6 +101,42 @@ def _kills(totals: dict[str, Any]) -> list[str]:
 def _faults(faults: dict[str, int]) -> list[str]:
     lines = ["Besides, one worker in two has a clock that is an hour wrong.", "", "| fault | times |", "|---|---|"]
     return lines + [f"| {fault} | {number} |" for fault, number in faults.items()]
+
+
+def _readers(runs: Sequence[Run], totals: dict[str, Any]) -> list[str]:
+    with_readers = [run for run in runs if _answers(run)]
+    if not with_readers:
+        return []
+    lines = [
+        "Meanwhile readers ask a real `onboard serve` for the latest embeddings, as JSON, as files and of all tasks: "
+        f"{sum(totals['answers'].values())} answers, {totals['embeddings_verified']} embeddings verified by their "
+        "digests. A version always has one content and is the registry's; whoever has seen one never gets an older "
+        "one. 404: there is no version yet; 503: the database is away. Anything else, or no answer, is a violation.",
+        "", "| place | seed | readers | 200 | 304 | 404 | 503 | other | wrong | longest |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    return [*lines, *map(_reading, with_readers), ""]
+
+
+def _reading(run: Run) -> str:
+    answers, read = _answers(run), _read(run)
+    known = ("200", "304", "404", "503")
+    counts = " | ".join(str(answers.get(status, 0)) for status in known)
+    other = sum(number for status, number in answers.items() if status not in known)
+    wrong = sum(violation["kind"] == "answer" for violation in run["violations"])
+    return (
+        f"| {_NAMES[run['place']]} | {run['seed']} | {read['readers']} | {counts} | {other} | {wrong} "
+        f"| {read['longest_seconds']} s |"
+    )
+
+
+def _read(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run.get("reading", {})  # runs that were kept from before there were readers have none
+    return found
+
+
+def _answers(run: Run) -> dict[str, int]:
+    return dict(_read(run).get("answers", {}))
 
 
 def _seconds(runs: Sequence[Run], leases: Sequence[Run]) -> list[str]:

@@ -20,6 +20,7 @@ from bench.chaos.journal import Journal
 from bench.chaos.place import Place, PlaceName, open_place
 from bench.chaos.plan import Step, plan
 from bench.chaos.prey import Hunter
+from bench.chaos.readers import PAUSE_SECONDS, reading
 from bench.chaos.reruns import reruns
 from bench.chaos.submitter import Submitter
 from onboard.domain.job import JobState
@@ -44,6 +45,8 @@ class Options:
     """How much is done.
 
     Args:
+        readers: of the latest embeddings, over HTTP.
+        pause: seconds of each reader between two requests, on average.
         seconds: after so long it is over, and what was accepted and has not ended counts as lost; after three quarters
             of it nothing more is submitted, killed or broken.
     """
@@ -53,6 +56,8 @@ class Options:
     kills: int = 40
     faults: int = 18
     workers: int = 3
+    readers: int = 100
+    pause: float = PAUSE_SECONDS
     seconds: float = 300.0
 
 
@@ -68,18 +73,24 @@ def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str
     journal.write("run", place=name, **asdict(options))
     with open_place(name, folder, base) as place, closing(open_services(place.direct)) as services:
         scene = Scene(place, services, options, folder, journal)
-        scene.play()
+        with reading(place, services, options.readers, folder, options.pause) as auditor:
+            scene.play()
         verdict = check(services, scene.submitter.accepted)
+        wrong, read = auditor.verdict(services)
+        verdict.violations.extend(wrong)
         for violation in verdict.violations:
             journal.write("violation", kind=violation.kind, sentence=violation.what)
-        document = scene.told(verdict) | {"rerun_seconds": reruns(services, journal, TIMINGS["lease_seconds"])}
+        document = scene.told(verdict) | {
+            "reading": {"readers": options.readers, **read},
+            "rerun_seconds": reruns(services, journal, TIMINGS["lease_seconds"]),
+        }
     journal.write("verdict", **document)
     return document
 
 
 def _command(name: PlaceName, options: Options) -> str:
     given = f"--jobs {options.jobs} --kills {options.kills} --faults {options.faults} --workers {options.workers}"
-    return f"python -m bench.chaos --place {name} --seed {options.seed} {given}"
+    return f"python -m bench.chaos --place {name} --seed {options.seed} {given} --readers {options.readers}"
 
 
 class Scene:

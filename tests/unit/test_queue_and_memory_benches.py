@@ -77,10 +77,10 @@ def test_onboard_versions_shows_the_newest_and_says_how_to_go_on(filled: queue.P
     shown = CliRunner().invoke(app, given, env=home, catch_exceptions=False)
     document = json.loads(shown.stdout)
     assert [each["version"] for each in document["versions"]] == [4, 5]
-    assert document["next_before"] == 4
+    assert document["next"] == "4"
     assert shown.stderr == "There are older ones: onboard versions sst2 --before 4\n"
     last = CliRunner().invoke(app, [*given, "--before", "2"], env=home, catch_exceptions=False)
     document = json.loads(last.stdout)
     assert [each["version"] for each in document["versions"]] == [1]
-    assert document["next_before"] is None
+    assert document["next"] is None
     assert last.stderr == ""

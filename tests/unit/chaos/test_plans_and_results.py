@@ -12,9 +12,10 @@ import pytest
 from bench.chaos import __main__ as program
 from bench.chaos.place import PLACES, PlaceName
 from bench.chaos.plan import AIMS, FAULTS, plan
-from bench.chaos.report import document, page, read_results, write
+from bench.chaos.report import document, page, read_results
 from bench.chaos.reruns import summary
 from bench.chaos.run import Options
+from bench.writing import write
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -37,6 +38,7 @@ def result(place: str = "sqlite", seed: int = 1, **changed: Any) -> dict[str, An
         "place": place, "seed": seed, "command": f"python -m bench.chaos --place {place} --seed {seed}", "jobs": 10,
         "kills": 4, "kills_by_stage": {"train": 3, "idle": 1}, "kills_by_victim": {"both": 4}, "faults": {"zombie": 2},
         "lost": 0, "doubled": 0, "violations": [], "dead_and_retried": 1, "late_writers_refused": 2, "seconds": 9.5,
+        "reading": {"readers": 9, "answers": {"200": 5, "503": 2}, "embeddings_verified": 7, "longest_seconds": 1.5},
         "rerun_seconds": {"both": summary([6.0], 5.0)}, **changed,
     }  # fmt: skip
 
@@ -51,11 +53,21 @@ def test_runs_are_added_up_in_one_document_and_one_page(tmp_path: Path) -> None:
     assert (totals["jobs"], totals["kills"], totals["lost"], totals["doubled"]) == (20, 8, 0, 0)
     assert totals["kills_by_stage"] == {"train": 6, "idle": 2}
     assert totals["faults"] == {"zombie": 4}
-    write(found, tmp_path / "out" / "chaos.json", tmp_path / "out" / "chaos.md")
+    assert (totals["answers"], totals["embeddings_verified"]) == ({"200": 10, "503": 4}, 14)
+    write(found, tmp_path / "out" / "chaos.json", page(found), tmp_path / "out" / "chaos.md")
     told = (tmp_path / "out" / "chaos.md").read_text()
     assert told == page(found)
     assert "20 short real jobs, 8 × kill -9, 4 other faults: **0 lost, 0 doubled**" in told
+    assert "14 answers, 14 embeddings verified" in told
+    assert "| SQLite + filesystem | 0 | 9 | 5 | 0 | 0 | 2 | 0 | 0 | 1.5 s |" in told
     assert json.loads((tmp_path / "out" / "chaos.json").read_text())["runs"][0]["place"] == "postgres"
+
+
+def test_runs_that_were_kept_from_before_there_were_readers_still_make_a_page() -> None:
+    old = result()
+    del old["reading"]
+    assert "readers" not in page(document([old], []))
+    assert "| SQLite + filesystem | 1 | 9 | 5 " in page(document([old, result()], []))
 
 
 WRONG = [

@@ -1,0 +1,217 @@
+"""How fast the latest embedding is answered by a real server on one core, when its task has 10,000 versions.
+
+    python -m bench.api --output bench/results/api.json --table docs/results/api.md
+
+Milliseconds of whole requests, one after another over one kept connection, after a warm-up; the server has one core
+for itself, client and PostgreSQL have the others. `/healthz` is what a request costs that asks for nothing. Exits with
+1 when a 99th percentile is above what is wanted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import insert, text
+
+from bench.machine import describe
+from bench.queue import summary
+from bench.server import Asker, serving
+from bench.services import PostgresServer, RedisServer, missing
+from bench.writing import write
+from onboard.access import create_token
+from onboard.domain.access import Scope
+from onboard.register import register_base
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.schema import upgrade
+from onboard.registry.tables import EmbeddingVersionRow
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services, open_services
+from onboard.settings import Settings
+
+WANTED: Final = {"latest": 10.0, "latest, unchanged": 5.0}  # ms, 99th percentile
+_NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+_TASK: Final = "sst2"  # a source of every base
+_EMBEDDINGS: Final = f"/v1/tasks/{_TASK}/embeddings"
+Kind = tuple[str, int, Mapping[str, str]]  # path, status that is expected, headers
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured.
+
+    Args:
+        versions: of one task.
+        requests: of each kind.
+        warm_up: requests of each kind that do not count.
+    """
+
+    versions: int = 10_000
+    requests: int = 5_000
+    warm_up: int = 200
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, and write the results."""
+    known = Sizes()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in asdict(known).items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=value)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--table", type=Path)
+    asked = parser.parse_args(arguments)
+    sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
+    places = {name: found for name in _NAMES if (found := _place(name, sizes)) is not None}
+    document: dict[str, Any] = {
+        "command": "python -m bench.api",
+        "machine": describe(),
+        "sizes": asdict(sizes),
+        "wanted_ms": WANTED,
+        "places": places,
+    }
+    document["kept"] = not _missed(places)
+    print(page(document))
+    write(document, asked.output, page(document), asked.table)
+    return 0 if document["kept"] else 1
+
+
+def _place(name: str, sizes: Sizes) -> dict[str, Any] | None:
+    if name == "postgres" and (lacking := missing("postgres") or missing("redis-server")):
+        print(f"skipped: {lacking} is not installed")
+        return None
+    core, *others = sorted(os.sched_getaffinity(0))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _on_cores({*others} or {core}),
+        _deployed(name, Path(folder)) as settings,
+    ):
+        return measure(settings, Path(folder), sizes, core)
+
+
+@contextmanager
+def _on_cores(cores: set[int]) -> Iterator[None]:
+    """This process, and what it starts, meanwhile."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def _deployed(name: str, folder: Path) -> Iterator[Settings]:
+    from bench.tiny_base import make_tiny_base
+
+    settings = Settings(home=folder / "home", base=str(make_tiny_base(folder / "base").folder), device="cpu")
+    if name == "sqlite":
+        yield settings
+        return
+    with PostgresServer(durable=True) as postgres, RedisServer() as redis:
+        upgrade(url := postgres.create("api"))
+        yield settings.model_copy(update={"database_url": url, "broker_url": redis.url})
+
+
+def measure(settings: Settings, folder: Path, sizes: Sizes, core: int | None = None) -> dict[str, dict[str, Any]]:
+    """Every figure of one place, by kind of request.
+
+    Args:
+        core: of the server.
+    """
+    with closing(open_services(settings)) as services:
+        token = fill(services, sizes.versions)
+    with serving(settings, folder / "server.log", core) as server, closing(Asker(server.url, token)) as asker:
+        latest, everything = f"{_EMBEDDINGS}/latest", "/v1/embeddings"
+        tag, other = asker.ask(latest), asker.ask(everything)
+        kinds: dict[str, Kind] = {
+            "/healthz": ("/healthz", 200, {}),
+            "latest": (latest, 200, {}),
+            "latest, unchanged": (latest, 304, {"If-None-Match": tag}),
+            "latest.safetensors": (f"{latest}.safetensors", 200, {}),
+            "v1": (f"{_EMBEDDINGS}/v1", 200, {}),
+            "all tasks": (everything, 200, {}),
+            "all tasks, unchanged": (everything, 304, {"If-None-Match": other}),
+        }
+        return _timed(asker, sizes, kinds)
+
+
+def fill(services: Services, count: int) -> str:
+    """Give one task so many versions, the last of them `latest`; returns a token."""
+    from onboard.bases import find_base
+
+    register_base(services, find_base(services.settings.base))
+    with services.database.write() as session:
+        first = VersionRepository(session).resolve(f"{_TASK}@v1")
+        rows = [
+            {**asdict(replace(first, version=number)), "created_at": float(number)} for number in range(2, count + 1)
+        ]
+        session.execute(insert(EmbeddingVersionRow), rows)
+        AliasRepository(session).move(_TASK, "latest", count)
+        if not services.database.is_sqlite:
+            session.execute(text("ANALYZE"))
+    return create_token(services.database, "bench", [Scope.READ.value])[1]
+
+
+def _timed(asker: Asker, sizes: Sizes, kinds: Mapping[str, Kind]) -> dict[str, dict[str, float]]:
+    """Milliseconds of each kind; the kinds take turns, so that a slow moment of the machine is one for all of them."""
+    taken: dict[str, list[float]] = {what: [] for what in kinds}
+    for _ in range(sizes.warm_up + sizes.requests):
+        for what, (path, status, headers) in kinds.items():
+            started = time.perf_counter()
+            asker.ask(path, status, headers)
+            taken[what].append(1000 * (time.perf_counter() - started))
+    return {what: _figures(found[sizes.warm_up :]) for what, found in taken.items()}
+
+
+def _figures(taken: list[float]) -> dict[str, float]:
+    return {**summary(taken), "p99": round(sorted(taken)[min(len(taken) - 1, round(0.99 * len(taken)))], 3)}
+
+
+def _missed(places: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The kinds of request, each with its place, of which a 99th percentile is above what is wanted."""
+    return [(what, name) for what in WANTED for name in places if places[name][what]["p99"] > WANTED[what]]
+
+
+def page(document: dict[str, Any]) -> str:
+    """The figures for people, in Markdown."""
+    sizes, machine, places = document["sizes"], document["machine"], document["places"]
+    head = "".join(f" {_NAMES[name]} p50 | p95 | p99 |" for name in places)
+    lines = [
+        "# What asking for the latest embedding costs", "",
+        f"One task has {sizes['versions']:,} versions. {sizes['requests']:,} requests of each kind, in turns, over one "
+        "connection to `onboard serve` with one core for itself; every one is signed in by its token and looks up what "
+        "the name means at that moment. Milliseconds, as the client sees them, after a warm-up. "
+        "`/healthz` is what a request costs that needs no token and no database.", "",
+        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+        "[Numbers](../../bench/results/api.json).", "",
+        f"| `GET …/embeddings/` |{head} p99 wanted |", f"|---|{'---|---|---|' * len(places)}---|",
+    ]  # fmt: skip
+    missed = _missed(places)
+    for what in next(iter(places.values())):
+        cells = "".join(
+            " {p50:.2f} | {p95:.2f} | {p99:.2f}{mark} |".format(
+                **places[name][what], mark=" **missed**" if (what, name) in missed else ""
+            )
+            for name in places
+        )
+        lines.append(f"| {what} |{cells} {f'≤ {WANTED[what]:.0f}' if what in WANTED else ''} |")
+    lines += [
+        "",
+        "`unchanged`: the client sent the ETag of what it has, and got 304. `all tasks`: `GET /v1/embeddings`.",
+    ]
+    if missed:
+        told = ", ".join(f"`{what}` on {_NAMES[name]}" for what, name in missed)
+        lines += ["", f"Missed, the 99th percentile is above what is wanted: {told}."]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
