@@ -118,7 +118,7 @@ def compose_process(service: str) -> Started:
         found["command"],
         image_environment() | {name: str(value or "") for name, value in found["environment"].items()},
         seconds(found.get("stop_grace_period", "10s")),
-        [] if disabled else health_command(),
+        [] if disabled else found.get("healthcheck", {}).get("test", ["CMD", *health_command()])[1:],
     )
 
 
@@ -126,12 +126,19 @@ def kubernetes_process(path: str) -> Started:
     """What a Job or Deployment starts."""
     pod = kubernetes()[path]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
+    said = {each["name"]: each["value"] for each in container.get("env", []) if "value" in each}
     return Started(
         container["args"],
-        image_environment() | kubernetes()["base/settings.yaml"]["data"],
+        image_environment() | kubernetes()["base/settings.yaml"]["data"] | said,
         pod.get("terminationGracePeriodSeconds", 30),
         container.get("livenessProbe", {}).get("exec", {}).get("command", []),
     )
+
+
+def probed(path: str, probe: str) -> str:
+    """The path that a probe of a Deployment asks for over HTTP."""
+    (container,) = kubernetes()[path]["spec"]["template"]["spec"]["containers"]
+    return str(container[probe]["httpGet"]["path"])
 
 
 def seconds(duration: str) -> float:

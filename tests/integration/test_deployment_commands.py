@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 import redis
@@ -41,6 +42,8 @@ WORKERS = {
     (KUBERNETES, "cpu"): kubernetes_process("base/worker.yaml"),
     (KUBERNETES, "gpu-large"): kubernetes_process("gpu-large/worker.yaml"),
 }
+APIS = {COMPOSE: compose_process("api"), KUBERNETES: kubernetes_process("api/deployment.yaml")}
+TOKEN = "0123456789abcdef" * 4
 AWS_CREDENTIALS = "[default]\naws_access_key_id = test\naws_secret_access_key = test\n"
 
 pytestmark = pytest.mark.services
@@ -58,6 +61,7 @@ class Cluster:
             "onboard_database_url": database_url.replace("+psycopg", ""),  # as KEDA too understands it
             "onboard_broker_url": broker_url,
             "aws_credentials": AWS_CREDENTIALS,
+            "onboard_bootstrap_token": TOKEN,
         }
         for name, text in secrets.items():
             (self.secrets / name).write_text(text)
@@ -67,6 +71,7 @@ class Cluster:
             "/tmp/": f"{self.tmp}/",
             "cuda:0": "cpu",
             "9100": str(free_port()),
+            "8000": str(free_port()),
             "0.0.0.0": "127.0.0.1",
         }
 
@@ -190,6 +195,32 @@ def test_a_worker_is_healthy_unless_it_hangs_takes_a_job_and_leaves_when_it_is_t
         (row,) = place.json("workers", "list")["workers"]
         assert (row["queues"], row["pid"]) == ([queue], worker.process.pid)
         assert worker.stop(started.grace_seconds) == 0
+
+
+@pytest.mark.parametrize("kind", APIS)
+def test_the_api_is_healthy_knows_the_token_of_its_secret_and_leaves_when_it_is_told(
+    kind: str, cluster: Cluster
+) -> None:
+    started, environment = cluster.here(APIS[kind]), cluster.environment(APIS[kind])
+    url = f"http://127.0.0.1:{cluster.changes['8000']}"
+
+    def status(path: str, **headers: str) -> int:
+        try:
+            return httpx.get(url + path, headers=headers).status_code
+        except httpx.TransportError:
+            return 0
+
+    with Command(started.words, environment, cluster.folder) as api:
+        wait_until(lambda: status("/healthz") == 200, 240, "the start of the API")
+        assert status("/readyz") == 200
+        if kind == COMPOSE:
+            assert healthy(started, environment)
+        name = {COMPOSE: "api:8000", KUBERNETES: "onboard-api:8000"}[kind]
+        assert [status("/v1/jobs", Host=host) for host in (name, "other:8000")] == [401, 421]
+        assert status("/v1/tokens", Host=name, Authorization=f"Bearer {TOKEN}") == 200
+        assert TOKEN not in api.said()
+        assert api.stop(started.grace_seconds) == 0
+    assert kind != COMPOSE or not healthy(started, environment)
 
 
 def healthy(started: Started, environment: dict[str, str]) -> bool:

@@ -13,11 +13,13 @@ import pytest
 import yaml
 from deployed import ROOT, compose, compose_process, dockerfile, make_secrets, seconds
 
+from onboard.api.serve import GRACE_SECONDS
+from onboard.domain.access import require_given_token
 from workers.plan import DRAIN_SECONDS
 
 WORKERS = ("worker-cpu", "worker-gpu")
-LASTING = ("postgres", "redis", *WORKERS)
-OURS = ("migrate", "onboard", *WORKERS)
+LASTING = ("postgres", "redis", "api", *WORKERS)
+OURS = ("migrate", "onboard", "api", *WORKERS)
 
 
 def services() -> dict[str, Any]:
@@ -60,6 +62,21 @@ def test_workers_wait_for_the_schema_and_have_time_to_leave(service: str) -> Non
     assert services()["migrate"]["depends_on"]["postgres"] == {"condition": "service_healthy"}
     assert seconds(found["stop_grace_period"]) >= DRAIN_SECONDS + 15
     assert found["profiles"] == [service.removeprefix("worker-")]
+
+
+def test_the_api_answers_this_machine_alone_and_knows_its_token_and_its_name() -> None:
+    found = services()["api"]
+    assert found["ports"] == ["127.0.0.1:8000:8000"]
+    assert found["command"] == ["serve", "--host=0.0.0.0", "--port=8000"]
+    environment = found["environment"]
+    assert environment["ONBOARD_BOOTSTRAP_TOKEN_FILE"] == f"/run/secrets/{found['secrets'][-1]}"
+    assert "api" in environment["ONBOARD_ALLOWED_HOSTS"].split()
+    assert environment.keys() > services()["worker-cpu"]["environment"].keys()
+    assert found["depends_on"] == services()["worker-cpu"]["depends_on"]
+    assert seconds(found["stop_grace_period"]) >= GRACE_SECONDS + 5
+    assert found["healthcheck"]["test"][:3] == ["CMD", "python", "-c"]
+    compile(found["healthcheck"]["test"][3], "health", "exec")
+    assert "http://127.0.0.1:8000/readyz" in found["healthcheck"]["test"][3]
 
 
 @pytest.mark.parametrize("service", OURS)
@@ -106,12 +123,14 @@ def test_secrets_are_files_outside_and_databases_are_not_to_be_reached_from_outs
         "redis_conf": {"file"},
         "onboard_database_url": {"file"},
         "onboard_broker_url": {"file"},
+        "onboard_bootstrap_token": {"file"},
     }
     text = (ROOT / "docker-compose.yml").read_text()
     assert all(f"file: ${{ONBOARD_SECRETS:-./secrets}}/{name}" in text for name in document["secrets"])
     assert "secrets/" in (ROOT / ".gitignore").read_text().splitlines()
     for service in OURS:
-        assert services()[service]["secrets"] == ["onboard_database_url", "onboard_broker_url"]
+        of_the_api = ["onboard_bootstrap_token"] if service == "api" else []
+        assert services()[service]["secrets"] == ["onboard_database_url", "onboard_broker_url", *of_the_api]
         assert not {"ONBOARD_DATABASE_URL", "ONBOARD_BROKER_URL"} & set(services()[service]["environment"])
     for service in ("postgres", "redis"):
         assert services()[service]["networks"] == ["data"]
@@ -133,3 +152,4 @@ def test_the_documented_commands_make_the_secrets_and_they_fit_one_another_and_t
     assert said["redis_conf"] == f"requirepass {broker.password}"
     assert len({database.password, broker.password}) == 2
     assert {database.hostname, broker.hostname} <= set(services())
+    assert require_given_token(said["onboard_bootstrap_token"], "the documented command")

@@ -11,13 +11,16 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from deployed import KUBERNETES, documented, health_command, kubernetes, kubernetes_of
+from deployed import KUBERNETES, documented, health_command, kubernetes, kubernetes_of, kubernetes_process, probed
 
+from onboard.api.serve import GRACE_SECONDS
 from workers.plan import DRAIN_SECONDS
 
 WITH_SCHEMA = [path for path, document in kubernetes().items() if "." not in document["apiVersion"].partition("/")[0]]
 PODS = {**kubernetes_of("Job"), **kubernetes_of("Deployment")}
 DEPLOYMENTS = kubernetes_of("Deployment")
+API = "api/deployment.yaml"
+WORKERS = [path for path in DEPLOYMENTS if path != API]
 SECRET = kubernetes()["secret-example.yaml"]
 
 
@@ -128,7 +131,7 @@ def test_a_pod_finds_its_settings_and_its_secrets(path: str) -> None:
     assert {"onboard_database_url", "onboard_broker_url"} <= set(SECRET["stringData"])
 
 
-@pytest.mark.parametrize("path", DEPLOYMENTS)
+@pytest.mark.parametrize("path", WORKERS)
 def test_a_worker_has_time_to_leave_and_is_looked_at_as_the_image_says(path: str) -> None:
     assert pod(path)["terminationGracePeriodSeconds"] >= DRAIN_SECONDS + 15
     for probe in ("startupProbe", "livenessProbe"):
@@ -136,6 +139,31 @@ def test_a_worker_has_time_to_leave_and_is_looked_at_as_the_image_says(path: str
     assert f"--metrics-port={container(path)['ports'][0]['containerPort']}" in container(path)["args"]
     annotations = PODS[path]["spec"]["template"]["metadata"]["annotations"]
     assert annotations == {"prometheus.io/scrape": "true", "prometheus.io/port": "9100"}
+
+
+def test_the_api_is_asked_for_its_health_has_time_to_leave_and_knows_its_token() -> None:
+    paths = {probe: probed(API, probe) for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert paths == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    (port,) = container(API)["ports"]
+    assert {container(API)[probe]["httpGet"]["port"] for probe in paths} == {port["name"]}
+    assert container(API)["args"] == ["serve", "--host=0.0.0.0", f"--port={port['containerPort']}"]
+    waits = int(container(API)["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert pod(API)["terminationGracePeriodSeconds"] >= waits + GRACE_SECONDS + 5
+    file = kubernetes_process(API).environment["ONBOARD_BOOTSTRAP_TOKEN_FILE"]
+    assert file.removeprefix("/run/secrets/") in SECRET["stringData"]
+    assert PODS[API]["spec"]["replicas"] >= 2
+
+
+def test_the_service_finds_the_api_by_its_labels_and_may_ask_it_by_its_name() -> None:
+    (service,) = kubernetes_of("Service").values()
+    assert service["spec"]["selector"] == PODS[API]["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] not in [
+        PODS[path]["spec"]["template"]["metadata"]["labels"] for path in PODS if path != API
+    ]
+    (port,) = service["spec"]["ports"]
+    assert port["targetPort"] == container(API)["ports"][0]["name"]
+    (settings,) = kubernetes_of("ConfigMap").values()
+    assert service["metadata"]["name"] in settings["data"]["ONBOARD_ALLOWED_HOSTS"].split()
 
 
 def test_a_class_of_gpus_has_one_name_everywhere() -> None:
