@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from onboard.errors import DamagedError, InputError, NotFoundError
@@ -72,14 +73,22 @@ class ArtifactStore:
         try:
             data = self._files.read(key)
         except NotFoundError as error:
-            raise NotFoundError(f"The artifact {digest} is not in {self.url}.", digest=digest) from error
-        if digest_of(data) != digest:
-            raise DamagedError(
-                f"The artifact {digest} in {self.url} is damaged: its bytes do not match its digest.",
-                "Restore the artifact folder from a backup, or retry the job that made it: onboard jobs retry JOB",
-                digest=digest,
-            )
+            raise self._missing(digest) from error
+        self._require(digest, digest_of(data))
         return data
+
+    def file(self, digest: str) -> Path | None:
+        """Where the bytes lie on this machine, verified as `get` does; None in an object store."""
+        key = key_of(digest)
+        path = self._files.local_path(key)
+        if path is None:
+            return None
+        try:
+            found = self._files.sha256(key)
+        except NotFoundError as error:
+            raise self._missing(digest) from error
+        self._require(digest, f"sha256:{found}")
+        return path
 
     def intact(self, digest: str) -> bool:
         """Whether bytes of this digest are there and match it."""
@@ -117,6 +126,17 @@ class ArtifactStore:
     def delete_unfinished(self, shard: str, entries: Sequence[Entry]) -> None:
         """Delete what `unfinished` found."""
         self._files.delete([f"{_FOLDER}/{shard}/{entry.name}" for entry in entries])
+
+    def _missing(self, digest: str) -> NotFoundError:
+        return NotFoundError(f"The artifact {digest} is not in {self.url}.", digest=digest)
+
+    def _require(self, digest: str, found: str) -> None:
+        if found != digest:
+            raise DamagedError(
+                f"The artifact {digest} in {self.url} is damaged: its bytes do not match its digest.",
+                "Restore the artifact folder from a backup, or retry the job that made it: onboard jobs retry JOB",
+                digest=digest,
+            )
 
 
 def key_of(digest: str) -> str:

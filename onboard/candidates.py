@@ -119,7 +119,7 @@ class TrainedRows:
     def _submitted(self, version: EmbeddingVersion) -> np.ndarray:
         with self._services.database.read() as session:
             record = SnapshotRepository(session).get(version.dataset_digest)
-        return unpack_hashes(self._services.artifacts.get(record.row_hashes))
+        return unpack_hashes(self._services.read(record.row_hashes))
 
     def _held_in(self, version: EmbeddingVersion) -> np.ndarray:
         if not version.seeds:
@@ -138,6 +138,6 @@ class TrainedRows:
 
 
 def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:
-    z = unpack_embedding(services.artifacts.get(version.artifact))
+    z = unpack_embedding(services.read(version.artifact))
     ordered = version.task_kind == "regression"
     return Candidate(version.reference, z, version.words, ordered, trained.of(version))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import uuid
@@ -86,6 +87,23 @@ class Files:
                 raise NotFoundError(f"{self.url} has no {name}.", name=name) from error
         return data
 
+    def local_path(self, name: str) -> Path | None:
+        """Where a file lies on this machine, if it is there; None in an object store."""
+        return Path(self._path(name)) if self.local else None
+
+    def sha256(self, name: str) -> str:
+        """The SHA-256 of a local file, 64 hexadecimal characters, without having all of it in memory.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        with self._errors_in_our_words(f"{name} cannot be read"):
+            try:
+                with Path(self._path(name)).open("rb") as stream:
+                    return hashlib.file_digest(stream, "sha256").hexdigest()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+                raise NotFoundError(f"{self.url} has no {name}.", name=name) from error
+
     def write(self, name: str, data: bytes, what: str = "") -> None:
         """Write a file, whole or not at all.
 
@@ -165,14 +183,19 @@ def errors_in_our_words(place: str, what: str, setting: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _translated(error, place, what, setting) from error
+        raise _hidden(_translated(error, place, what, setting)) from error
     except OnboardError:
         raise
     except Exception as error:
         no_endpoint = str(error).startswith("Invalid endpoint")  # botocore's plain ValueError for AWS_ENDPOINT_URL
         if type(error).__module__.partition(".")[0] not in _LIBRARIES and not no_endpoint:
             raise
-        raise _away(place, what, str(error), setting) from error
+        raise _hidden(_away(place, what, str(error), setting)) from error
+
+
+def _hidden(error: OnboardError) -> OnboardError:
+    """Callers from elsewhere are not told where the place is, nor how we get there."""
+    return error.hide(StorageError("A store of the service cannot be used.", "Try again in a moment."))
 
 
 def _translated(error: OSError, place: str, what: str, setting: str) -> OnboardError:

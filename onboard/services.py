@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from onboard.artifacts import ArtifactStore, digest_of
-from onboard.errors import InputError
+from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.schema import open_database
@@ -38,9 +41,32 @@ class Services:
             ArtifactRepository(session).add(digest_of(data), kind, len(data))
         return self.artifacts.put(data, kind)
 
+    def read(self, artifact: str) -> bytes:
+        """The bytes that a row names, verified.
+
+        Raises:
+            DamagedError: they are damaged, or gone: what was asked for is there, so that is not the asker's mistake.
+            StorageError: the store cannot be reached.
+        """
+        with _gone_is_damaged(artifact):
+            return self.artifacts.get(artifact)
+
+    def file(self, artifact: str) -> Path | None:
+        """Where those bytes lie, verified, if the store is a folder; None in an object store. Raises as `read`."""
+        with _gone_is_damaged(artifact):
+            return self.artifacts.file(artifact)
+
     def close(self) -> None:
         """Close the database's connections."""
         self.database.dispose()
+
+
+@contextmanager
+def _gone_is_damaged(artifact: str) -> Iterator[None]:
+    try:
+        yield
+    except NotFoundError as error:
+        raise DamagedError(error.message, "restore it from a backup", digest=artifact) from error
 
 
 def open_services(settings: Settings, device: str | None = None) -> Services:

@@ -42,6 +42,7 @@ class Request:
         queue, priority: where it waits and how urgent it is.
         key: idempotency key.
         time_limit_seconds: how long an attempt may take; None leaves it to the worker's default.
+        owner: who submits it, for audit.
     """
 
     checked: Checked
@@ -50,6 +51,7 @@ class Request:
     priority: int = 0
     key: str | None = None
     time_limit_seconds: float | None = None
+    owner: str | None = None
 
 
 def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Job, str | None]:
@@ -83,6 +85,7 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
             queue=request.queue,
             priority=request.priority,
             key=request.key,
+            owner=request.owner,
             time_limit_seconds=request.time_limit_seconds,
         )
     warnings = _warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)

@@ -105,12 +105,12 @@ def prepare(spec: JobSpec, services: Services) -> Workbench:
 
 
 def read_snapshot(services: Services, digest: str) -> bytes:
-    """The bytes of a stored dataset."""
+    """The bytes of a stored dataset. Raises NotFoundError (none was stored), DamagedError (its bytes are gone, too)."""
     from onboard.registry.snapshots import SnapshotRepository
 
     with services.database.read() as session:
         record = SnapshotRepository(session).get(digest)
-    return services.artifacts.get(record.artifact)
+    return services.read(record.artifact)
 
 
 def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ class Deployment:
             )  # fmt: skip
         assert process.stdin is not None
         with process.stdin as pipe:
-            pipe.write(json.dumps(self.settings.model_dump(mode="json", exclude={"token"})).encode())
+            pipe.write(json.dumps(self.settings.for_worker()).encode())
         worker = RealWorker(name, process, log)
         self.workers.append(worker)
         wait_until(lambda: name in [row.name for row in self.rows() if row.pid], what=f"{name}: {log.read_text()}")

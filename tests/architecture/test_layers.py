@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,10 @@ LAYERS = (
         "onboard.pipeline",
         "onboard.publish",
         "onboard.fetch",
+        "onboard.bundle",
+        "onboard.compare",
+        "onboard.promote",
+        "onboard.lineage",
         "onboard.serving",
         "onboard.gc",
         "onboard.backup",
@@ -30,12 +34,23 @@ LAYERS = (
         "onboard.watching",
         "onboard.remaining",
         "onboard.metrics",
+        "onboard.webhooks",
+        "onboard.access",
+        "onboard.client",
+        "onboard.jobs",
+        "onboard.job_logs",
+        "onboard.order",
+        "onboard.tasks",
+        "onboard.judge",
+        "onboard.candidates",
+        "onboard.workbench",
+        "onboard.register",
     ),
     ("onboard.services",),
     ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard"),
     ("onboard.model",),
-    ("onboard.registry", "onboard.artifacts", "onboard.files", "onboard.queue", "onboard.hub"),
-    ("onboard.domain", "onboard.errors", "onboard.settings"),
+    ("onboard.registry", "onboard.artifacts", "onboard.files", "onboard.queue", "onboard.hub", "onboard.embedding"),
+    ("onboard.domain", "onboard.errors", "onboard.settings", "onboard.untrusted", "onboard.sorted_header"),
 )
 STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")
 
@@ -119,6 +134,23 @@ def test_the_domain_knows_nothing_but_itself_and_the_errors() -> None:
     assert wrong == []
 
 
+def test_the_client_knows_neither_the_services_registry_nor_torch() -> None:
+    allowed = (
+        "onboard.client", "onboard.domain", "onboard.errors", "onboard.bases.placing", "onboard.embedding",
+        "onboard.serving.requests", "onboard.untrusted", "onboard.__version__",
+    )  # fmt: skip
+    wrong = [
+        f"{name} imports {imported}"
+        for name, path in modules()
+        if within(name, "onboard.client")
+        for imported in imports(path)
+        if within(imported, "onboard") and not any(within(imported, each) for each in allowed)
+    ]
+    assert wrong == []
+    outside = ("onboard.registry", "onboard.services", "onboard.api", "sqlalchemy", *HEAVY)
+    assert imported_with("onboard.client", outside) == []
+
+
 def test_sql_is_spoken_in_the_registry_only() -> None:
     speakers = {name for name, path in modules() for each in imports(path) if within(each, "sqlalchemy.select")}
     assert {name for name in speakers if not within(name, "onboard.registry")} == set()
@@ -138,6 +170,7 @@ LIGHT = (
     "cli.main",
     "onboard",
     "onboard.submit",
+    "onboard.promote",
     "onboard.errors",
     "onboard.settings",
     "onboard.queue",
@@ -149,9 +182,14 @@ LIGHT = (
 def test_what_the_command_line_needs_imports_nothing_heavy(module: str) -> None:
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not written yet")
-    program = f"import sys, {module}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    assert imported_with(module, HEAVY) == []
+
+
+def imported_with(module: str, names: Sequence[str]) -> list[str]:
+    """Which of the names come in with a module, in a process of its own."""
+    program = f"import sys, {module}; print(*[name for name in {tuple(names)!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.split() == []
+    return done.stdout.split()
 
 
 @pytest.mark.parametrize("package", ["onboard.domain", "onboard.registry", "onboard.data"])

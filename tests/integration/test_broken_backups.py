@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lively_service import Empty, quiet, restored_into, rows_of, rows_of_home, without_jobs
+from lively_service import Empty, quiet, restored_into, rows_of, rows_of_home, that_stay
 from published import add_version, embedding_of
 
 from onboard.artifacts import ArtifactStore, digest_of
@@ -123,7 +123,7 @@ def test_a_restore_that_broke_off_is_repeated(
     monkeypatch.undo()
     assert rows_of_home(empty_home)["tasks"] == []
     assert restored_into(empty_home, tmp_path / "backup").artifacts.copied == 0
-    assert without_jobs(rows_of_home(empty_home)) == without_jobs(rows_of(lively))
+    assert that_stay(rows_of_home(empty_home)) == that_stay(rows_of(lively))
 
 
 def damage(path: Path) -> None:

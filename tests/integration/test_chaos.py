@@ -1,4 +1,4 @@
-"""The short form of bench/chaos: real jobs on real workers, kills and faults, then the checker."""
+"""The short form of bench/chaos: real jobs on real workers, readers over HTTP, kills and faults, then the checker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from bench.chaos.place import PlaceName
 from bench.chaos.run import Options, run
 from onboard.bases import Base
 
-OPTIONS = Options(jobs=6, kills=3, faults=2, workers=2, seconds=240.0)  # where it is given up; half a minute is usual
+OPTIONS = Options(
+    jobs=6, kills=3, faults=2, workers=2, readers=6, pause=0.2, seconds=240.0
+)  # where it is given up; half a minute is usual
 
 
 def test_on_the_embedded_default_every_job_is_published_once_whatever_is_killed(
@@ -34,3 +36,5 @@ def require_nothing_lost(place: PlaceName, seed: int, folder: Path, base: Base) 
     assert (found["jobs"], found["lost"], found["doubled"]) == (6, 0, 0)
     assert found["versions"] + found["cancelled"] >= 6
     assert (found["kills"], sum(found["faults"].values())) == (3, 2)
+    assert found["reading"]["answers"]["200"] > 0
+    assert found["reading"]["embeddings_verified"] >= found["reading"]["versions_seen"] > 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -57,6 +59,26 @@ def test_an_idle_worker_leaves_and_the_next_submit_starts_another(deployment: De
     job = deployment.submit()
     assert ensure(deployment, idle_exit_seconds=1.0)
     assert deployment.finished(job).state is JobState.SUCCEEDED
+
+
+def test_no_setting_stands_in_the_environment_or_the_arguments_of_a_worker(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token is not even told; the webhooks' secret, which a worker needs, comes through the pipe."""
+    secrets = {"ONBOARD_TOKEN": f"onb_{'a' * 43}", "ONBOARD_WEBHOOK_SECRET": f"whsec_{'b' * 32}"}
+    for name, secret in secrets.items():
+        monkeypatch.setenv(name, secret)
+    settings = Settings(home=deployment.settings.home)
+    assert secrets["ONBOARD_TOKEN"] not in json.dumps(settings.for_worker())
+    assert secrets["ONBOARD_WEBHOOK_SECRET"] in json.dumps(settings.for_worker())
+    ensure_worker(replace(deployment.services, settings=settings), idle_exit_seconds=30.0, pipeline="fake_pipelines")
+    assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED
+    parent = psutil.Process(spawned_processes()[-1].pid)
+    for process in (parent, *parent.children(recursive=True)):
+        seen = json.dumps([process.environ(), process.cmdline()])
+        assert "PYTHONPATH" in seen
+        assert "ONBOARD_" not in seen
+        assert not any(secret in seen for secret in secrets.values())
 
 
 def test_a_killed_worker_is_replaced_at_once_and_its_job_goes_on(deployment: Deployment) -> None:

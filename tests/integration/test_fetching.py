@@ -77,8 +77,13 @@ def test_a_bundle_that_was_fetched_before_stays_and_another_base_is_not_mixed_in
 def test_a_bundle_needs_the_base_that_the_version_is_pinned_to(
     tiny_services: Services, other_base: Base, tmp_path: Path
 ) -> None:
-    register_base(tiny_services, other_base)
-    add_version(tiny_services, other_base, "foreign", (1, 2), ("good", "bad"))
+    shutil.copytree(other_base.folder, tmp_path / "lent")
+    lent = find_base(str(tmp_path / "lent"))
+    register_base(tiny_services, lent)
+    add_version(tiny_services, lent, "foreign", (1, 2), ("good", "bad"))
+    fetched = fetch(tiny_services, "foreign", tmp_path / "here", bundle=True)
+    assert find_base(str(fetched.files[2])).digest == lent.digest  # known by its folder, though ONBOARD_BASE is another
+    shutil.rmtree(tmp_path / "lent")
     with pytest.raises(PinMismatchError, match="ONBOARD_BASE"):
         fetch(tiny_services, "foreign", tmp_path / "bundle", bundle=True)
     assert not (tmp_path / "bundle").exists()

@@ -27,6 +27,7 @@ from onboard.services import Services
 
 SECONDS = 60.0  # for the program to draw
 ROWS, COLUMNS = 40, 110
+_GAP_SECONDS = 0.1  # without anything new: it is drawn to the end, and the next look is some time away
 _CODE = re.compile(r"\x1b\[(\??)(\d*)(?:;\d+)*([A-Za-z])")
 
 
@@ -96,6 +97,8 @@ class Terminal:
         while time.monotonic() < deadline:
             lines = self.screen.lines()
             if all(any(line.startswith(word) for line in lines) for word in words):
+                while self._read(_GAP_SECONDS):  # a terminal hands over what is drawn in pieces
+                    lines = self.screen.lines()
                 return lines
             if not self._read(deadline - time.monotonic()):
                 break

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
+from opposed import opposed, rows_as_seen
 from published import embedding_of
-from real_jobs import Desk, opinions
+from real_jobs import Desk, HookedProgress, opinions
 
 from onboard.bases import Base
-from onboard.bases.load import load_engine
 from onboard.errors import ConflictError
-from onboard.model.batched import log_probabilities
+from onboard.registry.aliases import AliasRepository
+from onboard.services import Services
 
 
 def test_a_resubmission_makes_the_next_version_and_knows_its_predecessor(desk: Desk) -> None:
@@ -53,29 +54,6 @@ def test_labels_that_another_job_changed_meanwhile_fail_the_publishing_and_nothi
     assert [version.labels for version in desk.versions("mood")] == [("contra", "pro")]
 
 
-def rows_as_seen(base: Base, z: np.ndarray, count: int, start: int = 200) -> list[dict[str, Any]]:
-    """Rows that carry the label which `z` gives them."""
-    engine = load_engine(base, "cpu")
-    rows = opinions(count, start=start)
-    ids = engine.encoder.encode([(row["text"], None) for row in rows])
-    best = log_probabilities(engine, ids, z, engine.trie(["no", "yes"])).argmax(1)
-    return [{**row, "label": ("no", "yes")[index]} for row, index in zip(rows, best, strict=True)]
-
-
-def opposed(base: Base) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Two embeddings that disagree, and rows that are labelled as the first sees them."""
-    for seed in range(200):
-        good = 3 * embedding_of(seed)
-        rows = rows_as_seen(base, good, 40)
-        if not 10 <= sum(row["label"] == "yes" for row in rows) <= 30:
-            continue
-        for other in range(200):
-            bad = 3 * embedding_of(1000 + other)
-            if sum(one != two for one, two in zip(rows, rows_as_seen(base, bad, 40), strict=True)) >= 18:
-                return good, bad, rows
-    raise AssertionError("no two embeddings of this base disagree")
-
-
 def test_latest_stays_when_the_new_version_is_significantly_worse_and_moves_when_it_is_better(
     desk: Desk, tiny_base: Base, trained_as: Any
 ) -> None:
@@ -110,6 +88,65 @@ def test_latest_moves_to_a_better_version(desk: Desk, tiny_base: Base, trained_a
     assert better["latest"]["moved"]
     assert better["latest"]["comparison"]["verdict"] == "better"
     assert better["latest"]["comparison"]["newly_right"] >= 18
+    assert desk.version("mood").version == 2
+
+
+def after(stage: str, do: Callable[[], object]) -> HookedProgress:
+    """Progress that does something once, when a stage has ended or begun."""
+    left = [do]
+
+    def hook(what: str, name: str) -> None:
+        if f"{name} {what}" == stage and left:
+            left.pop()()
+
+    return HookedProgress(hook)
+
+
+@pytest.mark.parametrize("moment", ["evaluate finished", "publish started"])
+def test_latest_moves_only_past_what_it_means_when_the_version_is_published(
+    desk: Desk, tiny_base: Base, trained_as: Any, moment: str
+) -> None:
+    good, bad, test = opposed(tiny_base)
+    for z in (bad, good):
+        trained_as(z)
+        desk.learn(opinions(30), test=test, init="random")
+
+    def mean(version: int) -> None:
+        with desk.services.database.write() as session:
+            AliasRepository(session).move("mood", "latest", version)
+
+    mean(1)
+    trained_as(bad)
+    desk.submit(opinions(30), test=test, init="random")
+    result = desk.run(desk.claim(), after(moment, lambda: mean(2))).result  # judged as no worse than v1
+    assert result is not None
+    assert (result["latest"]["present"], result["latest"]["moved"]) == ("mood@v2", False)
+    assert result["latest"]["comparison"]["verdict"] == "worse"
+    assert desk.version("mood").version == 2
+
+
+def test_latest_that_moves_in_the_moment_of_publishing_is_judged_again(
+    desk: Desk, tiny_base: Base, trained_as: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad, test = opposed(tiny_base)
+    for z in (bad, good):
+        trained_as(z)
+        desk.learn(opinions(30), test=test, init="random")
+    with desk.services.database.write() as session:
+        AliasRepository(session).move("mood", "latest", 1)
+    store, left = type(desk.services).store, [2]
+
+    def stored(self: Services, data: bytes, kind: str) -> str:
+        if kind == "embedding" and left:  # after the last look at `latest`, before the transaction
+            with self.database.write() as session:
+                AliasRepository(session).move("mood", "latest", left.pop())
+        return store(self, data, kind)
+
+    monkeypatch.setattr(type(desk.services), "store", stored)
+    trained_as(bad)
+    third = desk.learn(opinions(30), test=test, init="random")
+    assert not left
+    assert (third["version"], third["latest"]["present"], third["latest"]["moved"]) == (3, "mood@v2", False)
     assert desk.version("mood").version == 2
 
 

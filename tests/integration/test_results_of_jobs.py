@@ -20,7 +20,7 @@ def test_the_result_document_has_the_keys_that_were_promised_and_numbers_in_them
     asked = desk.submit(opinions(100), test=opinions(24, start=100))
     progress = RecordedProgress()
     job = desk.run(desk.claim(), progress)
-    document = json.loads(json.dumps(result_document(job), allow_nan=False))
+    document = json.loads(json.dumps(result_document(job.result or {}), allow_nan=False))
     assert set(document) == DOCUMENT
     assert (document["job"], document["state"], document["task"]) == (asked.id, "succeeded", "mood")
     assert (document["version"], document["hypernetwork_version"], document["guard"]) == (1, 1, None)

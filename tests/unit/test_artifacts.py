@@ -38,6 +38,7 @@ def test_an_object_store_by_url_works_the_same() -> None:
     store = ArtifactStore("memory://bucket/prefix")
     digest = store.put(b"tensors", "embedding")
     assert store.get(digest) == b"tensors"
+    assert store.file(digest) is None
     store.delete(digest)
     assert not store.has(digest)
 
@@ -53,10 +54,12 @@ def test_the_same_bytes_are_stored_once(store: ArtifactStore, tmp_path: Path) ->
 def test_damaged_bytes_are_refused_and_mended_by_putting_them_again(store: ArtifactStore, tmp_path: Path) -> None:
     digest = store.put(b"tensors", "embedding")
     files(tmp_path)[0].write_bytes(b"tensorz")
-    with pytest.raises(DamagedError, match=digest):
-        store.get(digest)
+    for read in (store.get, store.file):
+        with pytest.raises(DamagedError, match=digest):
+            read(digest)
     store.put(b"tensors", "embedding")
     assert store.get(digest) == b"tensors"
+    assert store.file(digest) == files(tmp_path)[0]
 
 
 def test_absent_bytes_are_not_found_and_deleting_them_is_harmless(store: ArtifactStore) -> None:

@@ -11,15 +11,16 @@ import pytest
 from registry_samples import sample_spec
 from typer.testing import CliRunner, Result
 
-from cli import job_logs
+from cli import job_logs as command
 from cli.jobs import app
+from onboard import job_logs
 from onboard.domain.job import Job, JobState, Stage
 from onboard.errors import NotFoundError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
-from workers.logs import log_file
+from workers.logs import log_file, log_files
 
 
 def run(*words: str) -> Result:
@@ -136,6 +137,19 @@ def test_where_there_are_none_it_says_whose_they_are(job: Job) -> None:
     assert "worker.log has none" in said
 
 
+def test_a_long_log_is_read_part_by_part(
+    services: Services, job: Job, write_log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_logs, "_PART_BYTES", 2000)
+    for full in (True, False):
+        write_log(*(line(job, f"line {number} {full}") for number in range(40)), full=full)
+    expected = [f"line {number} {full}" for full in (True, False) for number in range(40)]
+    part = job_logs.read_log(services.database, log_files(services.settings), job.id)
+    assert part["more"]
+    assert 10 < len(part["lines"]) < 40
+    assert sorted(each["message"] for each in document(job.id)["lines"]) == sorted(expected)
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_following_goes_on_until_the_job_has_ended(
     services: Services, write_log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, as_json: bool
@@ -153,7 +167,7 @@ def test_following_goes_on_until_the_job_has_ended(
             lambda: finish(services, job),
         )
     )
-    monkeypatch.setattr(job_logs.time, "sleep", lambda seconds: next(steps)())
+    monkeypatch.setattr(command.time, "sleep", lambda seconds: next(steps)())
     result = run(job.id, "--follow", *(["--json"] if as_json else []))
     told = result.stderr if as_json else result.stdout
     ends = [each.rpartition("  ")[2].rpartition(": ")[2] for each in told.splitlines()]
@@ -168,7 +182,7 @@ def test_following_goes_on_until_the_job_has_ended(
 
 
 def test_more_events_than_a_page_are_all_shown(services: Services, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_logs, "_PAGE", 2)
+    monkeypatch.setattr(job_logs, "EVENTS_AT_ONCE", 2)
     assert len(document(job.id)["events"]) == 5
 
 

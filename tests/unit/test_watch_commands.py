@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from cli import live, watch
 from cli.columns import Columns
 from cli.live import keep_looking
+from cli.local import LocalGateway
 from cli.main import app, main
 from onboard import __version__
 from onboard.domain.figures import QueuesSeen
@@ -222,11 +223,11 @@ def test_following_a_job_without_a_terminal_says_once_what_somebody_has_to_do(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = past.queued(services.database, queue="gpu-large")
-    display, follower = watch._Plain(), watch._Follower(services, job.id)
+    display, follower = watch._Plain(), watch._Follower(LocalGateway(services), job.id)
     for _ in range(2):
-        follower._show_wait(display, job)
+        follower._show_wait(display)
     past.worker(services.database, "w1", queues=("gpu-large",))
-    follower._show_wait(display, job)
+    follower._show_wait(display)
     assert capsys.readouterr().err.splitlines() == [
         "waiting: next in line, no worker on gpu-large", "  → onboard worker --queue gpu-large",
     ]  # fmt: skip
@@ -235,10 +236,10 @@ def test_following_a_job_without_a_terminal_says_once_what_somebody_has_to_do(
 class Looks:
     """What is seen at each look: a document, an error, or in the end Ctrl-C."""
 
-    def __init__(self, *found: QueuesSeen | Exception) -> None:
-        self._found: Iterator[QueuesSeen | Exception] = iter(found)
+    def __init__(self, *found: dict[str, Any] | Exception) -> None:
+        self._found: Iterator[dict[str, Any] | Exception] = iter(found)
 
-    def __call__(self) -> QueuesSeen:
+    def __call__(self) -> dict[str, Any]:
         found = next(self._found, None)
         if found is None:
             raise KeyboardInterrupt
@@ -256,16 +257,16 @@ def watched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """Looks again and again without the time between; exit code, standard output and error."""
     monkeypatch.setattr(live.time, "sleep", lambda seconds: None)
 
-    def watched(*found: QueuesSeen | Exception, as_json: bool = False) -> tuple[int, str, str]:
+    def watched(*found: dict[str, Any] | Exception, as_json: bool = False) -> tuple[int, str, str]:
         with pytest.raises(live.typer.Exit) as exit_:
-            keep_looking(Looks(*found), lambda seen: f"{len(seen.queues)} queues", as_json, 2.0)
+            keep_looking(Looks(*found), lambda seen: f"{len(seen['queues'])} queues", as_json, 2.0)
         return (exit_.value.exit_code, *capsys.readouterr())
 
     return watched
 
 
-def seen(at: float) -> QueuesSeen:
-    return QueuesSeen(at, [])
+def seen(at: float) -> dict[str, Any]:
+    return QueuesSeen(at, []).to_json()
 
 
 def test_without_a_terminal_each_look_is_a_block_headed_by_its_moment(watched: Watched) -> None:
@@ -325,8 +326,8 @@ def test_following_a_job_waits_for_a_database_that_goes_away(
         return step(self, display)
 
     monkeypatch.setattr(watch._Follower, "step", stumbling)
-    assert watch.follow(services, job.id).state is JobState.FAILED
+    assert watch.follow(LocalGateway(services), job.id)["state"] == "failed"
     assert capsys.readouterr().err.splitlines() == [
-        "queued", "The database cannot be reached. Waiting for it.", "The database is back.",
+        "queued", "The database cannot be reached. Waiting for it.", "It is back.",
         "running  (worker w1)", "failed  (error No.)",
     ]  # fmt: skip

@@ -14,7 +14,9 @@ from onboard.errors import ConflictError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
+from onboard.registry.leases import LeaseRepository
 from onboard.registry.workers import WorkerRepository
+from onboard.webhooks.deliver import LEASE as WEBHOOKS
 from workers.machine import host_name
 from workers.recovery import recover, take_over
 
@@ -82,4 +84,15 @@ def test_on_one_machine_the_jobs_of_every_dead_process_are_freed(sqlite_url: str
     with database.write() as session:
         recover(session)
     assert runnable(database) == 1
+    database.dispose()
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_on_one_machine_webhooks_do_not_wait_for_a_dead_process(sqlite_url: str, dead_pid: int, alive: bool) -> None:
+    database = Database(sqlite_url)
+    enter(database, "w1", os.getpid() if alive else dead_pid)
+    with database.write() as session:
+        assert LeaseRepository(session).take(WEBHOOKS, "w1", 120)
+        recover(session)
+        assert LeaseRepository(session).take(WEBHOOKS, "w2", 120) is not alive
     database.dispose()

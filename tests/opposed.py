@@ -1,0 +1,36 @@
+"""Two embeddings of the tiny base that disagree, and rows that are labelled as one of them sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from published import embedding_of
+from real_jobs import opinions
+
+from onboard.bases import Base
+from onboard.bases.load import load_engine
+from onboard.model.batched import log_probabilities
+
+
+def rows_as_seen(base: Base, z: np.ndarray, count: int, start: int = 200) -> list[dict[str, Any]]:
+    """Rows that carry the label which `z` gives them."""
+    engine = load_engine(base, "cpu")
+    rows = opinions(count, start=start)
+    ids = engine.encoder.encode([(row["text"], None) for row in rows])
+    best = log_probabilities(engine, ids, z, engine.trie(["no", "yes"])).argmax(1)
+    return [{**row, "label": ("no", "yes")[index]} for row, index in zip(rows, best, strict=True)]
+
+
+def opposed(base: Base) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    """Two embeddings that disagree, and rows that are labelled as the first sees them."""
+    for seed in range(200):
+        good = 3 * embedding_of(seed)
+        rows = rows_as_seen(base, good, 40)
+        if not 10 <= sum(row["label"] == "yes" for row in rows) <= 30:
+            continue
+        for other in range(200):
+            bad = 3 * embedding_of(1000 + other)
+            if sum(one != two for one, two in zip(rows, rows_as_seen(base, bad, 40), strict=True)) >= 18:
+                return good, bad, rows
+    raise AssertionError("no two embeddings of this base disagree")

@@ -1,0 +1,83 @@
+"""The lineage of versions as a graph and as a picture."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from published import add_version
+
+from onboard.artifacts import digest_of
+from onboard.bases import Base
+from onboard.domain.lineage import Edge, Lineage, Node
+from onboard.lineage import lineage
+from onboard.registry.tasks import TaskRepository
+from onboard.report.lineage import render_lineage
+from onboard.services import Services
+
+LABELS = ("sad", "glad"), ("bad", "good")
+ROWS = digest_of(b"rows")
+
+
+def test_a_version_leads_back_to_dataset_init_hypernetwork_and_all_ancestors(
+    tiny_services: Services, tiny_base: Base
+) -> None:
+    add_version(tiny_services, tiny_base, "first", *LABELS, parent="sst2@v1", dataset_digest=ROWS)
+    add_version(tiny_services, tiny_base, "second", *LABELS, parent="first@v1", dataset_digest=ROWS)
+    found = lineage(tiny_services, "second")
+    kinds = {node.id: node.kind for node in found.nodes}
+    assert [name for name, kind in kinds.items() if kind == "version"] == ["second@v1", "first@v1", "sst2@v1"]
+    assert kinds[ROWS] == "dataset"
+    assert Edge("first@v1", "second@v1", "started_from") in found.edges
+    assert Edge("sst2@v1", "first@v1", "started_from") in found.edges
+    assert {edge.source for edge in found.edges} | {edge.target for edge in found.edges} == set(kinds)
+    assert found.aliases == {"latest": 1}
+    assert not found.left_out
+
+
+def test_a_deleted_ancestor_still_stands_in_the_lineage(tiny_services: Services, tiny_base: Base) -> None:
+    add_version(tiny_services, tiny_base, "first", *LABELS)
+    add_version(tiny_services, tiny_base, "second", *LABELS, parent="first@v1")
+    with tiny_services.database.write() as session:
+        TaskRepository(session).delete("first")
+    assert Edge("first@v1", "second@v1", "started_from") in lineage(tiny_services, "second").edges
+
+
+def test_older_versions_that_are_left_out_are_told(tiny_services: Services, tiny_base: Base) -> None:
+    for _ in range(3):
+        add_version(tiny_services, tiny_base, "mood", *LABELS)
+    found = lineage(tiny_services, "mood", versions=2)
+    assert [node.id for node in found.nodes if node.kind == "version"] == ["mood@v2", "mood@v3"]
+    assert found.left_out
+
+
+HOSTILE = "\"><script>alert('1')</script>&amp;]]>\x00\x1b\ud800\N{RIGHT-TO-LEFT OVERRIDE}"
+
+
+def test_no_name_breaks_out_of_the_picture() -> None:
+    nodes = (
+        Node(HOSTILE, "init", HOSTILE),
+        Node(f"{HOSTILE}@v1", "version", HOSTILE, {"weak": True}),
+    )
+    edges = (Edge(HOSTILE, f"{HOSTILE}@v1", "started_from"),)
+    drawn = render_lineage(Lineage(HOSTILE, nodes, edges, {HOSTILE: 1}))
+    tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawn.encode()).iter()}
+    assert tags == {"svg", "title", "rect", "path", "g", "text"}
+    assert "<script" not in drawn
+    titles = [title.text or "" for title in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}title")]
+    assert all("<script>alert('1')</script>&amp;" in title for title in titles)
+
+
+def test_the_picture_is_whole_and_its_texts_are_escaped() -> None:
+    nodes = (
+        Node("init:<b>", "init", "<script>alert(1)</script>"),
+        Node("mood@v1", "version", "mood@v1", {"weak": True}),
+        Node("mood@v2", "version", "mood@v2"),
+    )
+    edges = (Edge("init:<b>", "mood@v1", "started_from"), Edge("mood@v1", "mood@v2", "started_from"))
+    drawn = render_lineage(Lineage("mood", nodes, edges, {"latest": 2}))
+    assert "<script" not in drawn
+    root = ElementTree.fromstring(drawn)
+    boxes = [rect for rect in root.iter("{http://www.w3.org/2000/svg}rect") if rect.get("rx")]
+    assert [box.get("x") for box in boxes] == ["20", "300", "580"]  # a column a generation
+    assert "mood@v2 · latest" in drawn
+    assert "mood@v1 (weak)" in drawn
