@@ -44,7 +44,7 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     """
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
-    content = services.artifacts.get(version.artifact)
+    content = services.read(version.artifact)
     verified_embedding(content, version)
     if not bundle:
         return Fetched(version, write_files(version, content, output))
