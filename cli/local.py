@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cli.gateway import Document
 from cli.local_versions import LocalVersions
 from cli.output import say
-from cli.waking import doorbell, start_worker, wake
+from cli.waking import start_worker, wake
 from onboard.domain.job import JobState
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class LocalGateway(LocalVersions):
         from onboard.bases import find_base
         from onboard.order import prepare
         from onboard.submit import submit
+        from workers.waking import doorbell
 
         if "/" in order.base:  # a worker has another present folder
             order = replace(order, base=str(find_base(order.base).folder))

@@ -14,7 +14,6 @@ from fastapi import Depends, Query, Request
 
 from onboard.domain.limits import MAX_PAGE
 from onboard.errors import InputError
-from onboard.queue import DEFAULT_QUEUE, Doorbell, ring_or_warn
 from onboard.services import Services
 
 _MAX_CURSOR_CHARACTERS: Final = 400
@@ -100,31 +99,3 @@ def decode_number(cursor: str | None) -> int | None:
 def wrong_cursor() -> InputError:
     """The error for a cursor that means no place in this listing (any more)."""
     return InputError("cursor: it is none of this listing.", "Begin again without a cursor.", field="cursor")
-
-
-def doorbell(services: Services) -> Doorbell:
-    """The real doorbell; Celery is imported when it rings."""
-    from workers.doorbell import CeleryDoorbell
-
-    return CeleryDoorbell(services.settings)
-
-
-def wake(services: Services, queue: str) -> str | None:
-    """Ring for a queue that got work, and start the embedded default's worker. Returns a warning, if any."""
-    warning = ring_or_warn(doorbell(services), queue)
-    start_worker(services, queue)
-    return warning
-
-
-def start_worker(services: Services, queue: str) -> None:
-    """On the embedded default: start a detached worker for the queue unless one lives."""
-    if services.settings.embedded:
-        from workers.detached import ensure_worker
-
-        ensure_worker(services, queue)
-
-
-def start_webhook_worker(services: Services) -> None:
-    """On the embedded default: start a worker for the webhooks of what was just changed, if anybody is told."""
-    if services.settings.webhooks.endpoints:
-        start_worker(services, DEFAULT_QUEUE)

@@ -116,11 +116,11 @@ def _submit(settings: Settings, order: Order, actor: str | None) -> tuple[Job, s
     """What a child does, too: it opens its own connections."""
     from onboard.services import open_services
     from onboard.submit import submit
-    from workers.doorbell import CeleryDoorbell
+    from workers.waking import doorbell
 
     services = open_services(settings)
     try:
         with acting(actor) if actor else nullcontext():
-            return submit(services, CeleryDoorbell(settings), orders.prepare(order, settings.base))
+            return submit(services, doorbell(services), orders.prepare(order, settings.base))
     finally:
         services.close()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Response
 
 from onboard.api.access import requires
-from onboard.api.deps import OpenServices, start_webhook_worker
+from onboard.api.deps import OpenServices
 from onboard.api.etags import REVALIDATE, IfMatch, etag, matches
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
@@ -21,6 +21,7 @@ from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.services import Services
+from workers.waking import start_webhook_worker
 
 router = APIRouter(prefix="/v1/tasks/{task}/aliases", tags=["aliases"])
 AliasName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, production, …")]

@@ -16,8 +16,6 @@ from onboard.api.deps import (
     OpenServices,
     decode_cursor,
     encode_cursor,
-    start_worker,
-    wake,
     wrong_cursor,
 )
 from onboard.api.following import read_new
@@ -29,6 +27,7 @@ from onboard.errors import NotFoundError
 from onboard.job_logs import MOST_CURSOR_CHARACTERS, read_log
 from onboard.jobs import brief, cancel, find_job, full_document, report_document, retry
 from onboard.registry.jobs import JobRepository
+from workers.waking import start_worker, wake
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 JobId = Annotated[str, Path(pattern=NAME, description="A job's id, or a task's name for its newest job.")]

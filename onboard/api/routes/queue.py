@@ -7,13 +7,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 
 from onboard.api.access import requires
-from onboard.api.deps import OpenServices, wake
+from onboard.api.deps import OpenServices
 from onboard.api.schemas.operations import OpenJobs, QueueChoice, QueueList, QueuePaused
 from onboard.domain.access import Scope
 from onboard.domain.limits import MAX_PAGE
 from onboard.registry.workers import QueueRepository
 from onboard.services import Services
 from onboard.watching import open_jobs, queues
+from workers.waking import wake
 
 router = APIRouter(prefix="/v1/queue", tags=["operations"])
 
@@ -44,7 +45,8 @@ def pause_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
 def resume_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
     """Let a paused queue go on."""
     _set_paused(services, choice.queue, paused=False)
-    return {"queue": choice.queue, "paused": False, "warning": wake(services, choice.queue)}
+    warning, _ = wake(services, choice.queue)
+    return {"queue": choice.queue, "paused": False, "warning": warning}
 
 
 def _set_paused(services: Services, queue: str, *, paused: bool) -> None:

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from onboard.access import create_token
-from onboard.api import deps
 from onboard.api.app import create_app
 from onboard.domain.access import ALL_SCOPES
 from onboard.services import Services
@@ -20,7 +19,7 @@ def app(tiny_services: Services, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The application; no worker is started for it."""
     started: list[str] = []
     monkeypatch.setattr("onboard.api.routes.jobs.start_worker", lambda services, queue: started.append(queue))
-    monkeypatch.setattr(deps, "start_worker", lambda services, queue: started.append(queue))
+    monkeypatch.setattr("workers.waking.start_worker", lambda services, queue: started.append(queue))
     app = create_app(tiny_services.settings)
     app.state.started = started
     return app
