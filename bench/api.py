@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -22,23 +21,21 @@ from typing import Any, Final
 
 from sqlalchemy import insert, text
 
+from bench.deployed import PLACES, deployed, measurable
 from bench.machine import describe
 from bench.queue import summary
 from bench.server import Asker, serving
-from bench.services import PostgresServer, RedisServer, missing
 from bench.writing import write
 from onboard.access import create_token
 from onboard.domain.access import Scope
 from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
-from onboard.registry.schema import upgrade
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 WANTED: Final = {"latest": 10.0, "latest, unchanged": 5.0}  # ms, 99th percentile
-_NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 _TASK: Final = "sst2"  # a source of every base
 _EMBEDDINGS: Final = f"/v1/tasks/{_TASK}/embeddings"
 Kind = tuple[str, int, Mapping[str, str]]  # path, status that is expected, headers
@@ -69,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
-    places = {name: found for name in _NAMES if (found := _place(name, sizes)) is not None}
+    places = {name: _place(name, sizes) for name in measurable()}
     document: dict[str, Any] = {
         "command": "python -m bench.api",
         "machine": describe(),
@@ -83,17 +80,10 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if document["kept"] else 1
 
 
-def _place(name: str, sizes: Sizes) -> dict[str, Any] | None:
-    if name == "postgres" and (lacking := missing("postgres") or missing("redis-server")):
-        print(f"skipped: {lacking} is not installed")
-        return None
+def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
     core, *others = sorted(os.sched_getaffinity(0))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        _on_cores({*others} or {core}),
-        _deployed(name, Path(folder)) as settings,
-    ):
-        return measure(settings, Path(folder), sizes, core)
+    with _on_cores({*others} or {core}), deployed(name) as (settings, folder):
+        return measure(settings, folder, sizes, core)
 
 
 @contextmanager
@@ -105,19 +95,6 @@ def _on_cores(cores: set[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-@contextmanager
-def _deployed(name: str, folder: Path) -> Iterator[Settings]:
-    from bench.tiny_base import make_tiny_base
-
-    settings = Settings(home=folder / "home", base=str(make_tiny_base(folder / "base").folder), device="cpu")
-    if name == "sqlite":
-        yield settings
-        return
-    with PostgresServer(durable=True) as postgres, RedisServer() as redis:
-        upgrade(url := postgres.create("api"))
-        yield settings.model_copy(update={"database_url": url, "broker_url": redis.url})
 
 
 def measure(settings: Settings, folder: Path, sizes: Sizes, core: int | None = None) -> dict[str, dict[str, Any]]:
@@ -183,7 +160,7 @@ def _missed(places: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
     sizes, machine, places = document["sizes"], document["machine"], document["places"]
-    head = "".join(f" {_NAMES[name]} p50 | p95 | p99 |" for name in places)
+    head = "".join(f" {PLACES[name]} p50 | p95 | p99 |" for name in places)
     lines = [
         "# What asking for the latest embedding costs", "",
         f"One task has {sizes['versions']:,} versions. {sizes['requests']:,} requests of each kind, in turns, over one "
@@ -208,7 +185,7 @@ def page(document: dict[str, Any]) -> str:
         "`unchanged`: the client sent the ETag of what it has, and got 304. `all tasks`: `GET /v1/embeddings`.",
     ]
     if missed:
-        told = ", ".join(f"`{what}` on {_NAMES[name]}" for what, name in missed)
+        told = ", ".join(f"`{what}` on {PLACES[name]}" for what, name in missed)
         lines += ["", f"Missed, the 99th percentile is above what is wanted: {told}."]
     return "\n".join(lines) + "\n"
 

@@ -15,26 +15,24 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import insert, text
 
+from bench.deployed import PLACES, deployed, measurable
 from bench.machine import describe
 from bench.opinions import opinions
-from bench.services import PostgresServer, RedisServer, missing
 from bench.writing import write
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.domain.worker import WorkerState
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.registry.schema import upgrade
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
@@ -47,7 +45,6 @@ from workers.machine import host_name
 
 WANTED: Final = {"submit": 50.0, "claim": 20.0, "queue show": 300.0, "versions": 100.0}  # ms, 95th percentile
 PROGRAM: Final = Path(sys.executable).parent / "onboard"
-_NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 _LISTED: Final = "sst2"  # the task with many versions: a source of every base
 _SHOWN: Final = 200  # versions, as the command does by default
 
@@ -81,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
-    places = {name: found for name in _NAMES if (found := _place(name, sizes)) is not None}
+    places = {name: _place(name, sizes) for name in measurable()}
     document: dict[str, Any] = {
         "command": "python -m bench.queue",
         "machine": describe(),
@@ -97,26 +94,9 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if document["kept"] else 1
 
 
-def _place(name: str, sizes: Sizes) -> dict[str, Any] | None:
-    if name == "postgres" and (lacking := missing("postgres") or missing("redis-server")):
-        print(f"skipped: {lacking} is not installed")
-        return None
-    with tempfile.TemporaryDirectory() as folder, _deployed(name, Path(folder)) as settings:
-        return measure(settings, Path(folder), sizes)
-
-
-@contextmanager
-def _deployed(name: str, folder: Path) -> Iterator[Settings]:
-    from bench.tiny_base import make_tiny_base
-
-    base = make_tiny_base(folder / "base").folder
-    settings = Settings(home=folder / "home", base=str(base), device="cpu")
-    if name == "sqlite":
-        yield settings
-        return
-    with PostgresServer(durable=True) as postgres, RedisServer() as redis:
-        upgrade(url := postgres.create("queue"))
-        yield settings.model_copy(update={"database_url": url, "broker_url": redis.url})
+def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
+    with deployed(name) as (settings, folder):
+        return measure(settings, folder, sizes)
 
 
 def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[str, Any]]:
@@ -256,7 +236,7 @@ def _milliseconds(call: Callable[[], Any]) -> float:
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
     sizes, machine, places = document["sizes"], document["machine"], document["places"]
-    head = "".join(f" {_NAMES[name]} p50 | p95 | by `SELECT 1` |" for name in places)
+    head = "".join(f" {PLACES[name]} p50 | p95 | by `SELECT 1` |" for name in places)
     lines = [
         "# What a long queue costs", "",
         f"{sizes['jobs']:,} jobs wait, one task has {sizes['versions']:,} versions, of which `versions` reads the "
@@ -269,7 +249,7 @@ def page(document: dict[str, Any]) -> str:
     for what in next(iter(places.values())):
         cells = "".join(_cells(figures[what]) for figures in places.values())
         lines.append(f"| {what} |{cells} {f'≤ {WANTED[what]:.0f}' if what in WANTED else ''} |")
-    lines += ["", "| workers | " + " | ".join(f"{_NAMES[name]}, ms per job" for name in places) + " |"]
+    lines += ["", "| workers | " + " | ".join(f"{PLACES[name]}, ms per job" for name in places) + " |"]
     lines += ["|---|" + "---|" * len(places)]
     for workers in (1, 4, 16):
         per_job = " | ".join(str(figures[f"dispatch, {workers} workers"]["per_job"]) for figures in places.values())

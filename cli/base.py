@@ -65,6 +65,7 @@ def train(
     Several GPUs: accelerate launch --multi_gpu --no_python onboard base train …
     """
     from cli.base_training import Order, train_base
+    from onboard.multitask.processes import leave
     from onboard.multitask.signals import StoppedError
 
     order = Order(recipe, backbone, sources, method, name, licence, corpus or [], work, output, resume, device, threads)
@@ -73,9 +74,10 @@ def train(
     except StoppedError as stopped:
         say(f"stopped: {stopped.args[0] or 'nothing was trained since the last checkpoint'}")
         say("  → to go on, give the same command again")
-        raise typer.Exit(stopped.exit_code) from stopped
+        leave(stopped.exit_code)
     if base is not None:
         _tell(base, as_json)
+    leave(0)
 
 
 @app.command("import")

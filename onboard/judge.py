@@ -59,7 +59,7 @@ def judge(
         probed, trained: outputs of those stages.
         progress: stops the work when the job is cancelled.
     """
-    judged = _Judged(bench, spec, probed, trained, progress)
+    judged = Judged(bench, spec, probed, trained, progress)
     deciding = headline_metric(bench.dataset.kind, spec.metric)
     validation, kind, reason = judged.validation()
     test = judged.on("test")
@@ -85,29 +85,11 @@ def judge(
     }
 
 
-def judge_latest(
-    bench: Workbench,
-    services: Services,
-    spec: JobSpec,
-    probed: dict[str, Any],
-    trained: dict[str, Any],
-    progress: Progress,
-    *,
-    weak: bool,
-) -> dict[str, Any]:
-    """The part of `judge` about `latest`, against what it means now; arguments as there.
-
-    Args:
-        weak: what `judge` found.
-    """
-    return _Judged(bench, spec, probed, trained, progress).against_present(services, weak)
-
-
 def _json(found: Metrics | None) -> dict[str, Any] | None:
     return {name: metric.to_json() for name, metric in found.items()} if found else None
 
 
-class _Judged:
+class Judged:
     """The trained embedding's predictions, by split, made once."""
 
     def __init__(

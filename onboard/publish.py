@@ -14,7 +14,7 @@ from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.errors import NotFoundError, PinMismatchError, PreconditionFailedError
-from onboard.judge import judge_latest
+from onboard.judge import Judged
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
@@ -64,8 +64,8 @@ def _judged_against_present(attempt: Run, probed: Output, trained: Output, found
             present = None
     if found["latest"].get("present") == present:
         return found
-    given = attempt.bench, attempt.services, attempt.job.spec, probed, trained, attempt.progress
-    return {**found, "latest": judge_latest(*given, weak=found["weak"])}
+    judged = Judged(attempt.bench, attempt.job.spec, probed, trained, attempt.progress)
+    return {**found, "latest": judged.against_present(attempt.services, found["weak"])}
 
 
 def _commit(

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 def pytest_configure() -> None:
-    """Ctrl-C works in the programs that tests start, also where a shell runs the tests themselves in the background."""
+    """Ctrl-C works in the programs that tests start, also where a shell runs the tests themselves in the background.
+
+    Of several processes that run tests at once, each computes on one core.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -1,12 +1,13 @@
-"""Two embeddings of the tiny base that disagree, and rows that are labelled as one of them sees them."""
+"""Two embeddings of the tiny base that disagree, rows labelled as one of them sees them, and versions made of both."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from published import embedding_of
-from real_jobs import opinions
+from real_jobs import Desk, opinions
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
@@ -34,3 +35,11 @@ def opposed(base: Base) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
             if sum(one != two for one, two in zip(rows, rows_as_seen(base, bad, 40), strict=True)) >= 18:
                 return good, bad, rows
     raise AssertionError("no two embeddings of this base disagree")
+
+
+def learn_rivals(desk: Desk, base: Base, trained_as: Callable[[np.ndarray], None]) -> None:
+    """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
+    good, bad, test = opposed(base)
+    for z in (good, bad):
+        trained_as(z)
+        desk.learn(opinions(30), test=test, init="random")

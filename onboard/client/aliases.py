@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onboard.client.answers import MovedAlias
-from onboard.client.connection import PATIENCE_SECONDS, Connection
+from onboard.client.connection import PATIENCE_SECONDS, Connection, document_of
 from onboard.errors import NotFoundError, PreconditionFailedError, UnavailableError
 
 
@@ -32,7 +32,7 @@ class Aliases:
         return self._moved("POST", f"{self._path}{alias}/rollback", None, alias, history)
 
     def _shown(self, alias: str) -> list[MovedAlias]:
-        document = self._connection.document("GET", self._path + alias, repeatable=True)
+        document = document_of(self._connection.request("GET", self._path + alias, repeatable=True))
         return [MovedAlias.of(move) for move in document["history"]]
 
     def _history(self, alias: str) -> list[MovedAlias]:
@@ -50,12 +50,11 @@ class Aliases:
         attempts = self._connection.attempts
         for attempt in range(1, attempts + 1):
             try:
-                return MovedAlias.of(
-                    self._connection.document(
-                        method, path, repeatable=False, headers=headers, timeout_seconds=PATIENCE_SECONDS,
-                        attempts=1, build=lambda: {} if body is None else {"json": body},
-                    )
+                response = self._connection.request(
+                    method, path, repeatable=False, headers=headers, timeout_seconds=PATIENCE_SECONDS,
+                    attempts=1, build=lambda: {} if body is None else {"json": body},
                 )  # fmt: skip
+                return MovedAlias.of(document_of(response))
             except PreconditionFailedError:
                 if lost is None:
                     raise
@@ -81,7 +80,7 @@ class Aliases:
             return None
         (last, *earlier) = since
         wanted = last.reason == "rollback" if body is None else last.version == body["version"]
-        me = self._connection.document("GET", "/v1/me", repeatable=True)["actor"]
+        me = document_of(self._connection.request("GET", "/v1/me", repeatable=True))["actor"]
         if wanted and not earlier and last.actor == me:
             return last
         raise PreconditionFailedError(

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from onboard.bases.placing import place_base
-from onboard.client.connection import Connection
+from onboard.client.connection import Connection, document_of
 from onboard.errors import DamagedError, StorageError
 
 
@@ -23,7 +23,7 @@ def download_base(connection: Connection, digest: str, target: Path) -> Path:
     address = f"/v1/bases/{quote(digest, safe=':')}"
 
     def fill(folder: Path) -> None:
-        for name, promised in _listed(connection.document("GET", address, repeatable=True)):
+        for name, promised in _listed(document_of(connection.request("GET", address, repeatable=True))):
             _download(connection, address, name, promised, folder)
 
     try:

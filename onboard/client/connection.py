@@ -113,24 +113,6 @@ class Connection:
         """Wait before the attempt after this one, as long as the refusal asks for if it does."""
         self._sleep(_asked_pause(str(error.data.get("retry_after_seconds"))) or _pause(attempt))
 
-    def document(
-        self,
-        method: str,
-        path: str,
-        *,
-        repeatable: bool,
-        headers: Mapping[str, str] | None = None,
-        timeout_seconds: float | None = None,
-        attempts: int | None = None,
-        build: Callable[[], Mapping[str, Any]] = dict,
-    ) -> dict[str, Any]:
-        """The JSON object that a request is answered with; an empty one for an empty answer. See `request`."""
-        response = self.request(
-            method, path, repeatable=repeatable, headers=headers, timeout_seconds=timeout_seconds, attempts=attempts,
-            build=build,
-        )  # fmt: skip
-        return {} if response.status_code == httpx.codes.NO_CONTENT else _document(response)
-
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[Iterator[str]]:
         """The lines of an answer as they come; one attempt.
@@ -197,7 +179,14 @@ def require_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def _document(response: httpx.Response) -> dict[str, Any]:
+def document_of(response: httpx.Response) -> dict[str, Any]:
+    """The JSON object that a request was answered with; an empty one for an empty answer.
+
+    Raises:
+        UnavailableError: it is none; something else than the service answered.
+    """
+    if response.status_code == httpx.codes.NO_CONTENT:
+        return {}
     place = response.request.url.host
     try:
         document = parse_json(response.content)

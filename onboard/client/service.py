@@ -16,7 +16,7 @@ from onboard.client.aliases import Aliases
 from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Prediction
 from onboard.client.bases import download_base
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
-from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection
+from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection, document_of
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.uploads import DatasetOptions, JobOptions, Upload
@@ -266,7 +266,7 @@ class Onboard:
     def get(self, path: str, **params: Any) -> dict[str, Any]:
         """The JSON document at a path below the service's URL; None among the parameters is left out."""
         given = {name: value for name, value in params.items() if value is not None}
-        return self._connection.document("GET", path, repeatable=True, build=lambda: {"params": given})
+        return document_of(self._connection.request("GET", path, repeatable=True, build=lambda: {"params": given}))
 
     def send(
         self,
@@ -278,10 +278,11 @@ class Onboard:
         timeout_seconds: float | None = None,
     ) -> dict[str, Any]:
         """The JSON document that a change answers with; an empty one where it answers with nothing."""
-        return self._connection.document(
+        response = self._connection.request(
             method, path, repeatable=repeatable, timeout_seconds=timeout_seconds,
             build=lambda: {} if body is None else {"json": body},
         )  # fmt: skip
+        return document_of(response)
 
     def text(self, path: str) -> str:
         """The text at a path below the service's URL."""
@@ -289,9 +290,10 @@ class Onboard:
 
     def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         with upload.opened() as build:
-            return self._connection.document(
+            response = self._connection.request(
                 "POST", path, repeatable=True, headers=headers, timeout_seconds=PATIENCE_SECONDS, build=build
             )
+        return document_of(response)
 
 
 def _splits(validation: Path | None, test: Path | None) -> dict[str, Path | None]:

@@ -7,9 +7,12 @@ get none. The loss and whether anybody was told to stop travel in the same buffe
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NoReturn
 
 import torch
 from torch import distributed
@@ -71,7 +74,7 @@ def joined(device: torch.device) -> Iterator[Processes]:
     Raises:
         UnavailableError: the others cannot be reached.
     """
-    if not distributed.is_available() or not distributed.is_torchelastic_launched():
+    if not _launched():
         yield Processes(0, 1, device)
         return
     if device.type == "cuda":
@@ -88,3 +91,20 @@ def joined(device: torch.device) -> Iterator[Processes]:
         yield Processes(distributed.get_rank(), distributed.get_world_size(), device)
     finally:
         distributed.destroy_process_group()
+
+
+def leave(code: int) -> NoReturn:
+    """End this process; one of several without Python's own ending.
+
+    A thread of the process group may free its last tensor a moment after all is done. Where the interpreter is ending
+    by then, that aborts the process, and the launcher takes a training that was saved for a failed one.
+    """
+    if not _launched():
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _launched() -> bool:
+    return distributed.is_available() and distributed.is_torchelastic_launched()

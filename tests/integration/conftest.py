@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lively_service import Empty, fill, server_settings
+from opposed import learn_rivals
 from real_jobs import Desk
 from real_services import PostgresServer
 from real_workers import Deployment
@@ -79,6 +80,13 @@ def trained_as(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(pipeline, "train_embedding", lambda *arguments: Trained(z, (0.5,), (1.0,), 0.0))
 
     return choose
+
+
+@pytest.fixture
+def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
+    """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
+    learn_rivals(desk, tiny_base, trained_as)
+    return desk
 
 
 @pytest.fixture

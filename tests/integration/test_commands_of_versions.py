@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opposed import opposed
 from published import add_version, embedding_of
-from real_jobs import Desk, opinions
+from real_jobs import Desk
 
 from cli.main import main
 from onboard.bases import Base, folder_digest
@@ -39,16 +38,6 @@ def onboard(tiny_services: Services, monkeypatch: pytest.MonkeyPatch, capsys: py
         return int(ended.value.code or 0), json.loads(told.out), told.err
 
     return run
-
-
-@pytest.fixture
-def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
-    """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
-    good, bad, test = opposed(tiny_base)
-    for z in (good, bad):
-        trained_as(z)
-        desk.learn(opinions(30), test=test, init="random")
-    return desk
 
 
 def test_compare_ends_with_4_unless_the_later_one_is_better_if_that_is_asked_for(rivals: Desk, onboard: Run) -> None:

@@ -22,16 +22,6 @@ from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 
 
-@pytest.fixture
-def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
-    """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
-    good, bad, test = opposed(tiny_base)
-    for z in (good, bad):
-        trained_as(z)
-        desk.learn(opinions(30), test=test, init="random")
-    return desk
-
-
 def test_a_comparison_tells_metrics_confusion_flipped_answers_and_the_paired_interval(rivals: Desk) -> None:
     found = compare(rivals.services, "mood@v1", "mood@v2").to_json()
     paired = found["comparison"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from opposed import opposed
+from opposed import learn_rivals
 from published import add_version, embedding_of
-from real_jobs import Desk, opinions
+from real_jobs import Desk
 
 from onboard import access, bases
 from onboard.access import create_token
@@ -53,11 +53,7 @@ def versions(service: Services, tiny_base: Base) -> Services:
 @pytest.fixture
 def rivals(service: Services, tiny_base: Base, tmp_path: Path, few_steps: None, trained_as: Any) -> Services:
     """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
-    good, bad, test = opposed(tiny_base)
-    desk = Desk(service, tmp_path)
-    for z in (good, bad):
-        trained_as(z)
-        desk.learn(opinions(30), test=test, init="random")
+    learn_rivals(Desk(service, tmp_path), tiny_base, trained_as)
     return service
 
 

@@ -134,7 +134,7 @@ def test_two_jobs_of_one_task_that_publish_at_once_get_two_numbers_and_files_tha
     for count in (24, 26):
         desk.submit(opinions(count))
         desk.run(desk.claim(pid=count))
-    barrier, next_number = threading.Barrier(2, timeout=30), VersionRepository.next_number
+    barrier, next_number = threading.Barrier(2, timeout=120), VersionRepository.next_number
     waiting = threading.local()
 
     def read_at_once(self: VersionRepository, task: str) -> int:
@@ -157,7 +157,7 @@ def test_two_jobs_of_one_task_that_publish_at_once_get_two_numbers_and_files_tha
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(200)
     assert errors == []
     numbers = {job.id: (job.result or {})["version"] for job in desk.jobs()}
     assert sorted(numbers.values()) == [1, 2]

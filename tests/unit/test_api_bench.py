@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from real_door import answering
 
-from bench import api
+from bench import api, deployed
 from bench.server import Asker
 from onboard.api.app import create_app
 from onboard.services import Services
@@ -56,6 +56,7 @@ def figures(latest: float, unchanged: float) -> dict[str, dict[str, Any]]:
 def test_it_fails_when_a_figure_is_above_what_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latest: float, unchanged: float, code: int
 ) -> None:
+    monkeypatch.setattr(api, "measurable", lambda: ["sqlite", "postgres"])
     monkeypatch.setattr(api, "_place", lambda name, sizes: figures(latest, unchanged))
     output, table = tmp_path / "api.json", tmp_path / "api.md"
     assert api.main(["--output", str(output), "--table", str(table)]) == code
@@ -72,6 +73,6 @@ def test_it_fails_when_a_figure_is_above_what_is_wanted(
 def test_without_postgresql_only_sqlite_is_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(api, "missing", lambda program: program)
-    assert api._place("postgres", SIZES) is None
+    monkeypatch.setattr(deployed, "missing", lambda program: program)
+    assert deployed.measurable() == ["sqlite"]
     assert "skipped: postgres is not installed" in capsys.readouterr().out
