@@ -140,13 +140,19 @@ class WorkerRepository:
         return True
 
     def list(self, *, include_stopped: bool = False) -> Sequence[WorkerRecord]:
-        """Workers by name. Those that stopped or went silent long ago are left out unless asked for."""
+        """Workers by name, with the job that each holds by a lease: one whose lease ran out is anybody's.
+
+        Args:
+            include_stopped: those too that stopped.
+        """
         statement = select(WorkerRow, _live(), database_now() - WorkerRow.heartbeat_at).order_by(WorkerRow.name)
         if not include_stopped:
             statement = statement.where(WorkerRow.state != WorkerState.STOPPED)
         rows = self._session.execute(statement).all()
-        running = select(JobRow.number, JobRow.worker, JobRow.id).where(IS_RUNNING)
-        jobs = {worker: job for _, worker, job in sorted(self._session.execute(running).all())}
+        held = select(JobRow.number, JobRow.worker, JobRow.id).where(
+            IS_RUNNING, JobRow.lease_expires_at > database_now()
+        )
+        jobs = {worker: job for _, worker, job in sorted(self._session.execute(held).all())}
         return [_worker(row, live, age, jobs.get(row.name)) for row, live, age in rows]
 
     def serving(self, queue: str) -> Sequence[WorkerRecord]:

@@ -144,8 +144,9 @@ class Hostile:
     def __init__(self, files: Any) -> None:
         self._files = files
 
-    def document(self, *_: Any, **__: Any) -> Any:
-        return self._files
+    def request(self, method: str, path: str, **_: Any) -> httpx.Response:
+        asked = httpx.Request(method, f"http://localhost{path}")
+        return httpx.Response(200, content=json.dumps(self._files), request=asked)
 
     def download(self, path: str, target: Any) -> str:
         target.write(b"evil")

@@ -52,7 +52,7 @@ def steady(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("steady")
     settings = Settings(home=folder / "home")
     if request.param == "grown":
-        url = request.getfixturevalue("postgres").create("steady")
+        url = request.getfixturevalue("postgres").create(f"steady_{uuid.uuid4().hex}")  # made again for other files
         upgrade(url)
         broker = request.getfixturevalue("redis_server").url.removesuffix("/0") + "/1"
         settings = Settings(home=folder / "home", database_url=url, broker_url=broker)

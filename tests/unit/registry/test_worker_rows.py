@@ -15,8 +15,10 @@ from onboard.registry.clock import database_now
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
-from onboard.registry.tables import WorkerRow
+from onboard.registry.tables import JobRow, WorkerRow
 from onboard.registry.workers import WorkerRepository
+from onboard.testing import MemoryDoorbell
+from workers.reconciler import reconcile
 
 
 def enter(database: Database, name: str = "w1", state: WorkerState = WorkerState.RUNNING, pid: int | None = 7) -> None:
@@ -55,6 +57,21 @@ def test_a_worker_shows_the_job_that_it_runs(database: Database) -> None:
         job, _ = JobRepository(session).add(sample_spec())
         ClaimRepository(session).claim("w1", ["default"])
     assert only(database).job == job.id
+
+
+def test_a_worker_whose_process_died_unnoticed_is_rung_for_the_job_that_it_lost(database: Database) -> None:
+    enter(database)
+    with database.write() as session:
+        JobRepository(session).add(sample_spec())
+        ClaimRepository(session).claim("w1", ["default"], lease_seconds=60)
+    bells = MemoryDoorbell()
+    assert reconcile(database, bells, "w1", lease_seconds=60)
+    assert not bells.rung
+    with database.write() as session:
+        session.execute(update(JobRow).values(lease_expires_at=database_now()))
+    assert reconcile(database, bells, "w1", lease_seconds=60)
+    assert bells.rung == {"default": 1}
+    assert only(database).job is None
 
 
 def test_a_worker_tells_how_long_ago_it_was_heard(database: Database) -> None:
