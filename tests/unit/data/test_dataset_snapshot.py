@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -106,7 +107,7 @@ def tampered() -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("data", tampered())
+@pytest.mark.parametrize("data", tampered(), ids=count())
 def test_bytes_that_are_no_whole_snapshot_are_damaged(data: bytes) -> None:
     with pytest.raises(DamagedError):
         load(data)
