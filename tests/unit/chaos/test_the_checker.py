@@ -177,7 +177,7 @@ def test_a_worker_that_is_said_to_work_is_seen(quiet: Quiet) -> None:
     quiet.sql(
         "INSERT INTO workers (name, state, queues, host, device, facts, started_at, heartbeat_at)"
         " VALUES ('w', 'running', '[]', 'here', 'cpu', '{}', 1, 1)",
-        "UPDATE jobs SET state = 'running', worker = 'w' WHERE number = 1",
+        "UPDATE jobs SET state = 'running', worker = 'w', lease_expires_at = 9e12 WHERE number = 1",
     )
     assert quiet.verdict().count("claimed") == 1
 
