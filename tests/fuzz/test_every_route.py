@@ -45,6 +45,7 @@ CHECKED = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
     "response_schema_conformance",
 )  # fmt: skip
+LONGEST_URL = 60_000  # uvicorn reads 64 KiB of request line and headers
 FITTING, UNFITTING = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
 
 
@@ -115,6 +116,8 @@ def operations(door: Door) -> dict[str, Any]:
 def require_described(door: Door, case: Any) -> None:
     """The answer to the case is one that the description has."""
     response = case.call(base_url=door.url, session=door.session)
+    if response.request.url is not None and len(response.request.url) > LONGEST_URL:
+        return  # the server under the application answers, in its own words
     door.seen[case.operation.label][response.status_code] += 1
     load_all_checks()
     case.validate_response(response, checks=CHECKS.get_by_names(CHECKED))
