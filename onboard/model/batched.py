@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import GeneratedAdapters
@@ -73,19 +74,61 @@ def mixed_log_probabilities(
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    at_once = at_once or RowsAtOnce(BATCH)
     found = np.full((len(ids), max(trie.labels for trie in tries)), -np.inf, dtype=np.float32)
+    _fill(found, partial(_read, engine.score, generated, tries, tasks, ids), ids, before_batch, at_once)
+    return found
+
+
+@torch.inference_mode()
+def mixed_edge_logits(
+    engine: Engine,
+    ids: Sequence[Sequence[int]],
+    generated: GeneratedAdapters,
+    tries: Sequence[LabelTrie],
+    tasks: np.ndarray,
+    before_batch: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+) -> np.ndarray:
+    """The logits of the tries' edges instead: (n, E) float32 with E the largest number of edges.
+
+    Args:
+        as `mixed_log_probabilities`.
+    """
+    found = np.full((len(ids), max(len(trie.edge_token) for trie in tries)), -np.inf, dtype=np.float32)
+    _fill(found, partial(_read, engine.edge_logits, generated, tries, tasks, ids), ids, before_batch, at_once)
+    return found
+
+
+def _read(
+    score: Callable[..., Tensor],
+    generated: GeneratedAdapters,
+    tries: Sequence[LabelTrie],
+    tasks: np.ndarray,
+    ids: Sequence[Sequence[int]],
+    chosen: np.ndarray,
+) -> np.ndarray:
+    scores = score([ids[row] for row in chosen], generated, tries, torch.from_numpy(tasks[chosen]))
+    return scores.float().cpu().numpy()
+
+
+def _fill(
+    found: np.ndarray,
+    read: Callable[[np.ndarray], np.ndarray],
+    ids: Sequence[Sequence[int]],
+    before_batch: Callable[[], None],
+    at_once: RowsAtOnce | None,
+) -> None:
+    """Put into `found` (n, C) what `read` finds of its rows, in batches of like length."""
+    at_once = at_once or RowsAtOnce(BATCH)
     order = np.argsort([len(row) for row in ids], kind="stable")
 
-    def score(batch: np.ndarray) -> None:
+    def fill(batch: np.ndarray) -> None:
         for part in at_once.parts(len(batch)):
             chosen = batch[part]
-            rows = torch.from_numpy(tasks[chosen])
-            scores = engine.score([ids[row] for row in chosen], generated, tries, rows)
-            found[chosen, : scores.shape[1]] = scores.float().cpu().numpy()
+            scores = read(chosen)
+            found[chosen, : scores.shape[1]] = scores
 
     for start in range(0, len(order), BATCH):
         before_batch()
         batch = order[start : start + BATCH]
-        at_once.fitting(len(batch), partial(score, batch))
-    return found
+        at_once.fitting(len(batch), partial(fill, batch))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from onboard.model.attach import attach
 from onboard.model.backbone import freeze
 from onboard.model.encoding import TextEncoder, pad
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
-from onboard.model.scoring import LabelTrie, PackedTries, label_log_probabilities
+from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log_probabilities
 
 CACHED_PACKS = 512
 
@@ -94,6 +94,26 @@ class Engine:
         Raises:
             ValueError: the numbers of tasks, tries and rows do not fit one another.
         """
+        return self._decoded(label_log_probabilities, ids, generated, tries, rows)
+
+    def edge_logits(
+        self,
+        ids: Sequence[Sequence[int]],
+        generated: GeneratedAdapters,
+        tries: Sequence[LabelTrie],
+        rows: Tensor | None = None,
+    ) -> Tensor:
+        """The logits of all edges of the rows' tries (B, E), for `log_probabilities_among`; arguments as of `score`."""
+        return self._decoded(edge_logits, ids, generated, tries, rows)
+
+    def _decoded(
+        self,
+        read: Callable[[Any, Tensor, Tensor | None, PackedTries, Tensor | None], Tensor],
+        ids: Sequence[Sequence[int]],
+        generated: GeneratedAdapters,
+        tries: Sequence[LabelTrie],
+        rows: Tensor | None,
+    ) -> Tensor:
         if len(tries) != generated.tasks:
             raise ValueError(f"{generated.tasks} tasks, but {len(tries)} label tries")
         if generated.tasks == 1:
@@ -105,7 +125,7 @@ class Engine:
         input_ids, mask = self._batch(ids)
         with self.attachment.using(generated, rows):
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
-            return label_log_probabilities(self.backbone, states, mask, self._packed(tuple(tries)), rows)
+            return read(self.backbone, states, mask, self._packed(tuple(tries)), rows)
 
     def bare_log_probabilities(self, ids: Sequence[Sequence[int]], tries: Sequence[LabelTrie]) -> Tensor:
         """The same of one task under the bare backbone, without adapters; differentiable in the backbone.

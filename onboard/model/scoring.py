@@ -185,6 +185,23 @@ def label_log_probabilities(
     """Log-probabilities of every row's labels from one decoder pass.
 
     Args:
+        as `edge_logits`.
+
+    Returns:
+        (B, K) float32; −inf beyond a row's own labels. A row's probabilities sum to one.
+    """
+    logits = edge_logits(backbone, states, attention_mask, tries, rows)
+    branches, paths = _of_rows(tries.branches, len(logits), rows), _of_rows(tries.paths, len(logits), rows)
+    missing = None if tries.missing is None else _of_rows(tries.missing, len(logits), rows)
+    return _renormalise(logits, branches, paths, missing)
+
+
+def edge_logits(
+    backbone: Any, states: Tensor, attention_mask: Tensor | None, tries: PackedTries, rows: Tensor | None
+) -> Tensor:
+    """The logit of every edge of every row's trie from one decoder pass: what any choice among its labels follows from.
+
+    Args:
         backbone: the stock model; whatever adapters are active stay active.
         states: (B, S, h), the encoder's output.
         attention_mask: (B, S) of the source, None when nothing is padded.
@@ -192,28 +209,46 @@ def label_log_probabilities(
         rows: (B,) LongTensor, the task of each row; None when T is 1.
 
     Returns:
-        (B, K) float32; −inf beyond a row's own labels. A row's probabilities sum to one.
+        (B, E) float32; beyond a row's own edges the numbers mean nothing.
     """
-    batch = states.shape[0]
-
-    def of_rows(per_task: Tensor) -> Tensor:  # (T, ...) → (B, ...)
-        return per_task.expand(batch, *per_task.shape[1:]) if rows is None else per_task.index_select(0, rows)
-
-    mask = tree_mask(backbone, tries)
+    batch, mask = states.shape[0], tree_mask(backbone, tries)
     hidden = backbone.decoder(
-        input_ids=of_rows(tries.tokens),
-        attention_mask=None if mask is None else of_rows(mask),
+        input_ids=_of_rows(tries.tokens, batch, rows),
+        attention_mask=None if mask is None else _of_rows(mask, batch, rows),
         encoder_hidden_states=states,
         encoder_attention_mask=attention_mask,
         use_cache=False,
     ).last_hidden_state  # (B, N, h)
-    head = of_rows(backbone.lm_head.weight[tries.edge_token])  # (B, E, h)
-    origin = of_rows(tries.edge_node)[..., None].expand(-1, -1, hidden.shape[-1])
+    head = _of_rows(backbone.lm_head.weight[tries.edge_token], batch, rows)  # (B, E, h)
+    origin = _of_rows(tries.edge_node, batch, rows)[..., None].expand(-1, -1, hidden.shape[-1])
     scaled = hidden.gather(1, origin).float() * output_scale(backbone)  # (B, E, h)
-    logits = (scaled * head.float()).sum(-1)  # (B, E)
-    return _renormalise(
-        logits, of_rows(tries.branches), of_rows(tries.paths), None if tries.missing is None else of_rows(tries.missing)
-    )
+    logits: Tensor = (scaled * head.float()).sum(-1)  # (B, E)
+    return logits
+
+
+def log_probabilities_among(logits: Tensor, trie: LabelTrie, labels: Sequence[int]) -> Tensor:
+    """Log-probabilities of some of a trie's labels as if there were no others: as a trie of these alone gives them.
+
+    Args:
+        logits: (B, E) of the trie's edges, from `edge_logits`.
+        trie: on the CPU, as are the logits.
+        labels: K' indices into the trie's labels.
+
+    Returns:
+        (B, K') float32. A row's probabilities sum to one.
+    """
+    paths = trie.paths[list(labels)]  # (K', P)
+    used = torch.unique(F.pad(trie.branches.flatten(), (0, 1), value=len(trie.edge_token))[paths])
+    lowest = torch.finfo(logits.dtype).min / 2
+    among = torch.full((len(logits), len(trie.edge_token) + 1), lowest)
+    among[:, used] = F.pad(logits[:, : len(trie.edge_token)], (0, 1), value=lowest)[:, used]
+    rows = len(logits)
+    return _renormalise(among[:, :-1], trie.branches.expand(rows, -1, -1), paths.expand(rows, -1, -1), None)
+
+
+def _of_rows(per_task: Tensor, batch: int, rows: Tensor | None) -> Tensor:
+    """(T, ...) → (B, ...)."""
+    return per_task.expand(batch, *per_task.shape[1:]) if rows is None else per_task.index_select(0, rows)
 
 
 def _renormalise(logits: Tensor, branches: Tensor, paths: Tensor, missing: Tensor | None) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from onboard.errors import InputError
 from onboard.model.encoding import pad
 from onboard.model.engine import Engine
-from onboard.model.scoring import LabelTrie
+from onboard.model.scoring import LabelTrie, log_probabilities_among
 
 EOS = 1
 
@@ -130,6 +130,19 @@ def test_rows_with_different_tries_score_as_in_a_batch_of_their_own_task(engine:
             alone = engine.log_probabilities([ids[row]], z[task : task + 1], [tries[task]])[0]
             torch.testing.assert_close(mixed[row, : tries[task].labels], alone, atol=1e-5, rtol=0)
             assert mixed[row, tries[task].labels :].eq(-torch.inf).all()
+
+
+@pytest.mark.parametrize("chosen", [[0, 1], [4, 2], [3], [5, 0, 2, 1], [0, 1, 2, 3, 4, 5]])
+def test_any_choice_among_the_labels_scores_as_a_trie_of_these_alone(engine: Engine, chosen: list[int]) -> None:
+    sequences = SHAPES["branches at several depths"] + [[5, EOS], [9, EOS]]
+    sequences = [list(label) for label in dict.fromkeys(map(tuple, sequences))][:6]
+    ids, z = texts(5), torch.randn(1, 12, generator=torch.Generator().manual_seed(4))
+    larger = LabelTrie.build(many_labels(12))
+    generated = engine.hypernetwork(torch.cat([z, -z]))
+    trie, rows = LabelTrie.build(sequences), torch.tensor([0, 0, 0, 0, 0, 1])
+    logits = engine.edge_logits([*ids, ids[0]], generated, [trie, larger], rows)[:5]
+    alone = engine.log_probabilities(ids, z, [LabelTrie.build([sequences[label] for label in chosen])])
+    torch.testing.assert_close(log_probabilities_among(logits, trie, chosen), alone, atol=2e-5, rtol=0)
 
 
 def test_gradients_are_finite_where_tries_of_different_sizes_are_padded(engine: Engine) -> None:

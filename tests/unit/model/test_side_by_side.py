@@ -1,0 +1,85 @@
+"""Embeddings that are trained as rows of one batch move as each would alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onboard.errors import CancelledError, JobFailedError
+from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
+from onboard.model.side_by_side import Run, Steps, train_side_by_side
+
+SIZE = 16
+TEXTS = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
+TARGETS = np.eye(2, dtype=np.float32)[[0, 1] * 4]
+STEPS = Steps(learning_rate=0.05)
+
+
+@pytest.fixture
+def ids(tiny_engine: Engine) -> list[list[int]]:
+    return tiny_engine.encoder.encode([(text, None) for text in TEXTS])
+
+
+def z(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
+
+
+def runs(engine: Engine) -> list[Run]:
+    """Different starts, words and rows."""
+    words = (("yes", "no"), ("good", "bad"), ("yes", "no"))
+    batches = ([[0, 1], [2, 3, 4]], [[5, 6, 7], [1]], [[7], [0, 3]])
+    return [Run(z(seed), engine.trie(words[seed]), [np.array(each) for each in batches[seed]]) for seed in range(3)]
+
+
+def test_each_moves_as_it_would_alone(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    together = train_side_by_side(tiny_engine, runs(tiny_engine), ids, TARGETS, STEPS)
+    for run, moved in zip(runs(tiny_engine), together, strict=True):
+        (alone,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
+        np.testing.assert_allclose(moved.z, alone.z, atol=1e-5)
+        np.testing.assert_allclose(moved.losses, alone.losses, atol=1e-5)
+        assert np.abs(moved.z - run.start).max() > 0.01
+
+
+def test_the_same_arguments_give_the_same_bytes(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    first, second = (train_side_by_side(tiny_engine, runs(tiny_engine), ids, TARGETS, STEPS) for _ in range(2))
+    assert [each.z.tobytes() for each in first] == [each.z.tobytes() for each in second]
+
+
+def test_parts_that_fit_into_the_memory_add_up_to_the_whole(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    whole = train_side_by_side(tiny_engine, runs(tiny_engine), ids, TARGETS, STEPS)
+    parts = train_side_by_side(tiny_engine, runs(tiny_engine), ids, TARGETS, STEPS, at_once=RowsAtOnce(2))
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one.z, other.z, atol=1e-5)
+
+
+def test_a_pull_keeps_z_near_its_start(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    batches = [np.arange(8)] * 12
+    run = Run(z(1), tiny_engine.trie(["yes", "no"]), batches)
+    (free,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
+    (held,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, Steps(learning_rate=0.05, pull=1.0))
+    assert np.linalg.norm(held.z - run.start) < 0.5 * np.linalg.norm(free.z - run.start)
+
+
+def test_the_norm_stays_within_its_bound(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    run = Run(10 * z(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 3)
+    (moved,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
+    assert max(moved.norms) <= 2.0 * SIZE**0.5 + 1e-4
+
+
+def test_it_can_be_stopped_after_every_step(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    told: list[int] = []
+
+    def stop(step: int, loss: float) -> None:
+        told.append(step)
+        raise CancelledError("The job was cancelled.")
+
+    with pytest.raises(CancelledError):
+        train_side_by_side(tiny_engine, runs(tiny_engine), ids, TARGETS, STEPS, stop)
+    assert told == [1]
+
+
+def test_a_loss_that_is_no_number_ends_it(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    run = Run(np.full(SIZE, np.nan, dtype=np.float32), tiny_engine.trie(["yes", "no"]), [np.arange(8)])
+    with pytest.raises(JobFailedError, match="step 1"):
+        train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
