@@ -51,6 +51,7 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "metrics": version.metrics,
         "weak": version.weak,
         "init": version.parent,
+        **({"mixed_from": version.mixed_from} if version.mixed_from else {}),
         "seeds": list(version.seeds),
         "onboard": version.code_version,
     }

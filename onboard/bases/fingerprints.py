@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,6 +77,16 @@ class Fingerprints:
             KeyError: there is none of that name.
         """
         return replace(self, of={name: self.of[name] for name in names})
+
+
+def pack_fingerprint(fingerprint: np.ndarray) -> str:
+    """Numbers (t,) as Base64 of little-endian float32."""
+    return base64.b64encode(np.ascontiguousarray(fingerprint, dtype="<f4").tobytes()).decode()
+
+
+def unpack_fingerprint(packed: str) -> np.ndarray:
+    """What `pack_fingerprint` packed, (t,) float32. Raises ValueError when it is none."""
+    return np.frombuffer(base64.b64decode(packed, validate=True), dtype="<f4").astype(np.float32)
 
 
 def write_fingerprints(fingerprints: Fingerprints, path: Path) -> None:

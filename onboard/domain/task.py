@@ -63,7 +63,7 @@ class EmbeddingVersion:
         base_digest: base it belongs to.
         hypernetwork_version: number in the base's line of hypernetworks.
         dataset_digest: snapshot of the rows; for a shipped source what the base says, or "".
-        parent: what it was initialised from: "sst2@v1", "random", "mean", …
+        parent: what it was initialised from: "sst2@v1", "random", "mean", "mixture", …
         task_kind: classification or regression.
         labels: class labels of this version (empty for regression); `words` has one word for each.
         low: lowest value of a regression version, else None; `high` likewise.
@@ -71,6 +71,8 @@ class EmbeddingVersion:
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
         weak: no better than always answering the majority.
+        fingerprint: of its dataset, packed; None where the base has no fingerprints, or has its own of a source.
+        mixed_from: weight of each embedding by its name where it was initialised from a mixture; else empty.
         job: id of the job that published it; None for a shipped source.
         created_at: epoch seconds; 0 until it is published.
     """
@@ -94,6 +96,8 @@ class EmbeddingVersion:
     high: float | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     weak: bool = False
+    fingerprint: str | None = None
+    mixed_from: dict[str, float] = field(default_factory=dict)
     job: str | None = None
     version: int = 0
     created_at: float = 0.0
@@ -103,8 +107,13 @@ class EmbeddingVersion:
         """The reference that always means this version: `task@vN`."""
         return f"{self.task}@v{self.version}"
 
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Everything that it was initialised from, by name; empty for a shipped source."""
+        return tuple(self.mixed_from) or ((self.parent,) if self.parent else ())
+
     def to_json(self) -> dict[str, Any]:
-        """The version as a JSON-compatible document; times are ISO 8601 in UTC."""
+        """The version as a JSON-compatible document, without the fingerprint; times are ISO 8601 in UTC."""
         return {
             "task": self.task,
             "version": self.version,
@@ -117,6 +126,7 @@ class EmbeddingVersion:
             "hypernetwork_version": self.hypernetwork_version,
             "dataset_digest": self.dataset_digest,
             "parent": self.parent,
+            "mixed_from": self.mixed_from,
             "task_kind": self.task_kind,
             "labels": list(self.labels),
             "words": list(self.words),
@@ -133,7 +143,7 @@ class EmbeddingVersion:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
         """Read what `to_json` wrote. Raises KeyError, TypeError, ValueError for anything else."""
-        facts = {each.name: document[each.name] for each in fields(cls)}
+        facts = {each.name: document[each.name] for each in fields(cls) if each.name != "fingerprint"}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
 

@@ -66,10 +66,10 @@ class RetentionRepository:
 
     def snapshots(self) -> int:
         """Datasets that neither a version nor a job names any more."""
+        of_jobs = [JobRow.spec["dataset"].as_string(), JobRow.spec[("options", "unlabelled", "digest")].as_string()]
         named = [
-            select(EmbeddingVersionRow.dataset_digest),
-            select(JobRow.spec["dataset"].as_string()).where(JobRow.spec["dataset"].as_string().is_not(None)),
-        ]
+            select(EmbeddingVersionRow.dataset_digest), *(select(each).where(each.is_not(None)) for each in of_jobs)
+        ]  # fmt: skip
         due = and_(*(SnapshotRow.digest.not_in(each) for each in named))
         digests = self._locked(SnapshotRow.digest, due)
         return self._deleted(delete(SnapshotRow).where(SnapshotRow.digest.in_(digests), due))

@@ -225,6 +225,8 @@ class EmbeddingVersionRow(Table):
     code_version: Mapped[str]
     metrics: Mapped[dict[str, Any]]
     weak: Mapped[bool]
+    fingerprint: Mapped[str | None]  # Base64 of float32, as backups hold rows as JSON
+    mixed_from: Mapped[dict[str, Any] | None]
     created_at: Mapped[float]
     __table_args__ = (
         ForeignKeyConstraint(

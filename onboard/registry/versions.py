@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Select, func, insert, select, tuple_
+from sqlalchemy import Select, exists, func, insert, select, tuple_
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import JobState
@@ -20,6 +21,15 @@ from onboard.registry.clock import database_now
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
+
+
+@dataclass(frozen=True, slots=True)
+class Startable:
+    """A version that a new task could start from, and the packed fingerprint of its dataset, if it has one."""
+
+    task: str
+    version: int
+    fingerprint: str | None
 
 
 class VersionRepository:
@@ -128,6 +138,33 @@ class VersionRepository:
             )
         return [version_of(row) for row in self._session.scalars(statement)]
 
+    def startable(self, base_digest: str, head: int) -> Sequence[Startable]:
+        """What a new task could start from: of every task its aliased versions on the base, or the newest if none is.
+
+        Args:
+            head: versions of later hypernetworks are left out.
+        """
+        aliased = exists().where(
+            AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version
+        )
+        columns = EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.fingerprint
+        statement = (
+            select(*columns, aliased)
+            .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
+            .where(
+                TaskRow.deleted_at.is_(None),
+                EmbeddingVersionRow.base_digest == base_digest,
+                EmbeddingVersionRow.hypernetwork_version <= head,
+            )
+            .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
+        )
+        found: list[Startable] = []
+        for _, rows in groupby(self._session.execute(statement), key=lambda row: row[0]):
+            of_task = list(rows)
+            chosen = [row for row in of_task if row[3]] or of_task[-1:]
+            found += [Startable(task, version, fingerprint) for task, version, fingerprint, _ in chosen]
+        return found
+
     def newest(self, task: str, limit: int, before: int | None = None) -> Sequence[EmbeddingVersion]:
         """The last `limit` versions of a task, or those before version `before`, by number."""
         statement = _of_living_tasks().where(EmbeddingVersionRow.task == task)
@@ -143,6 +180,12 @@ class VersionRepository:
         return [
             version_of(row) for row in self._session.scalars(select(EmbeddingVersionRow).where(wanted).order_by(*order))
         ]
+
+    def living(self, task: str, number: int) -> EmbeddingVersion | None:
+        """The version of this number, or None where the task was deleted or never had it."""
+        statement = _of_living_tasks().where(EmbeddingVersionRow.task == task, EmbeddingVersionRow.version == number)
+        row = self._session.scalars(statement).one_or_none()
+        return None if row is None else version_of(row)
 
     def of_job(self, job_id: str) -> EmbeddingVersion | None:
         """The version that a job published, or None."""
@@ -195,6 +238,8 @@ def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
         code_version=row.code_version,
         metrics=row.metrics,
         weak=row.weak,
+        fingerprint=row.fingerprint,
+        mixed_from=row.mixed_from or {},
         job=row.job,
         created_at=row.created_at,
     )

@@ -296,3 +296,56 @@ def test_no_version_without_its_artifact_and_its_hypernetwork(database: Database
     ):
         with pytest.raises(IntegrityError), database.write() as session:
             VersionRepository(session).add(draft, sample_task())
+
+
+def named(database: Database, head: int = 1) -> list[tuple[str, str | None]]:
+    with database.read() as session:
+        found = VersionRepository(session).startable(BASE, head)
+    return [(f"{each.task}@v{each.version}", each.fingerprint) for each in found]
+
+
+def test_a_new_task_can_start_from_the_aliased_versions_of_every_living_task(database: Database) -> None:
+    for _ in range(4):
+        publish(database)
+    publish(database, "shapes")
+    publish(database, "gone")
+    with database.write() as session:
+        AliasRepository(session).move("colours", "production", 2, reason="promoted")
+        TaskRepository(session).delete("gone")
+    assert named(database) == [("colours@v2", None), ("colours@v4", None), ("shapes@v1", None)]
+    assert named(database, head=0) == []
+
+
+def test_where_no_alias_names_a_version_on_the_base_the_newest_on_it_counts(database: Database) -> None:
+    publish(database)
+    publish(database)
+    other = digest_of(b"another base")
+    with database.write() as session:
+        BaseRepository(session).register(*sample_base(other), [])
+        VersionRepository(session).add(sample_version(base=other), sample_task())
+    assert named(database) == [("colours@v2", None)]
+
+
+def test_a_version_keeps_the_fingerprint_of_its_data_and_what_it_was_mixed_from(database: Database) -> None:
+    mixed = {"shapes@v1": 0.25, "mean": 0.75}
+    draft = replace(sample_version(), parent="mixture", fingerprint="AACAPw==", mixed_from=mixed)
+    with database.write() as session:
+        added = VersionRepository(session).add(draft, sample_task())
+    with database.read() as session:
+        found = VersionRepository(session).resolve("colours")
+    assert found == added
+    assert found.parents == ("shapes@v1", "mean")
+    assert found.to_json()["mixed_from"] == mixed
+    again = EmbeddingVersion.from_json(found.to_json())
+    assert replace(again, created_at=0.0) == replace(found, created_at=0.0, fingerprint=None)
+    assert named(database) == [("colours@v1", "AACAPw==")]
+
+
+def test_only_a_version_of_a_living_task_is_found_by_its_number(database: Database) -> None:
+    publish(database)
+    with database.write() as session:
+        repository = VersionRepository(session)
+        assert repository.living("colours", 1) == repository.resolve("colours")
+        assert repository.living("colours", 2) is None
+        TaskRepository(session).delete("colours")
+        assert repository.living("colours", 1) is None
