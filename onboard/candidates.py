@@ -1,14 +1,15 @@
-"""The candidates of the probe: each task's latest version under the head, anchors, fingerprint, mean and random."""
+"""The candidates of the probe: each task's aliased versions under the head, anchors, fingerprint, mean and random."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from onboard.bases import Base
+from onboard.bases.fingerprints import unpack_fingerprint
 from onboard.data.hashes import row_hashes, unpack_hashes
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
@@ -16,36 +17,64 @@ from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import unpack_embedding
 from onboard.errors import InputError, NotFoundError
-from onboard.probe.candidates import FINGERPRINT, Candidate, mean_candidate, random_candidate
+from onboard.probe.candidates import FINGERPRINT, MEAN, Candidate, in_sorted, mean_candidate, random_candidate
+from onboard.probe.prefilter import prefilter
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.registry.versions import VersionRepository
+from onboard.registry.versions import Startable, VersionRepository
 from onboard.services import Services
 from onboard.workbench import read_snapshot
 
 _NEAREST: Final = 12  # anchors that are measured, where fingerprints can tell which
 
 
+@dataclass(frozen=True)
+class Collected:
+    """What a new task could start from.
+
+    Args:
+        candidates: those that are worth a measurement.
+        considered: how many embeddings of tasks and anchors there are.
+        kept: how many of them are among the candidates.
+    """
+
+    candidates: list[Candidate]
+    considered: int
+    kept: int
+
+
 def collect_candidates(
     services: Services, base: Base, head: int, seed: int, fingerprint: np.ndarray | None = None
-) -> list[Candidate]:
-    """Everything that a new task could start from.
+) -> Collected:
+    """Everything that a new task could start from; where it is too much, what looks like the new task, and some others.
 
     Args:
         services: where the learned tasks lie.
         base: that the task is learned on.
         head: version of the hypernetwork.
         seed: of `random`.
-        fingerprint: of the new task (t,), where the base has fingerprints.
+        fingerprint: of the new task (t,), where the base has fingerprints; without it everything is taken.
     """
     with services.database.read() as session:
         repository = VersionRepository(session)
-        of_task = {version.task: version for version in repository.list(base_digest=base.digest)}  # the newest
-        of_task |= {version.task: version for version in repository.list(base_digest=base.digest, latest_only=True)}
-    versions = [of_task[task] for task in sorted(of_task)]
+        known = repository.startable(base.digest, head)
+        kept = known if fingerprint is None else _worth_measuring(base, known, fingerprint)
+        versions = repository.published((each.task, each.version) for each in kept)
     trained = TrainedRows(services, base)
-    found = [_candidate(services, version, trained) for version in versions if version.hypernetwork_version <= head]
+    found = [_candidate(services, version, trained) for version in versions]
     extra = shipped_candidates(base, [candidate.z for candidate in found], seed, fingerprint)
-    return [*found, *(replace(each, trained_rows=trained.of_head) for each in extra)]
+    candidates = [*found, *(replace(each, trained_rows=trained.of_head) for each in extra)]
+    anchors = {anchor.name for anchor in base.anchors}
+    measured = len(found) + sum(each.embedding in anchors for each in extra)
+    return Collected(candidates, len(known) + len(anchors), measured)
+
+
+def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.ndarray) -> list[Startable]:
+    of_base = base.fingerprints.of if base.fingerprints is not None else {}
+    fingerprints = [
+        unpack_fingerprint(each.fingerprint) if each.fingerprint is not None else of_base.get(each.task)
+        for each in known
+    ]
+    return [known[index] for index in prefilter(fingerprint, fingerprints)]
 
 
 def shipped_candidates(
@@ -71,15 +100,30 @@ def shipped_candidates(
     return [*found, *([mean_candidate(everything)] if everything else [])]
 
 
-def named_candidate(candidates: Sequence[Candidate], services: Services, base: Base, init: str) -> Candidate:
+def named_candidate(
+    services: Services, base: Base, head: int, seed: int, init: str, fingerprint: np.ndarray | None = None
+) -> Candidate:
     """The candidate that `--init` names: `random`, `mean`, `fingerprint`, an anchor, or TASK[@REF].
+
+    No other version is read, but for `mean`, which is made of all.
+
+    Args:
+        services, base, head, seed: as for `collect_candidates`.
+        init: the name.
+        fingerprint: of the new task (t,), where the base has fingerprints.
 
     Raises:
         InputError: there is none.
     """
-    for candidate in candidates:
-        if candidate.embedding == init:
-            return candidate
+    if init == MEAN:
+        everything = collect_candidates(services, base, head, seed).candidates
+        return next(each for each in everything if each.embedding == MEAN)
+    trained = TrainedRows(services, base)
+    shipped = {each.embedding: each for each in shipped_candidates(base, (), seed, None)}
+    if fingerprint is not None:
+        shipped[FINGERPRINT] = Candidate(FINGERPRINT, fingerprint)
+    if init in shipped:
+        return replace(shipped[init], trained_rows=trained.of_head)
     try:
         with services.database.read() as session:
             version = VersionRepository(session).resolve(Reference.parse(init))
@@ -87,10 +131,7 @@ def named_candidate(candidates: Sequence[Candidate], services: Services, base: B
         raise InputError(
             f"There is no embedding {init!r} to start from.", "--init auto, or: onboard tasks list"
         ) from error
-    for candidate in candidates:
-        if candidate.embedding == version.reference:
-            return candidate
-    return _candidate(services, version, TrainedRows(services, base))
+    return _candidate(services, version, trained)
 
 
 class TrainedRows:
@@ -109,12 +150,17 @@ class TrainedRows:
             exactly: without the rows that were held out of the training (the datasets are read for it); else all rows
                 that were submitted to train on.
         """
-        known = [self.of_head]
-        present: EmbeddingVersion | None = version
-        while present is not None and present.dataset_digest:
+        known, waiting, seen = [np.empty(0, dtype=np.int64)], [version], set[str]()
+        while waiting:
+            present = waiting.pop()
+            if present.reference in seen or not present.dataset_digest:
+                continue
+            seen.add(present.reference)
             known.append(self._held_in(present) if exactly else self._submitted(present))
-            present = self._parent(present)
-        return np.unique(np.concatenate(known))
+            waiting += self._parents(present)
+        own = np.unique(np.concatenate(known))
+        fresh = own[~in_sorted(own, self.of_head)]  # few; the head's are many, and in order
+        return np.insert(self.of_head, np.searchsorted(self.of_head, fresh), fresh)
 
     def _submitted(self, version: EmbeddingVersion) -> np.ndarray:
         with self._services.database.read() as session:
@@ -127,14 +173,13 @@ class TrainedRows:
         dataset = load_snapshot(read_snapshot(self._services, version.dataset_digest))
         return np.array(row_hashes(holdout(dataset, version.seeds[0]).train), dtype=np.int64)
 
-    def _parent(self, version: EmbeddingVersion) -> EmbeddingVersion | None:
-        if "@" not in version.parent:
-            return None
-        try:
-            with self._services.database.read() as session:
-                return VersionRepository(session).resolve(version.parent)
-        except NotFoundError:
-            return None  # a deleted parent has no rows left to compare with
+    def _parents(self, version: EmbeddingVersion) -> list[EmbeddingVersion]:
+        """What it was initialised from; a deleted parent has no rows left to compare with."""
+        references = [Reference.parse(name) for name in version.parents if "@" in name]
+        numbers = [(each.task, each.version) for each in references if each.version is not None]
+        with self._services.database.read() as session:
+            repository = VersionRepository(session)
+            return [found for number in numbers if (found := repository.living(*number)) is not None]
 
 
 def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:

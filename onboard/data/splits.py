@@ -73,6 +73,17 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
     return tuple(tuple(sorted(dealt[fold::count])) for fold in range(count))
 
 
+def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
+    """Indices of all training rows in an order any beginning of which is a stratified sample of them.
+
+    It follows the texts and which rows share a label, not what the labels are called.
+    """
+    ranks = [_rank(seed, f"{row.text_a}\n{row.text_b}") for row in dataset.train]
+    strata = [sorted(stratum, key=lambda index: ranks[index]) for stratum in _strata(dataset, seed)]
+    placed = [((place + 0.5) / len(each), ranks[index], index) for each in strata for place, index in enumerate(each)]
+    return tuple(index for _, _, index in sorted(placed))
+
+
 def _strata(dataset: Dataset, seed: int) -> Strata:
     """Indices into the training rows, by class (or tenth of the values), in the seed's order."""
     ranks = [_rank(seed, example_key(example)) for example in dataset.train]

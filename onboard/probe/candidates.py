@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-RANDOM, MEAN, FINGERPRINT = "random", "mean", "fingerprint"
+RANDOM, MEAN, FINGERPRINT, MIXTURE = "random", "mean", "fingerprint", "mixture"
 NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -43,6 +43,8 @@ class CandidateScore:
         overlap: rows that the candidate has been trained on; left out unless none would remain.
         words: label word for each of the new task's labels, by the best one-to-one mapping.
         accuracy: share of rows whose most probable label is right, before any training; None for regression.
+        round: the last round of the race that it took part in, from 1.
+        tuned: held-out loss per row after a few steps of training, in nats; None for those that were not tuned.
     """
 
     embedding: str
@@ -53,6 +55,8 @@ class CandidateScore:
     overlap: int
     words: tuple[str, ...]
     accuracy: float | None = None
+    round: int = 1
+    tuned: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The score as a JSON-compatible document."""
@@ -65,22 +69,30 @@ class CandidateScore:
             "overlap": self.overlap,
             "words": list(self.words),
             "accuracy": self.accuracy,
+            "round": self.round,
+            "tuned": self.tuned,
         }
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The choice and every measured candidate's score, best first.
+    """The choice and every measured candidate's score: the chosen one, then by how far they came and how they did.
 
     Args:
         chosen: the best score; `z` is that candidate's embedding (t,).
         overlap: rows that some candidate has been trained on, one that was not measured for it included.
+        ties: names of those that the rows cannot tell from the chosen one.
+        alarm: why nothing that was learned before is worth starting from; None where something is.
+        weights: what the mixture is made of, where it was chosen.
     """
 
     chosen: CandidateScore
     z: np.ndarray
     scores: tuple[CandidateScore, ...]
     overlap: int = 0
+    ties: tuple[str, ...] = ()
+    alarm: str | None = None
+    weights: dict[str, float] | None = None
 
 
 def random_candidate(size: int, seed: int) -> Candidate:
@@ -91,3 +103,12 @@ def random_candidate(size: int, seed: int) -> Candidate:
 def mean_candidate(embeddings: Sequence[np.ndarray]) -> Candidate:
     """The mean of embeddings (t,)."""
     return Candidate(MEAN, np.mean(embeddings, axis=0).astype(np.float32))
+
+
+def in_sorted(values: np.ndarray, ascending: np.ndarray) -> np.ndarray:
+    """Which of some values (n,) stand among many in ascending order: (n,) of bool, without looking at all of them."""
+    if not len(ascending):
+        return np.zeros(len(values), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    found: np.ndarray = ascending[places] == values
+    return found

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
+import torch
 
-from onboard.model.batched import log_probabilities
+from onboard.model.batched import mixed_edge_logits
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
-from onboard.probe.candidates import Candidate, CandidateScore
+from onboard.model.scoring import LabelTrie, log_probabilities_among
+from onboard.probe.candidates import Candidate, CandidateScore, in_sorted
 from onboard.probe.mapping import best_words, word_pool
 
 _CLEARLY = 2.0
 _TEMPERATURES = np.array([1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 16.0])
 MINIMUM_ROWS = 4
+GENERATED_BYTES: Final = 256 * 2**20  # of adapters that are held at once; those of T5-base take 7.6 MB a candidate
+
+
+@dataclass
+class _Seen:
+    """What was computed of one candidate: the logits (n, E) of its pool's trie, of the rows that are `there` (n)."""
+
+    pool: tuple[str, ...]
+    trie: LabelTrie
+    logits: np.ndarray
+    there: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.there = np.zeros(len(self.logits), dtype=np.bool_)
 
 
 class Evaluator:
-    """Measures candidates on the new task's rows.
+    """Measures candidates on the new task's rows, many candidates and rows in one batch; nothing is computed twice.
 
     Args:
         engine: with the head that the task will train with.
@@ -28,7 +46,13 @@ class Evaluator:
         row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate knows.
         mapped: whether label words may be mapped (classification) or are fixed (the buckets of a regression).
         checkpoint: called before every batch; may raise to stop.
-        at_once: how many rows fit into the memory.
+        at_once: how many rows are scored at once.
+        trained_at_once: how many go through the model with gradients.
+        generated_bytes: how much memory the candidates' adapters may take.
+
+    Attributes:
+        passes: rows that went through the model for a candidate, without gradients.
+        trained: rows that candidates were trained on, one counted as often as it was.
     """
 
     def __init__(
@@ -41,14 +65,40 @@ class Evaluator:
         mapped: bool,
         checkpoint: Callable[[], None] = lambda: None,
         at_once: RowsAtOnce | None = None,
+        trained_at_once: RowsAtOnce | None = None,
+        generated_bytes: int = GENERATED_BYTES,
     ) -> None:
-        self._engine, self._ids, self._targets, self._words = engine, list(ids), targets, tuple(words)
-        self._hashes, self._mapped, self._checkpoint, self._at_once = row_hashes, mapped, checkpoint, at_once
+        self.engine, self.ids, self.targets, self.words = engine, list(ids), targets, tuple(words)
+        self._hashes, self._mapped, self.checkpoint = row_hashes, mapped, checkpoint
+        self.at_once, self.trained_at_once = at_once, trained_at_once
+        self._together = max(1, generated_bytes // _bytes_of_adapters(engine))
+        self._seen: dict[str, _Seen] = {}
+        self._tries: dict[tuple[str, ...], LabelTrie] = {}
+        self.passes = self.trained = 0
 
     @property
     def rows(self) -> int:
         """How many labelled rows there are."""
-        return len(self._ids)
+        return len(self.ids)
+
+    def known(self, candidate: Candidate, rows: np.ndarray) -> np.ndarray:
+        """Which of `rows` (n indices) the candidate has been trained on: (n,) of bool."""
+        return in_sorted(self._hashes[rows], candidate.trained_rows)
+
+    def can_measure(self, candidate: Candidate, rows: np.ndarray) -> bool:
+        """Whether enough of `rows` (indices) are left that the candidate has not been trained on."""
+        return int((~self.known(candidate, rows)).sum()) >= min(MINIMUM_ROWS, len(rows))
+
+    def measure(self, candidates: Sequence[Candidate], rows: np.ndarray, known_too: bool = False) -> None:
+        """Compute what `score` and `losses` need, all candidates together.
+
+        Args:
+            candidates: to be measured; their names are told apart.
+            rows: indices.
+            known_too: rows that a candidate has been trained on as well.
+        """
+        for start in range(0, len(candidates), self._together):
+            self._measure([*self._missing(candidates[start : start + self._together], rows, known_too)])
 
     def score(self, candidate: Candidate, rows: np.ndarray, known_too: bool = False) -> CandidateScore | None:
         """The candidate's loss on those of `rows` (indices) that it has not been trained on; None when too few remain.
@@ -58,60 +108,102 @@ class Evaluator:
             rows: indices.
             known_too: measure on rows that it has been trained on as well.
         """
+        if not (known_too or self.can_measure(candidate, rows)):
+            return None
         known = self.known(candidate, rows)
         fresh = rows if known_too else rows[~known]
-        if len(fresh) < min(MINIMUM_ROWS, len(rows)):
-            return None
-        targets = self._targets[fresh]
-        words, scores = self._mapped_scores(candidate, fresh, targets)  # (n, K)
-        losses = at_best_temperature(scores, targets)
-        spread = 1.96 * float(losses.std(ddof=1)) / len(losses) ** 0.5 if len(losses) > 1 else float("inf")
-        loss = float(losses.mean())
+        words, scores = self.scores(candidate, fresh)  # (n, K)
+        targets = self.targets[fresh]
+        loss, low, high = interval(at_best_temperature(scores, targets))
         accuracy = float((scores.argmax(1) == targets.argmax(1)).mean()) if self._mapped else None
         overlap = int(known.sum())
-        return CandidateScore(
-            candidate.embedding, loss, loss - spread, loss + spread, len(fresh), overlap, words, accuracy
-        )
+        return CandidateScore(candidate.embedding, loss, low, high, len(fresh), overlap, words, accuracy)
 
-    def known(self, candidate: Candidate, rows: np.ndarray) -> np.ndarray:
-        """Which of `rows` (n indices) the candidate has been trained on: (n,) of bool."""
-        return np.isin(self._hashes[rows], candidate.trained_rows)
+    def losses(self, candidate: Candidate, rows: np.ndarray, known_too: bool = False) -> np.ndarray:
+        """Its loss on each of `rows` (n,) at its best temperature; NaN on rows that it has been trained on."""
+        fresh = np.full(len(rows), True) if known_too else ~self.known(candidate, rows)
+        found = np.full(len(rows), np.nan)
+        if fresh.any():
+            _, scores = self.scores(candidate, rows[fresh])
+            found[fresh] = at_best_temperature(scores, self.targets[rows[fresh]])
+        return found
 
-    def _mapped_scores(
-        self, candidate: Candidate, rows: np.ndarray, targets: np.ndarray
-    ) -> tuple[tuple[str, ...], np.ndarray]:
-        """Label word for each label, and its log-probability on each row (n, K)."""
-        if not self._mapped or candidate.ordered or not candidate.words:
-            words = self._words
-            if not self._mapped and candidate.ordered and len(candidate.words) == len(words):
-                words = candidate.words  # a scale takes another scale's words in their order
-            return words, self._log_probabilities(candidate, rows, words)
-        pool = word_pool(self._words, candidate.words, self._engine.encoder.label_ids)
-        scores = self._log_probabilities(candidate, rows, pool)  # (n, W)
-        words = best_words(scores, targets, pool, candidate.words)
-        own = self._words, self._scores_of(self._words, pool, scores, candidate, rows)
-        if words == self._words:
-            return own
-        mapped = words, self._scores_of(words, pool, scores, candidate, rows)
-        return mapped if clearly_better(mapped[1], own[1], targets) else own
+    def scores(self, candidate: Candidate, rows: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+        """Label word for each label, by these rows, and its log-probability on each of them (n, K)."""
+        self.measure([candidate], rows, known_too=True)
+        seen = self._seen[candidate.embedding]
+        words = seen.pool[: len(self.words)]
+        own = self._among(seen, rows, words)
+        if not (self._mapped and candidate.words) or candidate.ordered:
+            return words, own
+        mapped = best_words(self._among(seen, rows, seen.pool), self.targets[rows], seen.pool, candidate.words)
+        if mapped == words:
+            return words, own
+        found = self._among(seen, rows, mapped)
+        return (mapped, found) if clearly_better(found, own, self.targets[rows]) else (words, own)
 
-    def _scores_of(
-        self,
-        words: Sequence[str],
-        pool: Sequence[str],
-        scores: np.ndarray,
-        candidate: Candidate,
-        rows: np.ndarray,
-    ) -> np.ndarray:
-        """Log-probabilities of the words alone (n, K): columns of the pool's where these are all of it."""
-        if len(words) == len(pool):
-            return scores[:, [pool.index(word) for word in words]]
-        return self._log_probabilities(candidate, rows, words)
+    def _pool(self, candidate: Candidate) -> tuple[str, ...]:
+        """Words that may stand for the labels; the first K are the task's own (a scale takes another scale's)."""
+        if self._mapped and candidate.words and not candidate.ordered:
+            return word_pool(self.words, candidate.words, self.engine.encoder.label_ids)
+        if not self._mapped and candidate.ordered and len(candidate.words) == len(self.words):
+            return candidate.words
+        return self.words
 
-    def _log_probabilities(self, candidate: Candidate, rows: np.ndarray, words: Sequence[str]) -> np.ndarray:
-        ids = [self._ids[row] for row in rows]
-        trie = self._engine.trie(words)
-        return log_probabilities(self._engine, ids, candidate.z, trie, self._checkpoint, self._at_once)
+    def _among(self, seen: _Seen, rows: np.ndarray, words: Sequence[str]) -> np.ndarray:
+        logits = torch.from_numpy(seen.logits[rows])
+        found: np.ndarray = log_probabilities_among(logits, seen.trie, [seen.pool.index(w) for w in words]).numpy()
+        return found
+
+    def _missing(
+        self, candidates: Sequence[Candidate], rows: np.ndarray, known_too: bool
+    ) -> Iterator[tuple[Candidate, np.ndarray]]:
+        """What of the rows was not yet computed of each candidate."""
+        for candidate in candidates:
+            seen = self._seen.get(candidate.embedding)
+            if seen is None:
+                pool = self._pool(candidate)
+                trie = self._tries.setdefault(pool, self.engine.trie(pool))
+                empty = np.full((self.rows, len(trie.edge_token)), np.nan, dtype=np.float32)
+                seen = self._seen[candidate.embedding] = _Seen(pool, trie, empty)
+            wanted = rows if known_too else rows[~self.known(candidate, rows)]
+            wanted = wanted[~seen.there[wanted]]
+            if len(wanted):
+                yield candidate, wanted
+
+    @torch.inference_mode()
+    def _measure(self, missing: Sequence[tuple[Candidate, np.ndarray]]) -> None:
+        if not missing:
+            return
+        z = torch.from_numpy(np.stack([candidate.z for candidate, _ in missing]))
+        generated = self.engine.hypernetwork(z.to(self.engine.device))
+        seen = [self._seen[candidate.embedding] for candidate, _ in missing]
+        rows = np.concatenate([wanted for _, wanted in missing])
+        of = np.repeat(np.arange(len(missing)), [len(wanted) for _, wanted in missing])
+        found = mixed_edge_logits(
+            self.engine, [self.ids[row] for row in rows], generated, [each.trie for each in seen], of,
+            self.checkpoint, self.at_once,
+        )  # fmt: skip
+        self.passes += len(rows)
+        for index, each in enumerate(seen):
+            chosen = rows[of == index]
+            each.logits[chosen] = found[of == index, : each.logits.shape[1]]
+            each.there[chosen] = True
+
+
+def _bytes_of_adapters(engine: Engine) -> int:
+    """Memory that one candidate's adapters take."""
+    size = engine.hypernetwork.sizes["task_embedding_size"]
+    with torch.inference_mode():
+        generated = engine.hypernetwork(torch.zeros(1, size, device=engine.device))
+    return sum(tensor.nbytes for stack in generated for tensor in stack)
+
+
+def interval(losses: np.ndarray) -> tuple[float, float, float]:
+    """Mean of losses (n,) and the ends of its 95% interval, which one row cannot tell: the mean itself then."""
+    mean = float(losses.mean())
+    spread = 1.96 * float(losses.std(ddof=1)) / len(losses) ** 0.5 if len(losses) > 1 else 0.0
+    return mean, mean - spread, mean + spread
 
 
 def clearly_better(mapped: np.ndarray, own: np.ndarray, targets: np.ndarray) -> bool:

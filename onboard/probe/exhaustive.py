@@ -27,6 +27,7 @@ def probe_exhaustively(evaluator: Evaluator, candidates: Sequence[Candidate], as
     if not candidates:
         raise ValueError("a probe needs a candidate")
     rows = np.arange(evaluator.rows)
+    evaluator.measure(candidates, rows, known_too=asked)
     fresh = [(evaluator.score(candidate, rows, known_too=asked), candidate) for candidate in candidates]
     scored = [(score, candidate) for score, candidate in fresh if score is not None]
     if not scored:

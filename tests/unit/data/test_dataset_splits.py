@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onboard.data.splits import HOLDOUT_MOST_ROWS, folds, holdout, shots
+from onboard.data.splits import HOLDOUT_MOST_ROWS, fair_order, folds, holdout, shots
 from onboard.domain.dataset import Dataset, Example, example_key
 from onboard.errors import InputError
 
@@ -145,3 +145,32 @@ def test_a_draw_is_the_same_for_ever() -> None:
     random.Random(1).shuffle(rows)
     drawn = shots(replace(classes(10, 10), train=tuple(rows)), 4, seed=0)
     assert [row.text_a for row in drawn.train] == ["class 0 row 2", "class 0 row 7", "class 1 row 3", "class 1 row 7"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=2, max_size=5), st.integers(0, 5))
+def test_any_beginning_of_the_fair_order_is_a_stratified_sample(sizes: list[int], seed: int) -> None:
+    dataset = classes(*sizes)
+    order = fair_order(dataset, seed)
+    assert sorted(order) == list(range(sum(sizes)))
+    for end in range(1, len(order) + 1):
+        found = Counter(dataset.train[index].label for index in order[:end])
+        for label, size in enumerate(sizes):
+            assert abs(found[label] - end * size / sum(sizes)) <= len(sizes) / 2 + 0.5
+
+
+def test_the_fair_order_of_a_regression_begins_with_low_and_high_values() -> None:
+    dataset = values(80)
+    begun = [float(dataset.train[index].label) for index in fair_order(dataset, 0)[:10]]
+    assert min(begun) < 80 / 7 / 10 < 9 * 80 / 7 / 10 < max(begun)
+
+
+def test_the_fair_order_follows_the_texts_and_not_the_names_of_the_labels() -> None:
+    dataset = classes(9, 5, 3)
+    rows = [dataset.train[index].text_a for index in fair_order(dataset, 1)]
+    names = ("zebra", "apple", "mule")
+    renamed = [replace(row, label=names[int(row.label)]) for row in dataset.train]
+    random.Random(3).shuffle(renamed)
+    other = Dataset("classification", names, tuple(renamed))
+    assert [renamed[index].text_a for index in fair_order(other, 1)] == rows
+    assert [dataset.train[index].text_a for index in fair_order(dataset, 2)] != rows

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onboard.data.hashes import row_hashes
 from onboard.data.regression import Buckets
@@ -14,7 +16,7 @@ from onboard.domain.dataset import Example
 from onboard.errors import CancelledError
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.probe.candidates import RANDOM, Candidate, mean_candidate, random_candidate
+from onboard.probe.candidates import RANDOM, Candidate, in_sorted, mean_candidate, random_candidate
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, at_best_temperature
 from onboard.probe.exhaustive import probe_exhaustively
 
@@ -189,5 +191,12 @@ def test_the_probe_can_be_stopped_before_every_batch(evaluator: Make) -> None:
 
     measured = evaluator(checkpoint=stop_at_the_second)
     with pytest.raises(CancelledError):
-        probe_exhaustively(measured, [Candidate(f"t{seed}@v1", z(seed)) for seed in range(3)])
+        probe_exhaustively(measured, [Candidate(f"t{seed}@v1", z(seed)) for seed in range(20)])
     assert len(calls) == 2
+
+
+@given(st.lists(st.integers(-9, 9)), st.sets(st.integers(-9, 9)))
+def test_what_stands_among_many_in_order_is_found(values: list[int], many: set[int]) -> None:
+    among = np.array(sorted(many), dtype=np.int64)
+    found = in_sorted(np.array(values, dtype=np.int64), among)
+    assert found.tolist() == [value in many for value in values]

@@ -1,0 +1,133 @@
+"""Which candidate a new task starts from, and why: a race, a last round with some training, a check of worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from onboard.probe.candidates import MEAN, RANDOM, Candidate, CandidateScore, ProbeResult
+from onboard.probe.evaluator import Evaluator, interval
+from onboard.probe.finals import FEWEST_ROWS, Finalist, FinalSettings, Tried, try_finalists
+from onboard.probe.racing import Raced, RaceSettings, mean_of, paired, race, ranking
+
+NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
+TIE = 1.96  # standard errors of the paired difference within which two candidates are alike
+NOISE = 1.0  # standard errors by which the best must beat a start that knows nothing
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How the choice is made.
+
+    Args:
+        exhaustive: measure every candidate on every row instead of racing them.
+        race, finals: of the rounds.
+        finalists: how many go into the last round, beside the better of random and mean.
+    """
+
+    exhaustive: bool = False
+    race: RaceSettings = field(default_factory=RaceSettings)
+    finals: FinalSettings = field(default_factory=FinalSettings)
+    finalists: int = 3
+
+
+def choose(
+    evaluator: Evaluator, candidates: Sequence[Candidate], order: np.ndarray, settings: ProbeSettings | None = None
+) -> ProbeResult:
+    """Choose the start of a new task.
+
+    Where every candidate knows nearly all rows, all are measured on what they know, and the overlap is reported.
+
+    Args:
+        evaluator: with the new task's rows.
+        candidates: what to choose among.
+        order: all row indices (n,); any beginning of it a fair sample.
+        settings: of the rounds.
+
+    Raises:
+        ValueError: there is no candidate.
+    """
+    if not candidates:
+        raise ValueError("a probe needs a candidate")
+    settings = settings or ProbeSettings()
+    known_too = not any(evaluator.can_measure(each, order) for each in candidates)
+    of_race = replace(settings.race, first_rows=len(order)) if settings.exhaustive else settings.race
+    raced = race(evaluator, candidates, order, of_race, NOTHING_LEARNED, known_too)
+    tuned = bool(settings.finals.steps) and len(order) >= FEWEST_ROWS
+    tried = _tuned(evaluator, raced, order, settings, known_too) if tuned else _as_raced(raced)
+    best, reason = _best(tried)
+    scores = {score.embedding: score for score in raced.scores}
+    scores |= {each.name: _score(each, scores) for each in tried if tuned}
+    return ProbeResult(
+        chosen=scores[best.name],
+        z=best.finalist.candidate.z,
+        scores=tuple(sorted(scores.values(), key=lambda score: (score.embedding != best.name, *_rank(score)))),
+        overlap=max(int(evaluator.known(each, order).sum()) for each in candidates),
+        ties=tuple(each.name for each in tried if each is not best and _alike(each, best)),
+        alarm=reason,
+        weights=best.weights,
+    )
+
+
+def _tuned(
+    evaluator: Evaluator, raced: Raced, order: np.ndarray, settings: ProbeSettings, known_too: bool
+) -> list[Tried]:
+    """The best few, and the better of those that have learned nothing, after some training."""
+    standing = _finalists(raced)
+    plain = next((each for each in standing if each.candidate.embedding in NOTHING_LEARNED), None)
+    few = standing[: settings.finalists]
+    if plain is not None and plain not in few:
+        few.append(plain)
+    return try_finalists(evaluator, few, order, settings.finals, known_too)
+
+
+def _as_raced(raced: Raced) -> list[Tried]:
+    return [Tried(each, losses) for each, losses in zip(_finalists(raced), raced.losses, strict=True)]
+
+
+def _finalists(raced: Raced) -> list[Finalist]:
+    words = {score.embedding: score.words for score in raced.scores}
+    return [Finalist(each, words[each.embedding]) for each in raced.standing]
+
+
+def _best(tried: Sequence[Tried]) -> tuple[Tried, str | None]:
+    """The one with the least loss, unless one that has learned nothing does as well: then that, and why."""
+    places = ranking([each.finalist.candidate for each in tried], np.stack([each.losses for each in tried]))
+    ranked = [tried[place] for place in places]
+    best = ranked[0]
+    plain = next((each for each in ranked if each.name in NOTHING_LEARNED), None)
+    if plain is None:
+        return best, None
+    if best is plain:
+        return plain, f"Nothing that was learned before is a better start than {plain.name}."
+    gain, error = paired(plain.losses, best.losses)
+    if gain > NOISE * error:
+        return best, None
+    measured = f"{gain:.3f} nats a row, the noise is {error:.3f}" if math.isfinite(error) else "too few rows to tell"
+    return plain, f"Nothing is a better start than {plain.name} by more than the noise ({best.name}: {measured})."
+
+
+def _alike(one: Tried, other: Tried) -> bool:
+    difference, error = paired(one.losses, other.losses)
+    return abs(difference) <= TIE * error
+
+
+def _score(tried: Tried, scores: Mapping[str, CandidateScore]) -> CandidateScore:
+    """With the loss after training; the mixture, which is made by training, has no other."""
+    losses = tried.losses[~np.isnan(tried.losses)]
+    if tried.name in scores:
+        return replace(scores[tried.name], tuned=mean_of(losses))
+    loss, low, high = interval(losses)
+    last = max(score.round for score in scores.values())
+    overlap = len(tried.losses) - len(losses)
+    return CandidateScore(
+        tried.name, loss, low, high, len(losses), overlap, tried.finalist.words, round=last, tuned=loss
+    )
+
+
+def _rank(score: CandidateScore) -> tuple[int, float, float, str]:
+    """Those that came farthest first; of the last round by the loss after training."""
+    return -score.round, math.inf if score.tuned is None else score.tuned, score.loss, score.embedding

@@ -1,0 +1,181 @@
+"""The last round: the finalists are trained for a few steps, side by side, and judged on rows held out of that.
+
+What is the best start before training need not be it after. Beside the finalists stands a convex mixture of the best
+few whose weights are learned in as many steps (as SPoT's, arXiv 2110.07904, and Poly's, 2202.13914: one candidate among
+others, no more).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+
+from onboard.model.batched import log_probabilities
+from onboard.model.memory import RowsAtOnce
+from onboard.model.scoring import LabelTrie
+from onboard.model.side_by_side import AT_ONCE, Run, Steps, train_side_by_side
+from onboard.probe.candidates import MIXTURE, Candidate
+from onboard.probe.evaluator import Evaluator, at_best_temperature
+
+FEWEST_ROWS = 16  # below them half of the rows is too little to train on
+
+
+@dataclass(frozen=True)
+class FinalSettings:
+    """How the finalists are tried.
+
+    Args:
+        steps: of training; 0 leaves the last round out.
+        batch: rows a step.
+        learning_rate: of z; of the mixture's logits ten times as much.
+        mixed: how many of the best make the mixture.
+    """
+
+    steps: int = 10
+    batch: int = 8
+    learning_rate: float = 0.03
+    mixed: int = 3
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A candidate with the label words that stand for the task's labels under it."""
+
+    candidate: Candidate
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How a finalist did.
+
+    Args:
+        finalist: it, as it was before the training; the mixture's z is that of weights learned on all rows.
+        losses: (n,) of each row after a training without it; NaN where the candidate had been trained on it before.
+        weights: of each of the mixed candidates by name; None for all but the mixture.
+    """
+
+    finalist: Finalist
+    losses: np.ndarray
+    weights: dict[str, float] | None = None
+
+    @property
+    def name(self) -> str:
+        """What the candidate is called."""
+        return self.finalist.candidate.embedding
+
+
+def try_finalists(
+    evaluator: Evaluator,
+    finalists: Sequence[Finalist],
+    order: np.ndarray,
+    settings: FinalSettings,
+    known_too: bool = False,
+) -> list[Tried]:
+    """Every finalist's loss on each row after a few steps on the other half, in their order; the mixture comes last.
+
+    Args:
+        evaluator: with the new task's rows.
+        finalists: best first; the mixture is made of the first few that have the first one's words.
+        order: all row indices (n,), two at least; any beginning of it a fair sample, and so the rest.
+        settings: of the round.
+        known_too: judge on rows that a candidate has been trained on as well.
+    """
+    first, second = np.array_split(order, 2)
+    halves = [(first, second), (second, first)]  # trained on, judged on
+    tries = [evaluator.engine.trie(each.words) for each in finalists]
+    runs = [
+        Run(each.candidate.z, trie, dealt(trained, settings))
+        for trained, _ in halves
+        for each, trie in zip(finalists, tries, strict=True)
+    ]
+    evaluator.trained += sum(len(rows) for run in runs for rows in run.batches)
+    moved = train_side_by_side(
+        evaluator.engine, runs, evaluator.ids, evaluator.targets, Steps(settings.learning_rate),
+        lambda *_: evaluator.checkpoint(), evaluator.trained_at_once,
+    )  # fmt: skip
+    found = []
+    for index, (each, trie) in enumerate(zip(finalists, tries, strict=True)):
+        of_halves = [moved[half * len(finalists) + index].z for half in range(2)]
+        found.append(Tried(each, _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie)))
+    mixed = [each for each in finalists if each.words == finalists[0].words][: settings.mixed]
+    if len(mixed) > 1:
+        found.append(_mixture(evaluator, mixed, order, halves, settings))
+    everything = np.arange(evaluator.rows)
+    if not known_too:
+        found = [tried for tried in found if evaluator.can_measure(tried.finalist.candidate, everything)]
+        for tried in found:
+            tried.losses[evaluator.known(tried.finalist.candidate, everything)] = np.nan
+    return found
+
+
+def dealt(rows: np.ndarray, settings: FinalSettings) -> list[np.ndarray]:
+    """Row indices of every step: `rows` again and again, in pieces."""
+    size = min(settings.batch, len(rows))
+    return [np.take(rows, range(step * size, (step + 1) * size), mode="wrap") for step in range(settings.steps)]
+
+
+def _held_out_losses(
+    evaluator: Evaluator, of_halves: Sequence[np.ndarray], held: Sequence[np.ndarray], trie: LabelTrie
+) -> np.ndarray:
+    """Each row's loss (n,) under the z that was trained without it."""
+    scores = np.zeros_like(evaluator.targets)
+    for z, rows in zip(of_halves, held, strict=True):
+        ids = [evaluator.ids[row] for row in rows]
+        evaluator.passes += len(rows)
+        scores[rows] = log_probabilities(evaluator.engine, ids, z, trie, evaluator.checkpoint, evaluator.at_once)
+    return at_best_temperature(scores, evaluator.targets)
+
+
+def _mixture(
+    evaluator: Evaluator,
+    mixed: Sequence[Finalist],
+    order: np.ndarray,
+    halves: Sequence[tuple[np.ndarray, np.ndarray]],
+    settings: FinalSettings,
+) -> Tried:
+    """The convex mixture: weights learned on each half and judged on the other, and learned on all rows for its z."""
+    parts, trie = np.stack([each.candidate.z for each in mixed]), evaluator.engine.trie(mixed[0].words)
+    weights = [
+        _weights(evaluator, parts, trie, dealt(rows, settings), 10.0 * settings.learning_rate)
+        for rows in (*(trained for trained, _ in halves), order)
+    ]
+    *of_halves, whole = ((each @ parts).astype(np.float32) for each in weights)
+    known = np.unique(np.concatenate([each.candidate.trained_rows for each in mixed]))
+    candidate = Candidate(MIXTURE, whole, mixed[0].candidate.words, trained_rows=known)
+    losses = _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie)
+    named = {each.candidate.embedding: float(weight) for each, weight in zip(mixed, weights[-1], strict=True)}
+    return Tried(Finalist(candidate, mixed[0].words), losses, named)
+
+
+def _weights(
+    evaluator: Evaluator, parts: np.ndarray, trie: LabelTrie, batches: Sequence[np.ndarray], learning_rate: float
+) -> np.ndarray:
+    """Weights (k,) of the parts (k, t); they sum to one."""
+    engine = evaluator.engine
+    z = torch.from_numpy(parts).to(engine.device)
+    logits = torch.zeros(len(parts), device=engine.device, requires_grad=True)
+    optimiser = torch.optim.Adam([logits], lr=learning_rate)
+    wanted = torch.from_numpy(np.ascontiguousarray(evaluator.targets, dtype=np.float32)).to(engine.device)
+    at_once = evaluator.trained_at_once or RowsAtOnce(AT_ONCE)
+
+    def gradient(rows: np.ndarray) -> None:
+        optimiser.zero_grad()
+        for part in at_once.parts(len(rows)):
+            taken = rows[part]
+            mixture = (logits.softmax(0) @ z)[None]
+            scores = engine.log_probabilities([evaluator.ids[row] for row in taken], mixture, [trie])
+            loss = -(wanted[taken] * scores).sum() / len(rows)
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+    for rows in batches:
+        evaluator.checkpoint()
+        evaluator.trained += len(rows)
+        at_once.fitting(len(rows), partial(gradient, rows))
+        optimiser.step()
+    found: np.ndarray = logits.detach().softmax(0).cpu().numpy()
+    return found

@@ -1,0 +1,144 @@
+"""Successive halving: few rows for many candidates, all rows for the few that could still be the best.
+
+After each round the rows double. A candidate leaves when its paired losses are worse than the leader's by more than
+noise allows, and never more than half stay, but the finalists always do (Jamieson & Talwalkar 2016, arXiv 1502.07943;
+the bounds are on paired differences, because rows differ far more than candidates do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onboard.probe.candidates import Candidate, CandidateScore
+from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator
+
+
+@dataclass(frozen=True)
+class RaceSettings:
+    """How the race is run.
+
+    Args:
+        first_rows: rows of the first round; a round has twice as many as the one before.
+        finalists: as many stay whatever happens, so that there is something to compare.
+        margin: standard errors of the paired difference by which a candidate must be worse to leave early.
+    """
+
+    first_rows: int = 8
+    finalists: int = 4
+    margin: float = 2.0
+
+
+@dataclass(frozen=True)
+class Raced:
+    """How the race ended.
+
+    Args:
+        standing: those that were measured on all rows, best first.
+        scores: of every candidate that was measured, best first: later rounds before earlier ones, then by loss.
+        losses: (C, n) of those that stand, on all rows; NaN on rows that one has been trained on.
+    """
+
+    standing: tuple[Candidate, ...]
+    scores: tuple[CandidateScore, ...]
+    losses: np.ndarray
+
+
+def race(
+    evaluator: Evaluator,
+    candidates: Sequence[Candidate],
+    order: np.ndarray,
+    settings: RaceSettings | None = None,
+    spared: Collection[str] = (),
+    known_too: bool = False,
+) -> Raced:
+    """Find the best candidates on the evaluator's rows.
+
+    Args:
+        evaluator: with the new task's rows.
+        candidates: what to choose among; one that has been trained on too many rows to be measured does not take part.
+        order: all row indices (n,); any beginning of it should be a fair sample.
+        settings: of the race.
+        spared: names of candidates that stay to the end, for comparison.
+        known_too: measure on rows that a candidate has been trained on as well.
+
+    Raises:
+        ValueError: no candidate can be measured.
+    """
+    settings = settings or RaceSettings()
+    standing = [each for each in candidates if known_too or evaluator.can_measure(each, order)]
+    if not standing:
+        raise ValueError("a race needs a candidate that can be measured")
+    left: list[tuple[int, Candidate, int]] = []  # round, candidate, rows
+    number, count = 1, min(settings.first_rows, len(order))
+    while True:
+        rows = order[:count]
+        evaluator.measure(standing, rows, known_too)
+        losses = np.stack([evaluator.losses(each, rows, known_too) for each in standing])  # (C, rows)
+        kept = range(len(standing)) if count == len(order) else _kept(standing, losses, settings, spared)
+        left += [(number, each, count) for index, each in enumerate(standing) if index not in kept]
+        standing = [standing[index] for index in kept]
+        if count == len(order):
+            break
+        number, count = number + 1, min(2 * count, len(order))
+    ranked = ranking(standing, losses)
+    ended = [(number, standing[index], count) for index in ranked]
+    scores = [
+        replace(score, round=of_round)
+        for of_round, each, seen in [*ended, *sorted(left, key=lambda one: -one[0])]
+        if (score := evaluator.score(each, order[:seen], known_too)) is not None
+    ]
+    scores.sort(key=lambda score: (-score.round, score.loss, score.embedding))
+    return Raced(tuple(standing[index] for index in ranked), tuple(scores), losses[ranked])
+
+
+def ranking(standing: Sequence[Candidate], losses: np.ndarray) -> list[int]:
+    """Indices of candidates, best first, by their losses (C, n) against what the others have on the same rows.
+
+    Rows differ in difficulty far more than candidates do, and not all candidates are measured on the same ones.
+    """
+    there = ~np.isnan(losses)
+    usual = np.where(there, losses, 0.0).sum(0) / np.maximum(there.sum(0), 1)  # (n,)
+    means = [mean_of(each - usual) for each in losses]
+    return sorted(range(len(standing)), key=lambda index: (means[index], standing[index].embedding))
+
+
+def paired(losses: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Mean difference of losses on the rows that both have, and its standard error; infinite below two rows."""
+    difference = losses - others
+    difference = difference[~np.isnan(difference)]
+    if len(difference) < 2:
+        return 0.0, float("inf")
+    return float(difference.mean()), float(difference.std(ddof=1)) / len(difference) ** 0.5
+
+
+def mean_of(losses: np.ndarray) -> float:
+    """Mean over the rows that it has; infinite where it has none."""
+    there = losses[~np.isnan(losses)]
+    return float(there.mean()) if len(there) else float("inf")
+
+
+def _kept(
+    standing: Sequence[Candidate], losses: np.ndarray, settings: RaceSettings, spared: Collection[str]
+) -> list[int]:
+    """Indices of those that go on, in their order."""
+    fresh = (~np.isnan(losses)).sum(1)
+    judged = [index for index in range(len(standing)) if fresh[index] >= min(MINIMUM_ROWS, losses.shape[1])]
+    unjudged = set(range(len(standing))) - set(judged)  # they know most rows of this round, not of the next
+    if not judged:
+        return sorted(unjudged)
+    ranked = [judged[place] for place in ranking([standing[index] for index in judged], losses[judged])]
+    leader, most = ranked[0], max(settings.finalists, (len(ranked) + 1) // 2)
+    kept = {
+        index
+        for rank, index in enumerate(ranked[:most])
+        if rank < settings.finalists or not _clearly_worse(losses[index], losses[leader], settings.margin)
+    }
+    return sorted(kept | unjudged | {index for index, each in enumerate(standing) if each.embedding in spared})
+
+
+def _clearly_worse(losses: np.ndarray, leader: np.ndarray, margin: float) -> bool:
+    mean, error = paired(losses, leader)
+    return mean > margin * error

@@ -1,0 +1,285 @@
+"""The last round and the choice: alarm, ties, mixture, and that nobody is judged on what it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from onboard.data.hashes import row_hashes
+from onboard.data.splits import fair_order
+from onboard.domain.dataset import Dataset, Example, Label
+from onboard.model.engine import Engine
+from onboard.probe import choice, finals
+from onboard.probe.candidates import MEAN, MIXTURE, RANDOM, Candidate, CandidateScore, ProbeResult
+from onboard.probe.choice import ProbeSettings, choose
+from onboard.probe.evaluator import Evaluator
+from onboard.probe.finals import Finalist, FinalSettings, Tried, try_finalists
+from onboard.probe.racing import Raced
+
+SIZE = 16
+WORDS = ("yes", "no")
+LIKED, DISLIKED = ("good", "fine", "great", "happy", "best"), ("bad", "poor", "awful", "sad", "worst")
+ROWS = [
+    Example(f"{word} {thing}", None, label)
+    for thing in ("film", "plot")
+    for pair in zip(LIKED, DISLIKED, strict=True)
+    for label, word in zip(WORDS, pair, strict=True)
+]
+ORDER = np.arange(len(ROWS))
+FAST = ProbeSettings(finals=FinalSettings(steps=2))
+Make = Callable[..., Evaluator]
+
+
+@pytest.fixture
+def evaluator(tiny_engine: Engine) -> Make:
+    def make(rows: Sequence[Example] = ROWS, words: Sequence[str] = WORDS, **options: Any) -> Evaluator:
+        targets = np.eye(len(words), dtype=np.float32)[[list(words).index(str(row.label)) for row in rows]]
+        hashes = np.array(row_hashes(rows), dtype=np.int64)
+        ids = tiny_engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
+        return Evaluator(tiny_engine, ids, targets, words, hashes, **{"mapped": True, **options})
+
+    return make
+
+
+def z(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
+
+
+def candidates() -> list[Candidate]:
+    tasks = [Candidate(f"t{seed}@v1", z(seed), words=("good", "bad")) for seed in range(5)]
+    return [*tasks, Candidate(RANDOM, z(50)), Candidate(MEAN, np.mean([each.z for each in tasks], axis=0))]
+
+
+def tried(name: str, losses: Sequence[float], weights: dict[str, float] | None = None) -> Tried:
+    return Tried(Finalist(Candidate(name, z(1)), WORDS), np.array(losses), weights)
+
+
+def decided(monkeypatch: pytest.MonkeyPatch, evaluator: Evaluator, *ended: Tried) -> ProbeResult:
+    """The choice after a last round that ended like this."""
+    scores = tuple(CandidateScore(each.name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for each in ended if not each.weights)
+    standing = tuple(each.finalist.candidate for each in ended if not each.weights)
+    monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, np.zeros((len(standing), len(ROWS)))))
+    monkeypatch.setattr(choice, "try_finalists", lambda *_: list(ended))
+    return choose(evaluator, list(standing), ORDER)
+
+
+def level(mean: float, seed: int, noise: float = 0.05) -> list[float]:
+    difficulty = np.random.default_rng(0).uniform(0.0, 3.0, len(ROWS))
+    found: list[float] = (difficulty + mean + np.random.default_rng(seed).normal(0, noise, len(ROWS))).tolist()
+    return found
+
+
+def test_a_start_that_is_better_than_knowing_nothing_is_chosen_without_an_alarm(
+    monkeypatch: pytest.MonkeyPatch, evaluator: Make
+) -> None:
+    found = decided(monkeypatch, evaluator(), tried("a@v1", level(0.0, 1)), tried(RANDOM, level(0.5, 2)))
+    assert (found.chosen.embedding, found.alarm, found.ties) == ("a@v1", None, ())
+
+
+def test_where_nothing_beats_random_by_more_than_the_noise_it_starts_there_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, evaluator: Make
+) -> None:
+    noisy = level(-0.05, 1, noise=1.0)
+    found = decided(
+        monkeypatch, evaluator(), tried("a@v1", noisy), tried(MEAN, level(0.3, 2)), tried(RANDOM, level(0, 3))
+    )
+    assert found.chosen.embedding == RANDOM
+    assert found.alarm is not None
+    assert "a@v1" in found.alarm
+    assert "random" in found.alarm
+    assert "a@v1" in found.ties
+
+
+def test_where_random_itself_is_best_the_alarm_says_that(monkeypatch: pytest.MonkeyPatch, evaluator: Make) -> None:
+    found = decided(monkeypatch, evaluator(), tried("a@v1", level(1.0, 1)), tried(RANDOM, level(0.0, 2)))
+    assert found.chosen.embedding == RANDOM
+    assert found.alarm == "Nothing that was learned before is a better start than random."
+    assert found.ties == ()
+
+
+def test_two_starts_that_the_rows_cannot_tell_apart_are_called_a_tie(
+    monkeypatch: pytest.MonkeyPatch, evaluator: Make
+) -> None:
+    ended = [tried("a@v1", level(0.0, 1)), tried("b@v1", level(0.001, 2)), tried("c@v1", level(0.4, 3))]
+    found = decided(monkeypatch, evaluator(), *ended, tried(RANDOM, level(1.0, 4)))
+    assert {found.chosen.embedding, *found.ties} == {"a@v1", "b@v1"}
+
+
+def test_a_mixture_that_is_best_is_chosen_with_its_weights_and_its_words(
+    monkeypatch: pytest.MonkeyPatch, evaluator: Make
+) -> None:
+    mixed = tried(MIXTURE, level(-0.5, 4), {"a@v1": 0.7, "b@v1": 0.3})
+    ended = [tried("a@v1", level(0.0, 1)), tried("b@v1", level(0.1, 2)), tried(RANDOM, level(1.0, 3)), mixed]
+    found = decided(monkeypatch, evaluator(), *ended)
+    assert found.chosen.embedding == MIXTURE
+    assert found.weights == {"a@v1": 0.7, "b@v1": 0.3}
+    assert found.chosen.words == WORDS
+    assert found.chosen.loss == found.chosen.tuned == pytest.approx(np.mean(mixed.losses))
+    assert found.scores[0] == found.chosen
+
+
+def test_every_row_is_judged_by_a_z_that_was_not_trained_on_it(
+    monkeypatch: pytest.MonkeyPatch, evaluator: Make
+) -> None:
+    trained: list[set[int]] = []
+    judged: list[list[int]] = []
+    train, weigh, judge = finals.train_side_by_side, finals._weights, finals._held_out_losses
+
+    def watch_training(engine: Any, runs: Any, *more: Any) -> Any:
+        trained.extend({int(row) for batch in run.batches for row in batch} for run in runs)
+        return train(engine, runs, *more)
+
+    def watch_weights(evaluator: Any, parts: Any, trie: Any, batches: Any, rate: float) -> Any:
+        trained.append({int(row) for batch in batches for row in batch})
+        return weigh(evaluator, parts, trie, batches, rate)
+
+    def watch_judging(evaluator: Any, of_halves: Any, held: Any, trie: Any) -> Any:
+        judged.extend(rows.tolist() for rows in held)
+        return judge(evaluator, of_halves, held, trie)
+
+    monkeypatch.setattr(finals, "train_side_by_side", watch_training)
+    monkeypatch.setattr(finals, "_weights", watch_weights)
+    monkeypatch.setattr(finals, "_held_out_losses", watch_judging)
+    few = [Finalist(each, WORDS) for each in candidates()[:2]]
+    found = try_finalists(evaluator(), few, ORDER, FinalSettings(steps=2))
+    first, second = trained[0], trained[2]  # of the first finalist's two halves
+    assert not first & second
+    assert trained[:4] == [first, first, second, second]
+    assert trained[4:6] == [first, second]  # the mixture's, before that of all rows
+    for rows in judged[::2]:
+        assert not first & set(rows)
+    for rows in judged[1::2]:
+        assert not second & set(rows)
+    for earlier, later in zip(judged[::2], judged[1::2], strict=True):
+        assert sorted([*earlier, *later]) == ORDER.tolist()
+    assert [each.name for each in found] == ["t0@v1", "t1@v1", MIXTURE]
+
+
+def test_the_weights_of_a_mixture_are_convex_and_its_z_lies_between(evaluator: Make) -> None:
+    few = [Finalist(each, WORDS) for each in candidates()[:3]]
+    *_, mixture = try_finalists(evaluator(), few, ORDER, FinalSettings(steps=3, mixed=3))
+    assert mixture.weights is not None
+    assert sum(mixture.weights.values()) == pytest.approx(1.0, abs=1e-5)
+    assert min(mixture.weights.values()) > 0
+    expected = sum(mixture.weights[each.candidate.embedding] * each.candidate.z for each in few)
+    np.testing.assert_allclose(mixture.finalist.candidate.z, expected, atol=1e-5)
+
+
+def test_finalists_with_other_words_are_not_mixed(evaluator: Make) -> None:
+    first, second, third = candidates()[:3]
+    few = [Finalist(first, WORDS), Finalist(second, ("good", "bad")), Finalist(third, WORDS)]
+    *_, mixture = try_finalists(evaluator(), few, ORDER, FinalSettings(steps=1))
+    assert mixture.weights is not None
+    assert set(mixture.weights) == {"t0@v1", "t2@v1"}
+    assert [each.name for each in try_finalists(evaluator(), few[:2], ORDER, FinalSettings(steps=1))] == [
+        "t0@v1", "t1@v1",
+    ]  # fmt: skip
+
+
+def test_a_mixture_is_not_judged_on_rows_that_any_of_its_parts_was_trained_on(evaluator: Make) -> None:
+    measured = evaluator()
+    hashes = np.array(row_hashes(ROWS), dtype=np.int64)
+    first, second = candidates()[:2]
+    knowing = [replace(first, trained_rows=np.sort(hashes[:4])), replace(second, trained_rows=np.sort(hashes[6:8]))]
+    *_, mixture = try_finalists(measured, [Finalist(each, WORDS) for each in knowing], ORDER, FinalSettings(steps=1))
+    assert np.flatnonzero(np.isnan(mixture.losses)).tolist() == [0, 1, 2, 3, 6, 7]
+    all_but_three = replace(second, trained_rows=np.sort(hashes[3:]))
+    few = [Finalist(first, WORDS), Finalist(all_but_three, WORDS)]
+    assert [each.name for each in try_finalists(measured, few, ORDER, FinalSettings(steps=1))] == ["t0@v1"]
+
+
+def test_below_sixteen_rows_nothing_is_trained(evaluator: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "try_finalists", None)
+    found = choose(evaluator(ROWS[:8]), candidates(), np.arange(8))
+    assert all(score.tuned is None for score in found.scores)
+    assert len(found.scores) == 7
+
+
+def test_where_all_know_nearly_all_rows_they_are_measured_on_what_they_know(evaluator: Make) -> None:
+    hashes = np.sort(np.array(row_hashes(ROWS), dtype=np.int64))
+    knowing = [replace(each, trained_rows=hashes[:-1]) for each in candidates()]
+    found = choose(evaluator(), knowing, ORDER, FAST)
+    assert found.overlap == len(ROWS) - 1
+    assert found.chosen.rows == len(ROWS)
+
+
+def test_exhaustively_every_candidate_is_measured_on_every_row(evaluator: Make) -> None:
+    measured = evaluator()
+    found = choose(measured, candidates(), ORDER, replace(FAST, exhaustive=True))
+    assert {score.rows for score in found.scores} == {len(ROWS)}
+    assert {score.embedding for score in found.scores} == {each.embedding for each in candidates()} | {MIXTURE}
+    finalists, mixed = 3, 1  # every finalist is trained on both halves; so is the mixture, and on all rows besides
+    assert measured.passes == len(ROWS) * (len(candidates()) + finalists + mixed)
+    assert measured.trained == FAST.finals.steps * FAST.finals.batch * (2 * finalists + 3 * mixed)
+
+
+def test_a_choice_among_nothing_is_an_error_of_the_caller(evaluator: Make) -> None:
+    with pytest.raises(ValueError, match="candidate"):
+        choose(evaluator(), [], ORDER)
+
+
+def probed(make: Make, rows: Sequence[Example], labels: tuple[Label, ...], words: Sequence[str]) -> ProbeResult:
+    """As the pipeline does it: rows in the fair order, one word a label."""
+    order = fair_order(Dataset(kind="classification", train=tuple(rows), labels=labels), 0)
+    named = [replace(rows[row], label=words[labels.index(rows[row].label)]) for row in order]
+    measured = make(named, words)
+    return choose(measured, candidates(), np.arange(len(named)), FAST)
+
+
+def alike(one: ProbeResult, other: ProbeResult) -> None:
+    assert other.chosen.embedding == one.chosen.embedding
+    assert other.ties == one.ties
+    assert [score.embedding for score in other.scores] == [score.embedding for score in one.scores]
+    for first, second in zip(one.scores, other.scores, strict=True):
+        assert second.loss == pytest.approx(first.loss, abs=1e-4)
+        assert second.round == first.round
+    np.testing.assert_allclose(other.z, one.z, atol=1e-4)
+
+
+RARELY = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@RARELY
+@given(st.permutations(range(len(ROWS))))
+def test_the_order_of_the_rows_changes_nothing(evaluator: Make, order: list[int]) -> None:
+    expected = probed(evaluator, ROWS, WORDS, WORDS)
+    alike(expected, probed(evaluator, [ROWS[index] for index in order], WORDS, WORDS))
+
+
+def test_the_order_of_the_labels_changes_nothing(evaluator: Make) -> None:
+    expected = probed(evaluator, ROWS, WORDS, WORDS)
+    found = probed(evaluator, ROWS, WORDS[::-1], WORDS[::-1])
+    alike(expected, found)
+    assert found.chosen.words == expected.chosen.words[::-1]
+
+
+@RARELY
+@given(st.lists(st.text("abcdef", min_size=1, max_size=6), min_size=2, max_size=2, unique=True))
+def test_the_names_of_the_labels_change_nothing_where_the_words_are_the_same(evaluator: Make, names: list[str]) -> None:
+    expected = probed(evaluator, ROWS, WORDS, WORDS)
+    renamed = [replace(row, label=names[WORDS.index(str(row.label))]) for row in ROWS]
+    alike(expected, probed(evaluator, renamed, tuple(names), WORDS))
+
+
+def test_the_better_of_those_that_know_nothing_is_tuned_beside_the_best(
+    monkeypatch: pytest.MonkeyPatch, evaluator: Make
+) -> None:
+    names = ("a@v1", "b@v1", "c@v1", "d@v1", MEAN, RANDOM)
+    standing = tuple(Candidate(name, z(1)) for name in names)
+    scores = tuple(CandidateScore(name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for name in names)
+    few: list[str] = []
+
+    def watch(_: Any, finalists: Sequence[Finalist], *more: Any) -> list[Tried]:
+        few.extend(each.candidate.embedding for each in finalists)
+        return [Tried(each, np.array(level(0.0, place))) for place, each in enumerate(finalists)]
+
+    monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, np.zeros((len(names), len(ROWS)))))
+    monkeypatch.setattr(choice, "try_finalists", watch)
+    choose(evaluator(), list(standing), ORDER)
+    assert few == ["a@v1", "b@v1", "c@v1", MEAN]

@@ -1,0 +1,57 @@
+"""Which of many candidates are measured at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onboard.probe.prefilter import prefilter
+
+
+def drawn(count: int, seed: int = 0) -> list[np.ndarray | None]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(16).astype(np.float32) for _ in range(count)]
+
+
+def test_few_candidates_are_all_taken() -> None:
+    assert prefilter(np.ones(16), drawn(12), nearest=8, spread=4) == list(range(12))
+
+
+def test_the_nearest_are_taken_whatever_their_length() -> None:
+    fingerprints = drawn(200)
+    wanted = fingerprints[17]
+    assert wanted is not None
+    fingerprints[90] = 0.01 * wanted
+    found = prefilter(wanted, fingerprints, nearest=2, spread=0)
+    assert found == [17, 90]
+
+
+def test_beside_the_nearest_stand_some_that_are_unlike_all_that_were_taken() -> None:
+    """A crowd looks like the new task; the three others, which do not, are found all the same."""
+    rng = np.random.default_rng(1)
+    task, *others = np.eye(16, dtype=np.float32)[:4]
+    crowd: list[np.ndarray | None] = [task + 0.01 * rng.standard_normal(16).astype(np.float32) for _ in range(100)]
+    found = prefilter(task, [*crowd, *(-each for each in others)], nearest=5, spread=3)
+    assert len(found) == 8
+    assert found[-3:] == [100, 101, 102]
+
+
+def test_no_candidate_is_taken_twice_though_all_are_alike() -> None:
+    same: list[np.ndarray | None] = [np.ones(16, dtype=np.float32)] * 50
+    found = prefilter(np.ones(16), same, nearest=5, spread=5)
+    assert len(found) == len(set(found)) == 10
+
+
+def test_those_without_a_fingerprint_are_all_taken_and_take_nobodys_place() -> None:
+    task = np.ones(16, dtype=np.float32)
+    fingerprints: list[np.ndarray | None] = [None, *[task] * 3, None, *[-task] * 10, None]
+    assert prefilter(task, fingerprints, nearest=3, spread=0) == [0, 1, 2, 3, 4, 15]
+    assert prefilter(task, [None] * 60, nearest=3, spread=0) == list(range(60))
+
+
+def test_the_order_of_the_candidates_does_not_matter() -> None:
+    fingerprints = drawn(300)
+    task = drawn(1, seed=9)[0]
+    assert task is not None
+    order = np.random.default_rng(2).permutation(300)
+    shuffled = prefilter(task, [fingerprints[index] for index in order], nearest=10, spread=5)
+    assert sorted(order[shuffled].tolist()) == prefilter(task, fingerprints, nearest=10, spread=5)
