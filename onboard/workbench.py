@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from onboard.model.batched import BATCH
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
+from onboard.model.side_by_side import AT_ONCE
 from onboard.services import Services
 
 
@@ -35,6 +36,7 @@ class Workbench:
         engine: its model.
         dataset: the rows, after the hold-out.
         words: the verbaliser's word per label, or per bucket.
+        unlabelled: texts of which the report names those to label next; their labels mean nothing.
         trained_at_once, scored_at_once: how many rows the GPU's memory takes.
     """
 
@@ -42,7 +44,8 @@ class Workbench:
     engine: Engine
     dataset: Dataset
     words: tuple[str, ...]
-    trained_at_once: RowsAtOnce = field(default_factory=RowsAtOnce)
+    unlabelled: tuple[Example, ...] = ()
+    trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
 
     @cached_property
@@ -101,7 +104,9 @@ def prepare(spec: JobSpec, services: Services) -> Workbench:
         )
     engine = load_engine(base, services.device)
     dataset = holdout(load_snapshot(read_snapshot(services, spec.dataset)), spec.seed)
-    return Workbench(base, engine, dataset, label_words(dataset, engine))
+    pool = spec.options.get("unlabelled")
+    unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
+    return Workbench(base, engine, dataset, label_words(dataset, engine), unlabelled)
 
 
 def read_snapshot(services: Services, digest: str) -> bytes:

@@ -11,6 +11,7 @@ from onboard.data import hub
 from onboard.data.balance import label_findings
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
+from onboard.data.hashes import text_hash
 from onboard.data.labels import Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding, longest_characters, mean_characters
 from onboard.data.limits import MAX_EXAMPLES
@@ -21,6 +22,8 @@ from onboard.data.rows import LabelledRow, Origin, Table, read_table
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import suspected_errors
+from onboard.data.texts import telling_texts
+from onboard.data.unlabelled import Pool, pool_of
 from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
 from onboard.domain.job import KindChoice
 from onboard.errors import InputError
@@ -35,6 +38,7 @@ class ReadOptions:
 
     Args:
         validation: file with the validation split; `test` likewise.
+        unlabelled: file with texts of which some are to be labelled next; whatever labels they have are not read.
         kind: auto decides from the labels.
         labels: the label set and its order; empty means what training has. Strings stand for typed labels too.
         text_fields: columns of the text or of the two texts; empty means the usual names.
@@ -49,6 +53,7 @@ class ReadOptions:
 
     validation: Path | str | None = None
     test: Path | str | None = None
+    unlabelled: Path | str | None = None
     kind: KindChoice = "auto"
     labels: tuple[Label, ...] = ()
     text_fields: tuple[str, ...] = ()
@@ -81,10 +86,11 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A dataset that passed the checks, and what they said."""
+    """A dataset that passed the checks, what they said, and the texts that may be labelled next, if some were given."""
 
     dataset: Dataset
     report: CheckReport
+    unlabelled: Pool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,7 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     origins = {
         split: Origin(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
     }
+    pool = _unlabelled(tables, options, problems)
     settled = settle_labels(rows, tables["train"].labels, origins, options.kind, options.labels, problems)
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
@@ -124,8 +131,10 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     dataset = _drawn(settled, splits, options)
     findings += [*repeats, *shared, *_shot_findings(splits["train"], options)]
     findings += _dataset_findings(dataset, splits["train"], options)
+    findings += pool.findings() if pool else []
     shown = str(source) if str(source).startswith(hub.SCHEME) else _shown(Path(source), options)
-    return Checked(dataset, _report(shown, located, tables["train"], rows, settled, dataset, findings, options))
+    report = _report(shown, located, tables["train"], rows, settled, dataset, findings, options)
+    return Checked(dataset, report, pool)
 
 
 def _locate(source: Path | str, options: ReadOptions) -> _Located:
@@ -174,6 +183,29 @@ def _require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], p
             kinds = ("one text", "pairs of texts")
             message = f"has {kinds[len(table.fields.texts) - 1]} a row, training has {kinds[len(train.texts) - 1]}"
             problems.add(Problem("text_field", message, names[split], remedy="Give all splits the same fields."))
+
+
+def _unlabelled(tables: Mapping[str, Table], options: ReadOptions, problems: Problems) -> Pool | None:
+    if options.unlabelled is None:
+        return None
+    path, own = Path(options.unlabelled), Problems()
+    name = _shown(path, options)
+    texts = [tuple(row.values()) for row in telling_texts(path, options.text_fields, FileProblems(own, name))]
+    problems.merge(own)
+    fields = tables["train"].fields
+    if own.count or not texts or fields is None:
+        return None
+    if len(texts[0]) != len(fields.texts):
+        kinds = ("one text", "a pair of texts")
+        message = f"has {kinds[len(texts[0]) - 1]} a row, training has {kinds[len(fields.texts) - 1]}"
+        problems.add(Problem("text_field", message, name, remedy="Give it the same fields as the dataset."))
+        return None
+    labelled = {text_hash(row.text_a, row.text_b) for table in tables.values() for row in table.rows}
+    pool = pool_of([(row[0], row[1] if len(row) > 1 else None) for row in texts], labelled)
+    if not pool.rows:
+        remedy = "Pass texts that the dataset has not got, or leave out --unlabelled."
+        problems.add(Problem("all_labelled", "holds no text that is not labelled already", name, remedy=remedy))
+    return pool
 
 
 def _without_repeats(

@@ -25,12 +25,16 @@ def read_texts(path: Path, text_fields: tuple[str, ...] = (), *, shown: str | No
         DatasetError: with all problems of the file and of its rows, as for a dataset.
     """
     problems = Problems()
-    told = FileProblems(problems, shown or str(path))
-    rows: list[dict[str, str]] = []
-    with telling(path, told):
-        rows = _rows(path, text_fields, told)
+    rows = telling_texts(path, text_fields, FileProblems(problems, shown or str(path)))
     problems.raise_if_any()
     return rows
+
+
+def telling_texts(path: Path, text_fields: tuple[str, ...], problems: FileProblems) -> list[dict[str, str]]:
+    """The same; whatever is wrong goes to `problems`, nothing is raised."""
+    with telling(path, problems):
+        return _rows(path, text_fields, problems)
+    return []
 
 
 def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems) -> list[dict[str, str]]:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from onboard.data.limits import MAX_EXAMPLES
+from onboard.data.problems import Finding, preview
 from onboard.domain.dataset import Label, in_canonical_order, label_key, label_text
 from onboard.errors import InputError
 
@@ -24,12 +26,7 @@ def words_of(label: Label) -> str:
 
     Labels without letters or digits (emoji, "+") stay as they are; sentences are cut at 12 words.
     """
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    text = label_text(label).strip()
-    if isinstance(label, str) and any(character.isalnum() for character in text):
-        text = _JOINTS.sub(" ", _uncamelled(text.replace("_", " "))).lower()
-    return " ".join(text.split()[:MAX_WORDS])
+    return " ".join(_all_words_of(label).split()[:MAX_WORDS])
 
 
 def verbalise(
@@ -52,6 +49,31 @@ def verbalise(
     if token_ids is not None:
         words = _tellable(words, token_ids, unknown_id)
     return tuple(words[label_key(label)] for label in labels)
+
+
+def words_finding(labels: Sequence[Label], words: Sequence[str]) -> Finding | None:
+    """A warning about labels that do not go by their own words: cut, numbered, or unknown to the base's vocabulary."""
+    other = [(label, word) for label, word in zip(labels, words, strict=True) if word != _all_words_of(label)]
+    if not other:
+        return None
+    label, word = other[0]
+    message = (
+        f"{len(other):,} of {len(labels):,} labels cannot go by their own words, first {preview(label_text(label))!r}: "
+        f"to the base it is {word!r}. Answers say it as it was submitted."
+    )
+    shown = tuple({"label": label, "words": word} for label, word in other[:MAX_EXAMPLES])
+    return Finding(
+        "label_words", message, len(other), "Short labels in plain words are learned from fewer rows.", shown
+    )
+
+
+def _all_words_of(label: Label) -> str:
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    text = label_text(label).strip()
+    if isinstance(label, str) and any(character.isalnum() for character in text):
+        text = _JOINTS.sub(" ", _uncamelled(text.replace("_", " "))).lower()
+    return " ".join(text.split())
 
 
 def _uncamelled(text: str) -> str:

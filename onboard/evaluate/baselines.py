@@ -45,7 +45,7 @@ def score_baselines(
         ValueError: no training or no held-out rows.
         InputError: an unknown metric.
     """
-    predictions = _predict(dataset, dataset.train, held_out, seed)
+    predictions = predict_baselines(dataset, dataset.train, held_out, seed)
     if dataset.kind == "regression":
         values = _values(held_out)
         scored = {name: evaluate_regression(values, found, metric) for name, found in predictions.items()}
@@ -67,7 +67,7 @@ def cross_validate_baselines(
     for fold in np.unique(folds):
         left_out = np.flatnonzero(folds == fold)
         kept = [dataset.train[row] for row in np.flatnonzero(folds != fold)]
-        for name, found in _predict(dataset, kept, [dataset.train[row] for row in left_out], seed).items():
+        for name, found in predict_baselines(dataset, kept, [dataset.train[row] for row in left_out], seed).items():
             by_name.setdefault(name, []).append((left_out, found))
     merged = {name: merge_folds(len(dataset.train), parts) for name, parts in by_name.items()}
     if dataset.kind == "regression":
@@ -77,7 +77,9 @@ def cross_validate_baselines(
     return {name: cross_validated_classification(true_index, found, metric) for name, found in merged.items()}
 
 
-def _predict(dataset: Dataset, train: Sequence[Example], rows: Sequence[Example], seed: int) -> dict[str, FloatArray]:
+def predict_baselines(
+    dataset: Dataset, train: Sequence[Example], rows: Sequence[Example], seed: int
+) -> dict[str, FloatArray]:
     """Predictions of every baseline for `rows`: probabilities (n, K), or values (n,) for regression."""
     if not train or not rows:
         raise ValueError(f"baselines need training and held-out rows, not {len(train)} and {len(rows)}")
@@ -115,6 +117,7 @@ def _logistic_regression(
     model = LogisticRegression(C=inverse_penalty, tol=TOLERANCE, max_iter=1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a thousand steps are good enough for a baseline
+        warnings.filterwarnings("ignore", "The number of unique classes")  # they are classes, two rows of each or not
         model.fit(features(train), train_index)
     learned = np.zeros((len(rows), classes))
     learned[:, present] = model.predict_proba(features(rows))

@@ -1,38 +1,62 @@
-"""Training of one task embedding on a frozen backbone under a frozen hypernetwork, by a plain loop."""
+"""Training of one task's embedding on a frozen backbone under a frozen hypernetwork."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
-import torch
 
-from onboard.errors import JobFailedError
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
+from onboard.model.side_by_side import Moved, Run, Steps, train_side_by_side
+
+FEW_ROWS: Final = 100
 
 
 @dataclass(frozen=True)
 class FewShotSettings:
-    """How an embedding is trained.
+    """How an embedding is trained; the defaults were chosen on the source tasks (docs/results/recipes.md).
 
     Args:
         steps: optimiser steps; fixed, because under 64 rows no validation can say when to stop (arXiv 2105.11447).
+            More rows than `steps` batches hold get more of them, see `for_rows`.
+        most_steps: that many rows ask for.
         batch: rows a step.
         learning_rate: of Adam, constant; inputs of so few numbers want far more than weights do.
         averaged_share: the result is the mean of z over this last share of the steps.
         norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
+        pull: weight of ‖z − start‖² in the loss, in nats; 0 lets z go.
+        seeds: orders of the batches that are trained side by side; the result is their mean.
+        fold_seeds: the same of each fold of the cross-validation.
+        curve: shares of each fold's training rows that are trained on too, to see what more rows would bring.
+        stops: where many rows are trained on, held-out rows choose between the embeddings after these shares of steps.
     """
 
-    steps: int = 40
-    batch: int = 16
+    steps: int = 20
+    most_steps: int = 400
+    batch: int = 8
     learning_rate: float = 0.1
     averaged_share: float = 0.25
     norm_per_root: float = 2.0
+    pull: float = 0.01
+    seeds: int = 3
+    fold_seeds: int = 1
+    curve: tuple[float, ...] = (0.5,)
+    stops: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)
+
+    def for_rows(self, count: int) -> FewShotSettings:
+        """The same with as many steps as so many rows need: max(steps, ceil(count / batch)), `most_steps` at most.
+
+        So every row is seen about once at least. Up to 100 rows the steps are those that were chosen for few rows.
+        """
+        if count <= FEW_ROWS:
+            return self
+        wanted = max(self.steps, min(self.most_steps, math.ceil(count / self.batch)))
+        return replace(self, steps=wanted)
 
 
 @dataclass(frozen=True)
@@ -54,15 +78,27 @@ class Trained:
 
     Args:
         z: (t,) float32.
-        losses: training loss of each step, nats.
-        norms: ‖z‖ after each step.
+        losses: training loss of each step, nats; of several seeds the mean.
+        norms: ‖z‖ after each step; of several seeds the mean.
         padding_share: share of padding among all token positions that were computed.
+        course: (steps, t) z after each step; of several seeds the mean.
     """
 
     z: np.ndarray
     losses: tuple[float, ...]
     norms: tuple[float, ...]
     padding_share: float
+    course: np.ndarray | None = field(default=None, repr=False, compare=False)
+
+    def stopped(self, share: float, averaged_share: float) -> Trained:
+        """What it would be after this share of the steps: the mean of z over the last of them."""
+        if share == 1.0 or self.course is None:
+            return self
+        count = max(1, round(share * len(self.course)))
+        z = self.course[count - max(1, round(count * averaged_share)) : count].mean(0).astype(np.float32)
+        return replace(
+            self, z=z, losses=self.losses[:count], norms=self.norms[:count], course=self.course[:count]
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The course of the training (without z) as a JSON-compatible document."""
@@ -72,6 +108,18 @@ class Trained:
             "z_norm": list(self.norms),
             "padding_share": self.padding_share,
         }
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows (indices) that one embedding is trained on, in so many orders of the batches.
+
+    A part that is a share of another one is trained in batches of that share: as many steps, each row as often.
+    """
+
+    rows: np.ndarray
+    seeds: int
+    share: float = 1.0
 
 
 def train_embedding(
@@ -84,17 +132,32 @@ def train_embedding(
     on_step: Callable[[int, float], None] = lambda *_: None,
     at_once: RowsAtOnce | None = None,
 ) -> Trained:
-    """Minimise the loss that is scored; only z moves. The same bytes for the same seed on a CPU.
+    """Train one embedding on all rows; arguments as of `train_parts`."""
+    everything = [Part(np.arange(len(rows.ids)), settings.seeds)]
+    return train_parts(engine, start, rows, trie, settings, seed, everything, on_step, at_once)[0]
 
-    Where a batch does not fit into a GPU's memory, the gradients of its parts are added up: the same but for rounding.
+
+def train_parts(
+    engine: Engine,
+    start: np.ndarray,
+    rows: LabelledRows,
+    trie: LabelTrie,
+    settings: FewShotSettings,
+    seed: int,
+    parts: Sequence[Part],
+    on_step: Callable[[int, float], None] = lambda *_: None,
+    at_once: RowsAtOnce | None = None,
+) -> list[Trained]:
+    """Train one embedding on each part of the rows, all side by side. The same bytes for the same seed on a CPU.
 
     Args:
         engine: frozen backbone and hypernetwork.
-        start: (t,) where z starts.
+        start: (t,) where every z starts.
         rows: labelled rows.
         trie: of the label words.
         settings: steps, batch, learning rate.
         seed: of the batches' order.
+        parts: of the rows; they may share rows.
         on_step: told step (from 1) and loss; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
 
@@ -102,57 +165,44 @@ def train_embedding(
         JobFailedError: the loss is not finite.
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    at_once = at_once or RowsAtOnce()
-    z = torch.tensor(start[None], dtype=torch.float32, device=engine.device, requires_grad=True)  # (1, t)
-    targets = torch.from_numpy(np.ascontiguousarray(rows.targets, dtype=np.float32)).to(engine.device)
-    optimiser = torch.optim.Adam([z], lr=settings.learning_rate)
-    bound = settings.norm_per_root * z.shape[1] ** 0.5
-    first_averaged = settings.steps - max(1, round(settings.steps * settings.averaged_share))
-    summed = torch.zeros_like(z, requires_grad=False)
-    losses: list[float] = []
-    norms: list[float] = []
-    padding = Padding()
-
-    def gradient(chosen: np.ndarray) -> float:
-        """Leaves the gradient of the batch's mean loss in z, and returns the loss."""
-        optimiser.zero_grad()
-        total = 0.0
-        for part in at_once.parts(len(chosen)):
-            taken = chosen[part]
-            scores = engine.log_probabilities([rows.ids[row] for row in taken], z, [trie])
-            loss = -(targets[taken] * scores).sum(-1).mean() * (len(taken) / len(chosen))
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            total += float(loss.detach())
-        return total
-
-    for step, chosen in enumerate(batches([len(ids) for ids in rows.ids], settings, seed)):
-        losses.append(at_once.fitting(len(chosen), partial(gradient, chosen)))
-        if not np.isfinite(losses[-1]):
-            raise JobFailedError(
-                f"The training loss became {losses[-1]} at step {step + 1}.", "submit again with another --seed"
-            )
-        for part in at_once.parts(len(chosen)):
-            padding.count([rows.ids[row] for row in chosen[part]])
-        optimiser.step()
-        with torch.no_grad():
-            z.mul_(torch.clamp(bound / z.norm(), max=1.0))
-            if step >= first_averaged:
-                summed += z
-        norms.append(float(z.detach().norm()))
-        on_step(step + 1, losses[-1])
-    averaged = (summed / (settings.steps - first_averaged)).squeeze(0)
-    return Trained(averaged.cpu().numpy(), tuple(losses), tuple(norms), padding.share)
+    runs = [Run(start, trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
+    steps = Steps(settings.learning_rate, settings.pull, settings.averaged_share, settings.norm_per_root)
+    moved = iter(train_side_by_side(engine, runs, rows.ids, rows.targets, steps, on_step, at_once))
+    return [_mean([next(moved) for _ in range(part.seeds)]) for part in parts]
 
 
-def batches(lengths: Sequence[int], settings: FewShotSettings, seed: int) -> list[np.ndarray]:
+def row_passes(rows: LabelledRows, parts: Sequence[Part], settings: FewShotSettings, seed: int) -> int:
+    """How many rows go forward and back through the model when these parts are trained."""
+    return sum(len(batch) for part in parts for order in _orders(rows, part, settings, seed) for batch in order)
+
+
+def _orders(rows: LabelledRows, part: Part, settings: FewShotSettings, seed: int) -> list[list[np.ndarray]]:
+    """Row indices of every step, for each order of a part's batches."""
+    own = replace(settings, batch=max(1, round(settings.batch * part.share)))
+    lengths = [len(rows.ids[row]) for row in part.rows]
+    return [[part.rows[chosen] for chosen in batches(lengths, own, seed, number)] for number in range(part.seeds)]
+
+
+def _mean(moved: Sequence[Moved]) -> Trained:
+    """What several orders of the batches came to on average."""
+    return Trained(
+        np.stack([each.z for each in moved]).mean(0),
+        tuple(np.mean([each.losses for each in moved], axis=0).tolist()),
+        tuple(np.mean([each.norms for each in moved], axis=0).tolist()),
+        moved[0].padding_share,
+        np.stack([each.course for each in moved]).mean(0),
+    )
+
+
+def batches(lengths: Sequence[int], settings: FewShotSettings, seed: int, number: int = 0) -> list[np.ndarray]:
     """Row indices of every step: epochs of shuffled batches, each of rows of like length (noise breaks the ties).
 
     Args:
         lengths: tokens of each row.
         settings: steps and batch.
-        seed: decides the order.
+        seed, number: decide the order.
     """
-    rng = np.random.default_rng((seed, 7))
+    rng = np.random.default_rng((seed, 7, number) if number else (seed, 7))
     size = min(settings.batch, len(lengths))
     found: list[np.ndarray] = []
     while len(found) < settings.steps:
@@ -162,20 +212,3 @@ def batches(lengths: Sequence[int], settings: FewShotSettings, seed: int) -> lis
         parts = np.array_split(order, count)
         found.extend(parts[index] for index in rng.permutation(count))
     return found[: settings.steps]
-
-
-class Padding:
-    """Counts how many token positions of the batches are padding."""
-
-    def __init__(self) -> None:
-        self._real = self._all = 0
-
-    def count(self, ids: Sequence[Sequence[int]]) -> None:
-        """Count what went through the model together."""
-        self._real += sum(map(len, ids))
-        self._all += len(ids) * max(map(len, ids))
-
-    @property
-    def share(self) -> float:
-        """Padding positions / all positions; 0 before the first batch."""
-        return 1.0 - self._real / self._all if self._all else 0.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onboard.data.verbaliser import MAX_WORDS, verbalise, words_of
+from onboard.data.verbaliser import MAX_WORDS, verbalise, words_finding, words_of
 from onboard.domain.dataset import in_canonical_order, label_key
 from onboard.errors import InputError
 
@@ -103,3 +103,20 @@ def test_a_vocabulary_that_tells_nothing_apart_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         verbalise(["a", "b"], lambda word: [0], unknown_id=0)
     assert "--base" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("given_labels", "words", "renamed"),
+    [
+        (["not_good", "CardLost", 1.0, True], ["not good", "card lost", "1", "true"], []),
+        (["😀", "good"], ["label 1", "good"], ["😀"]),
+        (["card_lost", "CardLost"], ["card lost", "card lost 2"], ["CardLost"]),
+        (["a b c d e f g h i j k l m", "n"], ["a b c d e f g h i j k l", "n"], ["a b c d e f g h i j k l m"]),
+    ],
+)
+def test_labels_that_do_not_go_by_their_own_words_are_told(given_labels, words, renamed) -> None:
+    found = words_finding(given_labels, words)
+    assert [each["label"] for each in found.examples] == renamed if found else renamed == []
+    if found:
+        assert repr(words[given_labels.index(renamed[0])]) in found.message
+        assert found.remedy

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from onboard.errors import CancelledError, JobFailedError
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.train.fewshot import FewShotSettings, LabelledRows, Padding, batches, train_embedding
+from onboard.model.side_by_side import Padding
+from onboard.train.fewshot import FewShotSettings, LabelledRows, batches, train_embedding
 
 SIZE = 16
-SHORT = FewShotSettings(steps=6, batch=4)
+SHORT = FewShotSettings(steps=6, batch=4, seeds=1)
 TEXTS = [
     "good film",
     "bad plot",
@@ -123,6 +124,25 @@ def test_there_are_as_many_batches_as_steps_and_they_depend_on_the_seed_alone() 
     assert all(np.array_equal(one, same) for one, same in zip(first, again, strict=True))
     assert not all(np.array_equal(one, another) for one, another in zip(first, other, strict=True))
     assert any(not np.array_equal(one, next_) for one, next_ in pairwise(first))
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(4, 20), (100, 20), (160, 20), (161, 21), (2000, 250), (90_000, 400)])
+def test_many_rows_get_as_many_steps_as_it_takes_to_see_them_all_once_up_to_a_cap(rows: int, steps: int) -> None:
+    settings_ = FewShotSettings().for_rows(rows)
+    assert settings_.steps == steps
+    assert FewShotSettings(steps=5, batch=8).for_rows(100).steps == 5
+    assert settings_.for_rows(rows) == settings_
+
+
+def test_what_training_was_after_fewer_steps_is_known_without_training_again(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
+) -> None:
+    found = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=8, batch=4), 0)
+    stopped = found.stopped(0.5, 0.25)
+    alone = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=4, batch=4), 0)
+    np.testing.assert_allclose(stopped.z, alone.z, atol=1e-5)
+    assert (len(stopped.losses), len(stopped.norms)) == (4, 4)
+    assert found.stopped(1.0, 0.25) is found
 
 
 def test_batches_of_like_length_waste_less_padding_than_batches_at_random() -> None:

@@ -10,14 +10,25 @@ import pytest
 from tiny_base import WORDS as VOCABULARY
 
 from onboard.domain.dataset import Dataset, Example
+from onboard.errors import CancelledError
+from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.train import crossvalidation
-from onboard.train.crossvalidation import FEWEST_ROWS, FOLDS, out_of_fold
-from onboard.train.fewshot import FewShotSettings, LabelledRows, Trained, train_embedding
+from onboard.model.memory import RowsAtOnce
+from onboard.model.side_by_side import Moved, Run
+from onboard.train import crossvalidation, fewshot, learning
+from onboard.train.crossvalidation import (
+    FEWEST_CURVE_ROWS,
+    FEWEST_ROWS,
+    FOLDS,
+    part_rows,
+)
+from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.learning import Learned, learn
 
 SIZE = 16
-WORDS = VOCABULARY.split()[:16]
-SETTINGS = FewShotSettings(steps=2, batch=4)
+WORDS = VOCABULARY.split()[:20]
+SETTINGS = FewShotSettings(steps=2, batch=4, seeds=1)
+START = np.random.default_rng(5).standard_normal(SIZE).astype(np.float32)
 
 
 def dataset_of(count: int) -> Dataset:
@@ -30,68 +41,177 @@ def labelled(engine: Engine, dataset: Dataset) -> LabelledRows:
     return LabelledRows(ids, np.eye(2, dtype=np.float32)[dataset.class_indices(dataset.train)])
 
 
-def fold_out(engine: Engine, dataset: Dataset, rows: LabelledRows, told: list[int]) -> dict[str, Any] | None:
-    start = np.zeros(SIZE, dtype=np.float32)
-    return out_of_fold(
-        engine, start, rows, engine.trie(["a", "b"]), SETTINGS, 0, dataset, lambda step, loss: told.append(step)
-    )
+def learned(
+    engine: Engine, dataset: Dataset, settings: FewShotSettings = SETTINGS, *, seed: int = 0, **more: Any
+) -> Learned:
+    rows, trie = labelled(engine, dataset), engine.trie(["a", "b"])
+    return learn(engine, START, rows, trie, settings, seed, dataset, **{"cross_validated": True, **more})
 
 
 def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained_on: list[list[Sequence[int]]] = []
-    predicted: list[tuple[int, list[Sequence[int]]]] = []
+    trained_on: list[set[int]] = []
+    predicted: list[tuple[int, tuple[int, ...]]] = []
 
-    def spy_train(engine: Engine, start: np.ndarray, rows: LabelledRows, *more: Any) -> Trained:
-        trained_on.append(list(rows.ids))
-        found = train_embedding(engine, start, rows, *more)
-        return Trained(np.full(SIZE, len(trained_on), dtype=np.float32), found.losses, found.norms, 0.0)
+    def spy_train(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+        trained_on.extend(set(np.concatenate(run.batches).tolist()) for run in runs)
+        return [
+            Moved(np.full(SIZE, index, dtype=np.float32), (0.5,), np.zeros((1, SIZE))) for index in range(len(runs))
+        ]
 
-    def spy_predict(engine: Engine, ids: Sequence[Sequence[int]], z: np.ndarray, trie: Any, **more: Any) -> np.ndarray:
-        predicted.append((int(z[0]), list(ids)))
+    def spy_predict(engine: Engine, ids: Sequence[Sequence[int]], generated: Any, *more: Any) -> np.ndarray:
+        predicted.extend((int(z), tuple(each)) for z, each in zip(generated[more[1]], ids, strict=True))
         return np.full((len(ids), 2), float(np.log(0.5)))
 
-    monkeypatch.setattr(crossvalidation, "train_embedding", spy_train)
-    monkeypatch.setattr(crossvalidation, "log_probabilities", spy_predict)
-    dataset = dataset_of(14)
-    rows = labelled(tiny_engine, dataset)
-    assert len({tuple(ids) for ids in rows.ids}) == 14  # every row can be told apart
-    found = fold_out(tiny_engine, dataset, rows, [])
-    assert found is not None
-    assert len(trained_on) == len(predicted) == FOLDS
-    for number, ids in predicted:
-        seen = {tuple(each) for each in trained_on[number - 1]}
-        held = {tuple(each) for each in ids}
-        assert not seen & held
-        assert len(seen) + len(held) == 14
-    everything = [tuple(each) for _, ids in predicted for each in ids]
-    assert sorted(everything) == sorted(tuple(ids) for ids in rows.ids)
-    assert [found["fold"].count(fold) for fold in range(FOLDS)] == [len(ids) for _, ids in predicted]
+    monkeypatch.setattr(fewshot, "train_side_by_side", spy_train)
+    monkeypatch.setattr(crossvalidation, "mixed_log_probabilities", spy_predict)
+    monkeypatch.setattr(tiny_engine, "hypernetwork", lambda z: z[:, 0].numpy())
+    dataset = dataset_of(18)
+    ids = [tuple(each) for each in labelled(tiny_engine, dataset).ids]
+    assert len(set(ids)) == 18  # every row can be told apart
+    learned(tiny_engine, dataset, FewShotSettings(steps=8, batch=4, seeds=1, curve=(0.5,)))
+    assert len(trained_on) == 1 + 2 * FOLDS  # all rows, the folds, and a half of each fold
+    assert trained_on[0] == set(range(18))
+    assert len(predicted) == 2 * 18
+    assert {run for run, _ in predicted} == set(range(1, 1 + 2 * FOLDS))
+    for run, row in predicted:
+        assert run > 0
+        assert ids.index(row) not in trained_on[run]
+    for fold in range(FOLDS):
+        whole, half = trained_on[1 + fold], trained_on[1 + FOLDS + fold]
+        assert half < whole
+        assert len(half) == round(len(whole) / 2)
 
 
 def test_every_row_gets_probabilities_that_sum_to_one_and_the_fold_that_made_them(tiny_engine: Engine) -> None:
-    dataset, told = dataset_of(10), list[int]()
-    found = fold_out(tiny_engine, dataset, labelled(tiny_engine, dataset), told)
+    told = list[int]()
+    found = learned(tiny_engine, dataset_of(10), on_step=lambda step, loss: told.append(step)).folds_to_json()
     assert found is not None
     probabilities = np.array(found["probabilities"])
     assert probabilities.shape == (10, 2)
     np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-5)
     assert set(found["fold"]) == set(range(FOLDS))
-    assert told == [1, 2] * FOLDS
+    assert told == [1, 2]  # all of them in one go
 
 
-def test_the_folds_are_stratified(tiny_engine: Engine) -> None:
+def test_a_fold_is_what_training_on_its_rows_alone_gives(tiny_engine: Engine) -> None:
+    dataset = dataset_of(12)
+    rows, trie = labelled(tiny_engine, dataset), tiny_engine.trie(["a", "b"])
+    found = learned(tiny_engine, dataset)
+    np.testing.assert_allclose(
+        found.trained.z, train_embedding(tiny_engine, START, rows, trie, SETTINGS, 0).z, atol=1e-5
+    )
+    assert found.folds is not None
+    for fold in part_rows(dataset, 0):
+        part = LabelledRows([rows.ids[row] for row in fold.kept], rows.targets[fold.kept])
+        alone = train_embedding(tiny_engine, START, part, trie, SETTINGS, 0)
+        scores = log_probabilities(tiny_engine, [rows.ids[row] for row in fold.held], alone.z, trie)
+        np.testing.assert_allclose(found.folds.scores[fold.held], scores, atol=1e-4)
+
+
+def test_the_folds_and_their_shares_are_stratified() -> None:
     dataset = dataset_of(16)
-    found = fold_out(tiny_engine, dataset, labelled(tiny_engine, dataset), [])
-    assert found is not None
-    for fold in range(FOLDS):
-        held = [row for row, number in zip(dataset.train, found["fold"], strict=True) if number == fold]
-        assert sorted(str(row.label) for row in held) == ["a", "a", "b", "b"]
+    for fold in part_rows(dataset, 0, (0.5,)):
+        for rows, each in ((fold.held, 2), (fold.kept, 6), (fold.shares[0.5], 3)):
+            assert sorted(str(dataset.train[row].label) for row in rows) == ["a"] * each + ["b"] * each
 
 
 def test_too_few_rows_have_no_estimate(tiny_engine: Engine) -> None:
-    told: list[int] = []
     for count, estimated in ((FEWEST_ROWS - 1, False), (FEWEST_ROWS, True)):
-        dataset = dataset_of(count)
-        found = fold_out(tiny_engine, dataset, labelled(tiny_engine, dataset), told)
-        assert (found is not None) == estimated
-    assert told  # only of the second
+        found = learned(tiny_engine, dataset_of(count))
+        assert (found.folds_to_json() is not None) == estimated
+    assert not part_rows(dataset_of(FEWEST_CURVE_ROWS - 1), 0, (0.5,))[0].shares
+    assert learned(tiny_engine, dataset_of(12), cross_validated=False).folds is None
+
+
+def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:
+    settings = FewShotSettings(steps=3, batch=4, seeds=2, curve=(0.5,))
+    first, again, other = (learned(tiny_engine, dataset_of(16), settings, seed=seed) for seed in (1, 1, 2))
+    assert first.trained.z.tobytes() == again.trained.z.tobytes()
+    assert first.to_json() == again.to_json()
+    assert first.folds_to_json() == again.folds_to_json()
+    assert first.trained.z.tobytes() != other.trained.z.tobytes()
+
+
+def test_memory_that_runs_short_changes_nothing_but_rounding(tiny_engine: Engine) -> None:
+    whole = learned(tiny_engine, dataset_of(16))
+    parts = learned(tiny_engine, dataset_of(16), at_once=RowsAtOnce(3), scored_at_once=RowsAtOnce(2))
+    np.testing.assert_allclose(parts.trained.z, whole.trained.z, atol=1e-4)
+    assert parts.folds is not None
+    assert whole.folds is not None
+    np.testing.assert_allclose(parts.folds.scores, whole.folds.scores, atol=1e-4)
+
+
+def test_it_can_be_stopped_after_a_step_and_before_a_batch_that_is_scored(tiny_engine: Engine) -> None:
+    def stop(*_: Any) -> None:
+        raise CancelledError("The job was cancelled.")
+
+    for door in ("on_step", "before_batch"):
+        with pytest.raises(CancelledError):
+            learned(tiny_engine, dataset_of(8), **{door: stop})
+
+
+def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_too_long(
+    tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[list[int]] = []
+
+    def spy_train(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+        sizes.append([max(map(len, run.batches)) for run in runs])
+        return [Moved(START, (0.5,), START[None]) for _ in runs]
+
+    monkeypatch.setattr(fewshot, "train_side_by_side", spy_train)
+    curved = FewShotSettings(steps=6, batch=4, seeds=1, curve=(0.5,))
+    found = learned(tiny_engine, dataset_of(16), curved)
+    assert sizes == [[4, *[4] * FOLDS, *[2] * FOLDS]]
+    more = found.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
+    assert more is not None
+    assert [rows for rows, _ in more.points] == [6, 12]
+    passes = 6 * (4 + FOLDS * 4 + FOLDS * 2)
+    monkeypatch.setattr(learning, "CURVE_PASSES", learning.TRAINED_COST * passes)
+    assert not learned(tiny_engine, dataset_of(16), curved).curve_left_out
+    monkeypatch.setattr(learning, "CURVE_PASSES", learning.TRAINED_COST * passes - 1)
+    left = learned(tiny_engine, dataset_of(16), curved)
+    assert len(sizes[-1]) == 1 + FOLDS
+    assert left.folds is not None
+    said = left.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
+    assert said is not None
+    assert (said.gain, "too long" in str(said.reason)) == (None, True)
+
+
+def test_held_out_rows_choose_where_training_stops(tiny_engine: Engine) -> None:
+    settings = FewShotSettings(steps=8, batch=4, learning_rate=0.5, pull=0.0)
+    rows, held = labelled(tiny_engine, dataset_of(16)), labelled(tiny_engine, dataset_of(20))
+    many = LabelledRows([*held.ids, *held.ids], np.roll(np.concatenate([held.targets] * 2), 1, axis=1))  # all opposed
+    trie = tiny_engine.trie(["a", "b"])
+    found = learned(tiny_engine, dataset_of(16), settings, cross_validated=False, held=many)
+    whole = train_embedding(tiny_engine, START, rows, trie, settings, 0)
+    stopped = {stop: whole.stopped(stop, settings.averaged_share).z for stop in settings.stops}
+    losses = {
+        stop: learning.mean_loss(log_probabilities(tiny_engine, many.ids, z, trie), many.targets)
+        for stop, z in stopped.items()
+    }
+    stop = min(settings.stops, key=lambda each: losses[each])
+    assert (len(found.trained.losses), found.chosen_on) == (round(stop * 8), 40)
+    assert stop < 1.0  # what is opposed is not followed to its end
+    np.testing.assert_allclose(found.trained.z, stopped[stop], atol=1e-5)
+    few = learned(tiny_engine, dataset_of(16), settings, cross_validated=False, held=held)
+    assert (few.chosen_on, len(few.trained.losses)) == (None, 8)
+
+
+def test_many_held_out_rows_choose_by_a_fair_part_of_them() -> None:
+    rows = LabelledRows([[each] for each in range(1000)], np.eye(1000, dtype=np.float32))
+    some = learning._some(rows)
+    assert len(some.ids) == learning.MOST_CHOOSING
+    assert [each[0] for each in some.ids] == some.targets.argmax(1).tolist()
+    assert (some.ids[0], some.ids[128][0]) == ([0], 500)
+
+
+def test_several_orders_of_the_batches_are_averaged(tiny_engine: Engine) -> None:
+    one, two = (
+        learned(tiny_engine, dataset_of(12), FewShotSettings(steps=3, batch=4, seeds=seeds), cross_validated=False)
+        for seeds in (1, 2)
+    )
+    orders = [fewshot.batches([3] * 12, FewShotSettings(steps=3, batch=4), 0, number) for number in (0, 1)]
+    assert [each.tolist() for each in orders[0]] != [each.tolist() for each in orders[1]]
+    assert two.trained.z.dtype == np.float32
+    assert 0 < np.abs(one.trained.z - two.trained.z).max() < np.abs(one.trained.z - START).max()

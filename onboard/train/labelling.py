@@ -1,0 +1,96 @@
+"""Which unlabelled texts to label next: those that the embedding is least sure of, and no two that say the same.
+
+Uncertainty alone would ask twenty times for the same kind of sentence; among the most uncertain texts, each next one is
+the one farthest from those that were taken, by the frozen encoder's features (farthest-first, after arXiv 1708.00489).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+
+from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
+from onboard.model.scoring import LabelTrie
+
+WANTED: Final = 20
+SHORTLIST: Final = 60  # most uncertain texts that are told apart by their features; of few texts half
+_SAME: Final = 1e-6  # cosine distance up to which two texts say the same to the encoder
+
+
+@dataclass(frozen=True)
+class Next:
+    """A text (index) to label, the probabilities of its labels or buckets (K,), and how unsure they are.
+
+    `uncertainty` is their entropy as a share of the most that there can be: 0 is sure, 1 has no idea.
+    """
+
+    row: int
+    probabilities: np.ndarray
+    uncertainty: float
+
+
+def label_next(
+    engine: Engine,
+    ids: Sequence[Sequence[int]],
+    trie: LabelTrie,
+    z: np.ndarray,
+    before_batch: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+) -> list[Next]:
+    """The texts to label next, the most uncertain first, `WANTED` at most.
+
+    Args:
+        engine: the model.
+        ids: token ids of n unlabelled texts, in an order that follows from what they say.
+        trie: of K label words.
+        z: (t,) of the trained version.
+        before_batch: called before every batch; may raise to stop.
+        at_once: how many rows fit into the memory; kept for further calls.
+
+    Raises:
+        OutOfMemoryError: the GPU has no room for a single row.
+    """
+    at_once = at_once or RowsAtOnce()
+    probabilities = np.exp(log_probabilities(engine, ids, z, trie, before_batch, at_once))
+    unsure = uncertainty(probabilities)
+    shortlist = np.argsort(-unsure, kind="stable")[: max(WANTED, min(SHORTLIST, len(ids) // 2))]
+    features = at_once.fitting(len(shortlist), lambda: _features(engine, [ids[row] for row in shortlist], at_once))
+    chosen = shortlist[farthest_first(features, WANTED)]
+    ordered = chosen[np.argsort(-unsure[chosen], kind="stable")]
+    return [Next(int(row), probabilities[row], float(unsure[row])) for row in ordered]
+
+
+def uncertainty(probabilities: np.ndarray) -> np.ndarray:
+    """Entropy of (n, K) probabilities as a share of log K, (n,); 0 where there is nothing to choose."""
+    kinds = probabilities.shape[1]
+    entropy = -(probabilities * np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))).sum(1)
+    share: np.ndarray = entropy / np.log(kinds) if kinds > 1 else np.zeros(len(probabilities))
+    return share
+
+
+def farthest_first(features: np.ndarray, count: int) -> list[int]:
+    """Indices of at most `count` rows of features (n, h): the first, then always the one farthest from all taken.
+
+    Rows with the very features of a taken one are left out.
+    """
+    directions = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
+    nearest, taken = np.full(len(features), np.inf), []
+    for _ in range(min(count, len(features))):
+        best = int(nearest.argmax())
+        if nearest[best] <= _SAME:
+            break
+        taken.append(best)
+        nearest = np.minimum(nearest, 1.0 - directions @ directions[best])
+    return taken
+
+
+@torch.inference_mode()
+def _features(engine: Engine, ids: Sequence[Sequence[int]], at_once: RowsAtOnce) -> np.ndarray:
+    parts = [engine.encode_features(ids[part]).cpu().numpy() for part in at_once.parts(len(ids))]
+    return np.concatenate(parts).astype(np.float64)

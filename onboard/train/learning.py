@@ -1,0 +1,180 @@
+"""The train stage as a whole: one embedding of all rows, and those of the folds beside it, which predict them.
+
+The learning curve is wanted, but not at any price: from `submit` to the published version a job of 32 rows may take
+45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7. What is left is 23 s, or 5,750 rows
+forward at 250 a second, and a row that is trained on costs as much as three forward. A training of 32 rows in 20 steps
+of 8, in three orders, passes 480 rows, its four folds 640, and their halves (in batches of 4) 320: 3 · 1,440 = 4,320,
+and the curve is there. Of 16 to 20 rows it is not: a fold's rows are then one batch of 12 to 15, which takes more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from onboard.domain.dataset import Dataset
+from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
+from onboard.model.scoring import LabelTrie
+from onboard.train.crossvalidation import Fold, OutOfFold, held_out_scores, mean_loss, part_rows
+from onboard.train.fewshot import FewShotSettings, LabelledRows, Part, Trained, row_passes, train_parts
+from onboard.train.learning_curve import MoreRows, more_rows
+from onboard.train.suspects import Suspect, suspected_errors
+
+CURVE_PASSES: Final = 5_750  # rows forward that a training with its curve may cost where a CPU does it
+TRAINED_COST: Final = 3  # of a row that is trained on, in rows forward
+FEWEST_CHOOSING: Final = 32  # held-out rows below which nothing is chosen on them
+MOST_CHOOSING: Final = 256
+_NO_TIME: Final = "Training on fewer rows as well would take too long here."
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What came of the training.
+
+    Args:
+        trained: the embedding, as it is published, and how its training went.
+        folds: predictions of all rows by embeddings that were trained without them; None without a cross-validation.
+        chosen_on: how many held-out rows chose the step that training stopped at; None where none did.
+        curve_left_out: whether the learning curve was wanted and would have taken too long.
+    """
+
+    trained: Trained
+    folds: OutOfFold | None = None
+    chosen_on: int | None = None
+    curve_left_out: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The course of the training (without z) as a JSON-compatible document."""
+        return {**self.trained.to_json(), "chosen_on": self.chosen_on}
+
+    def more_rows(self, targets: np.ndarray) -> MoreRows | None:
+        """What more labelled rows would buy; None where that was not asked.
+
+        Args:
+            targets: (n, K) of the training rows, one-hot.
+        """
+        if self.folds is None or not self.folds.curve:
+            return MoreRows((), reason=_NO_TIME) if self.curve_left_out else None
+        scores = {**self.folds.curve, 1.0: self.folds.scores}
+        return more_rows(scores, self.folds.rows, targets, self.folds.fold)
+
+    def suspects(self, targets: np.ndarray) -> list[Suspect]:
+        """Training rows that look mislabelled; none without a cross-validation. Targets as of `more_rows`."""
+        return [] if self.folds is None else suspected_errors(self.folds.scores, targets)
+
+    def folds_to_json(self) -> dict[str, Any] | None:
+        """Fold and probabilities of every row, None without a cross-validation."""
+        if self.folds is None:
+            return None
+        return {"fold": self.folds.fold.tolist(), "probabilities": np.exp(self.folds.scores).tolist()}
+
+
+def learn(
+    engine: Engine,
+    start: np.ndarray,
+    rows: LabelledRows,
+    trie: LabelTrie,
+    settings: FewShotSettings,
+    seed: int,
+    dataset: Dataset,
+    *,
+    cross_validated: bool,
+    held: LabelledRows | None = None,
+    on_step: Callable[[int, float], None] = lambda *_: None,
+    before_batch: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+    scored_at_once: RowsAtOnce | None = None,
+) -> Learned:
+    """Train on all rows and, side by side, on folds of them where these are wanted.
+
+    Args:
+        engine, start, rows, trie, settings, seed, on_step, at_once: as of `train_parts`.
+        dataset: whose training rows `rows` are, for the stratification.
+        cross_validated: whether to train folds; with fewer than 8 rows there are none all the same.
+        held: held-out rows; without folds they choose where training stops. Fewer than 32 choose nothing.
+        before_batch: called before every batch that is only scored; may raise to stop.
+        scored_at_once: how many rows fit into the memory when they are only scored.
+
+    Raises:
+        as `train_parts`.
+    """
+    parted = part_rows(dataset, seed, settings.curve) if cross_validated else []
+    everything = [
+        Part(np.arange(len(rows.ids)), settings.seeds), *(Part(fold.kept, settings.fold_seeds) for fold in parted)
+    ]  # fmt: skip
+    of_curve = [Part(chosen, settings.fold_seeds, share) for fold in parted for share, chosen in fold.shares.items()]
+    left_out = bool(of_curve) and not _affordable(engine, rows, [*everything, *of_curve], settings, seed)
+    if left_out:
+        parted, of_curve = [replace(fold, shares={}) for fold in parted], []
+    whole, *others = train_parts(engine, start, rows, trie, settings, seed, [*everything, *of_curve], on_step, at_once)
+
+    def scored(z: Sequence[np.ndarray]) -> np.ndarray:
+        return held_out_scores(engine, rows.ids, parted, z, trie, before_batch, scored_at_once)
+
+    def scored_on(held: LabelledRows, z: np.ndarray) -> np.ndarray:
+        return log_probabilities(engine, held.ids, z, trie, before_batch, scored_at_once)
+
+    if parted:
+        return Learned(whole, _out_of_fold(parted, others, len(rows.ids), scored), curve_left_out=left_out)
+    if held is not None and len(held.ids) >= FEWEST_CHOOSING:
+        return _stopped(_some(held), whole, settings, scored_on)
+    return Learned(whole)
+
+
+def _affordable(
+    engine: Engine, rows: LabelledRows, parts: Sequence[Part], settings: FewShotSettings, seed: int
+) -> bool:
+    return engine.device.type != "cpu" or TRAINED_COST * row_passes(rows, parts, settings, seed) <= CURVE_PASSES
+
+
+def _out_of_fold(
+    parted: Sequence[Fold],
+    trained: Sequence[Trained],
+    count: int,
+    scored: Callable[[Sequence[np.ndarray]], np.ndarray],
+) -> OutOfFold:
+    """Predictions by the embeddings of the folds, then of their shares; `trained` are those of all."""
+    of_folds, of_shares = trained[: len(parted)], trained[len(parted) :]
+    shares = list(parted[0].shares)
+    curve = {
+        share: scored([each.z for each in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
+    }  # fmt: skip
+    return OutOfFold(_fold_of(parted, count), scored([each.z for each in of_folds]), curve, _rows(parted, shares))
+
+
+def _stopped(
+    held: LabelledRows,
+    whole: Trained,
+    settings: FewShotSettings,
+    scored_on: Callable[[LabelledRows, np.ndarray], np.ndarray],
+) -> Learned:
+    """What training was after the share of its steps whose loss on held-out rows is least; of several the least."""
+    stopped = {stop: whole.stopped(stop, settings.averaged_share) for stop in settings.stops}
+    losses = {stop: mean_loss(scored_on(held, each.z), held.targets) for stop, each in stopped.items()}
+    return Learned(stopped[min(losses, key=lambda stop: (losses[stop], stop))], chosen_on=len(held.ids))
+
+
+def _some(held: LabelledRows) -> LabelledRows:
+    """At most `MOST_CHOOSING` of the rows, evenly spaced: they are sorted by their texts."""
+    if len(held.ids) <= MOST_CHOOSING:
+        return held
+    chosen = [place * len(held.ids) // MOST_CHOOSING for place in range(MOST_CHOOSING)]
+    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
+
+
+def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
+    found = np.zeros(count, dtype=np.int64)
+    for number, fold in enumerate(parted):
+        found[fold.held] = number
+    return found
+
+
+def _rows(parted: Sequence[Fold], shares: Sequence[float]) -> dict[float, float]:
+    """Mean number of rows that were trained on, by share."""
+    found = {share: float(np.mean([len(fold.shares[share]) for fold in parted])) for share in shares}
+    return {**found, 1.0: float(np.mean([len(fold.kept) for fold in parted]))}

@@ -1,0 +1,78 @@
+"""Suspected label errors: rows whose label an embedding that was trained without them confidently contradicts.
+
+Confident learning (arXiv 1911.00068) on out-of-fold predictions. Where these are hardly better than the commonest label
+their doubts mean nothing, and none are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from onboard.data.limits import MAX_EXAMPLES
+from onboard.data.problems import preview
+from onboard.domain.dataset import Dataset, label_text
+
+MOST: Final = 10
+_MARGIN: Final = 0.6  # between the probability of the other label and of the given one
+_LEAST_GAIN: Final = 0.5  # of what the commonest label gets wrong, so much must be right
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A training row (index), the label (index) that seems right, and the probabilities of both labels."""
+
+    row: int
+    seems: int
+    probability: float
+    given_probability: float
+
+
+def suspected_errors(estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]:
+    """The most doubtful rows, the clearest first; ten at most.
+
+    Args:
+        estimate: out-of-fold log-probabilities (n, K).
+        targets: (n, K), one-hot.
+    """
+    probabilities, given = np.exp(estimate), targets.argmax(1)
+    best, rows = probabilities.argmax(1), np.arange(len(targets))
+    accuracy, commonest = float((best == given).mean()), float(targets.mean(0).max())
+    if accuracy - commonest < _LEAST_GAIN * (1.0 - commonest):
+        return []
+    margin = probabilities[rows, best] - probabilities[rows, given]
+    doubted = [row for row in np.argsort(-margin, kind="stable").tolist() if margin[row] >= _MARGIN]
+    return [
+        Suspect(row, int(best[row]), float(probabilities[row, best[row]]), float(probabilities[row, given[row]]))
+        for row in doubted[:MOST]
+    ]
+
+
+def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> dict[str, Any]:
+    """The warning about them (there is one at least) as the report shows it, with a few examples.
+
+    Args:
+        suspects: the clearest first.
+        dataset: whose training rows they are.
+    """
+    examples = [
+        {
+            "text": preview(dataset.train[each.row].text_a),
+            "label": dataset.train[each.row].label,
+            "likelier": dataset.labels[each.seems],
+        }
+        for each in suspects[:MAX_EXAMPLES]
+    ]
+    rows = "1 training row looks" if len(suspects) == 1 else f"{len(suspects)} training rows look"
+    first, likelier = (label_text(examples[0][key]) for key in ("label", "likelier"))
+    told = f"“{examples[0]['text']}” is {first!r} rather than {likelier!r}?"
+    return {
+        "code": "contradicted_labels",
+        "message": f"{rows} mislabelled to embeddings that were trained without them: {told}",
+        "remedy": "Look at these rows; they are used as they are.",
+        "count": len(suspects),
+        "examples": examples,
+    }

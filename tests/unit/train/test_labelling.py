@@ -1,0 +1,65 @@
+"""Which texts to label next: uncertain ones, and no two that say the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_base import WORDS as VOCABULARY
+
+from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
+from onboard.train import labelling
+from onboard.train.labelling import farthest_first, label_next, uncertainty
+
+WORDS = VOCABULARY.split()
+Z = np.random.default_rng(2).standard_normal(16).astype(np.float32)
+
+
+def test_uncertainty_is_nothing_when_sure_and_one_without_an_idea() -> None:
+    found = uncertainty(np.array([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0]]))
+    np.testing.assert_allclose(found, [0.0, 1.0, np.log(2) / np.log(3)], atol=1e-6)
+    np.testing.assert_array_equal(uncertainty(np.ones((2, 1))), [0.0, 0.0])
+
+
+def test_each_next_one_is_farthest_from_all_that_were_taken_and_repeats_are_left_out() -> None:
+    angles = np.array([0.0, 0.05, 1.5, 0.0, 3.0, 0.8])
+    features = 7.0 * np.stack([np.cos(angles), np.sin(angles)], 1)
+    assert farthest_first(features, 4) == [0, 4, 2, 5]
+    assert farthest_first(features, 9) == [0, 4, 2, 5, 1]
+
+
+@given(st.integers(1, 40), st.integers(1, 25), st.integers(0, 2**31))
+def test_nothing_is_taken_twice_and_never_more_than_asked(rows: int, count: int, seed: int) -> None:
+    taken = farthest_first(np.random.default_rng(seed).standard_normal((rows, 4)), count)
+    assert taken[0] == 0
+    assert len(set(taken)) == len(taken) == min(rows, count)
+
+
+@pytest.fixture
+def ids(tiny_engine: Engine) -> list[list[int]]:
+    texts = [f"{one} {two} film" for one in WORDS[:8] for two in WORDS[:8]]
+    return tiny_engine.encoder.encode([(text, None) for text in texts])
+
+
+def test_only_the_most_uncertain_are_told_apart_and_they_are_shown_in_that_order(
+    tiny_engine: Engine, ids: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(labelling, "SHORTLIST", 30)
+    trie = tiny_engine.trie(["a", "b"])
+    found = label_next(tiny_engine, ids, trie, Z)
+    assert len({each.row for each in found}) == len(found) == labelling.WANTED
+    unsure = [each.uncertainty for each in found]
+    assert unsure == sorted(unsure, reverse=True)
+    np.testing.assert_allclose([each.probabilities.sum() for each in found], 1.0, atol=1e-5)
+    monkeypatch.setattr(labelling, "WANTED", len(ids))
+    everything = [each.row for each in label_next(tiny_engine, ids, trie, Z)]
+    assert {each.row for each in found} <= set(everything[:30])
+    assert [each.row for each in found] != everything[:20]  # some of them say what others say
+
+
+def test_memory_that_runs_short_changes_nothing(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    trie = tiny_engine.trie(["a", "b"])
+    wide, narrow = (label_next(tiny_engine, ids, trie, Z, at_once=RowsAtOnce(limit)) for limit in (None, 3))
+    np.testing.assert_allclose([each.uncertainty for each in wide], [each.uncertainty for each in narrow], atol=1e-4)

@@ -1,0 +1,68 @@
+"""What more labelled rows would buy, and when that cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onboard.train.learning_curve import MORE_ROWS, WIDEST, MoreRows, more_rows
+
+SHARES = {0.5: 0.6, 0.75: 0.7, 1.0: 0.77}  # accuracy by share: about 0.25 per unit of log rows
+
+
+def curve(count: int, accuracy: dict[float, float], spread: bool = True) -> MoreRows:
+    """Rows of which the first so many are right, dealt evenly to four folds."""
+    targets = np.tile(np.eye(2), (count // 2, 1))
+    order = np.random.default_rng(1).permutation(count) if spread else np.arange(count)
+    scores = {}
+    for share, right in accuracy.items():
+        wrong = np.zeros(count, dtype=bool)
+        wrong[order[round(right * count) :]] = True
+        scores[share] = np.log(np.where(wrong[:, None], 1 - targets, targets) * 0.8 + 0.1)
+    rows = {share: share * 0.75 * count for share in accuracy}
+    return more_rows(scores, rows, targets, np.arange(count) % 4)
+
+
+def test_a_curve_that_rises_goes_on_rising_with_the_logarithm_of_the_rows() -> None:
+    found = curve(2000, SHARES)
+    assert found.gain is not None
+    gain, low, high = found.gain
+    assert gain == pytest.approx(0.245 * np.log((2000 + MORE_ROWS) / 2000), rel=0.05)
+    assert low < gain < high
+    assert [rows for rows, _ in found.points] == [750, 1125, 1500]
+    assert [accuracy for _, accuracy in found.points] == pytest.approx(list(SHARES.values()))
+
+
+def test_fewer_rows_make_it_less_certain_until_it_cannot_be_told() -> None:
+    widths = [gain[2] - gain[1] for count in (64, 256) if (gain := curve(count, SHARES).gain)]
+    assert len(widths) == 2
+    assert widths[0] > widths[1]
+    noisy = more_rows(
+        {share: np.log(np.random.default_rng(int(8 * share)).dirichlet([1, 1], 24)) for share in (0.5, 1.0)},
+        {0.5: 9, 1.0: 18}, np.tile(np.eye(2), (12, 1)), np.arange(24) % 4,
+    )  # fmt: skip
+    assert noisy.gain is None
+    assert noisy.reason is not None
+    assert "uncertain" in noisy.reason
+    few = curve(16, SHARES)
+    assert few.gain is None
+    assert few.reason == "16 rows are too few to extrapolate from."
+
+
+def test_one_point_is_no_curve() -> None:
+    assert curve(64, {1.0: 0.8}).reason == "Only one number of rows was trained on."
+
+
+def test_nothing_gets_better_than_all_right() -> None:
+    found = curve(64, {0.5: 0.9, 1.0: 0.99})
+    assert found.gain is not None
+    assert found.gain[0] <= 0.02
+    assert found.gain[2] <= 0.02
+    assert found.gain[2] - found.gain[1] <= WIDEST
+
+
+def test_the_document_names_everything() -> None:
+    assert curve(64, SHARES).to_json().keys() == {"points", "more", "gain", "low", "high", "reason"}
+    assert MoreRows([], reason="why").to_json() == {
+        "points": [], "more": MORE_ROWS, "gain": None, "low": None, "high": None, "reason": "why",
+    }  # fmt: skip

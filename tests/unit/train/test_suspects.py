@@ -1,0 +1,55 @@
+"""Rows that look mislabelled to embeddings that were trained without them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onboard.domain.dataset import Dataset, Example
+from onboard.train.suspects import MOST, suspected_errors, warning_of
+
+COUNT = 40
+TARGETS = np.eye(2)[[0, 1] * (COUNT // 2)]
+
+
+def estimate(sure: float, flipped: dict[int, float]) -> np.ndarray:
+    """Log-probabilities that are as sure of the given label, but for the flipped rows: so sure of the other one."""
+    right = np.full(COUNT, sure)
+    for row, other in flipped.items():
+        right[row] = 1.0 - other
+    return np.log(np.where(TARGETS > 0, right[:, None], 1.0 - right[:, None]))
+
+
+def test_rows_that_are_confidently_contradicted_are_told_the_clearest_first() -> None:
+    found = suspected_errors(estimate(0.9, {3: 0.85, 8: 0.97, 11: 0.7}), TARGETS)
+    assert [(each.row, each.seems) for each in found] == [(8, 1), (3, 0)]  # 0.7 against 0.3 is no clear contradiction
+    assert found[0].probability > 0.96
+    assert found[0].given_probability < 0.04
+
+
+def test_a_model_that_knows_little_doubts_nobody() -> None:
+    wrong = dict.fromkeys(range(12), 0.95)
+    assert suspected_errors(estimate(0.9, wrong), TARGETS) == []
+
+
+def test_ten_are_told_at_most() -> None:
+    many, targets = (
+        np.vstack([estimate(0.9, {}), estimate(0.9, dict.fromkeys(range(14), 0.95))] * 2),
+        np.vstack([TARGETS] * 4),
+    )
+    assert len(suspected_errors(many[:120], targets[:120])) == MOST
+
+
+def test_right_labels_are_not_doubted() -> None:
+    assert suspected_errors(estimate(0.95, {}), TARGETS) == []
+
+
+def test_the_warning_names_rows_and_labels() -> None:
+    rows = tuple(Example(f"text {index:02d}", None, ("no", "yes")[index % 2]) for index in range(COUNT))
+    dataset = Dataset("classification", ("no", "yes"), rows)
+    found = warning_of(suspected_errors(estimate(0.9, {3: 0.85, 8: 0.97}), TARGETS), dataset)
+    assert found["count"] == 2
+    assert found["message"] == (
+        "2 training rows look mislabelled to embeddings that were trained without them: "
+        "“text 08” is 'no' rather than 'yes'?"
+    )
+    assert found["examples"][1] == {"text": "text 03", "label": "yes", "likelier": "no"}
