@@ -9,11 +9,13 @@ import typer
 
 from cli.gateway import Document, connected
 from cli.output import AsJson, emit
+from cli.tasks_map import map_command
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 app = typer.Typer(help="What has been learned.", no_args_is_help=True, rich_markup_mode=None)
+app.command("map")(map_command)
 
 
 @app.command("list")

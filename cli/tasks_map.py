@@ -1,0 +1,67 @@
+"""`onboard tasks map`: where the tasks lie beside one another, as a table, a page or a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli.gateway import Document, connected
+from cli.output import AsJson, emit, say
+from onboard.errors import InputError, NotAllowedError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_ENDINGS: Final = (".html", ".png")
+
+
+def map_command(
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE.png|.html", help="Write the map as a picture or as one HTML page.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Every task's latest embedding in two dimensions, with the tasks that are nearest to it."""
+    if output is not None and output.suffix.lower() not in _ENDINGS:
+        raise InputError(f"{output.name!r} is neither a picture nor a page.", "--output map.png, or --output map.html")
+    with connected() as service:
+        document = service.tasks_map()
+    if output is not None:
+        _write(document, output)
+    emit(document, as_json, lambda: _table(document))
+
+
+def _write(document: Document, path: Path) -> None:
+    try:
+        path.write_bytes(_drawn(document, path.suffix.lower()))
+    except OSError as error:
+        message = f"The map cannot be written to {path}: {error.strerror}."
+        raise NotAllowedError(message, "--output another file") from error
+    say(f"map: {path}")
+
+
+def _drawn(document: Document, ending: str) -> bytes:
+    if ending == ".html":
+        from onboard.report.map_html import render_map
+
+        return render_map(document).encode()
+    from onboard.report.map_png import draw_map
+
+    return draw_map(document)
+
+
+def _table(document: Document) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from onboard.report.map_html import map_rows
+    from onboard.report.map_layout import headline, map_notes
+
+    table = Table("task", "latest", "family", "x", "y", "nearest")
+    for task, row in zip(document["tasks"], map_rows(document), strict=True):
+        name, version, family, nearest = map(Text, row)  # Text knows no markup
+        table.add_row(name, version, family, f"{task['x']:.2f}", f"{task['y']:.2f}", nearest)
+    return Group(Text(headline(document), "bold"), table, *(Text(note, "dim") for note in map_notes(document)))

@@ -1,0 +1,43 @@
+"""The map of tasks as one self-contained HTML page: SVG, no script, no network, every name escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from onboard.report.html import environment
+from onboard.report.map_layout import FONT_SIZE, HEIGHT, WIDTH, lay_out, nearest_text, outline
+from onboard.report.reading import mappings, text
+from onboard.report.terminal import printable
+
+_LETTER: Final = 0.62 * FONT_SIZE  # pixels; no letter of the fixed-width fonts is wider
+
+
+def render_map(document: Mapping[str, Any]) -> str:
+    """The page of the document of `onboard.tasks_map.map_tasks`."""
+    layout = lay_out(document, lambda name, _: _LETTER * len(name))
+    return (
+        environment()
+        .get_template("map.html")
+        .render(
+            layout=layout,
+            legend=[outline(family.shape, 0, 0, 5.5) for family in layout.families],
+            rows=map_rows(document),
+            width=WIDTH,
+            height=HEIGHT,
+            size=FONT_SIZE,
+        )
+    )
+
+
+def map_rows(document: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Task, version, family and nearest tasks, as people read them."""
+    return [
+        (
+            printable(text(each.get("task"))),
+            f"v{text(each.get('version'))}{' weak' if each.get('weak') else ''}",
+            printable(text(each.get("family"))),
+            nearest_text(each),
+        )
+        for each in mappings(document.get("tasks"))
+    ]

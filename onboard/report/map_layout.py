@@ -1,0 +1,265 @@
+"""The map's geometry: where each task's mark and name stand, in pixels, the same for the page and the picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.report.reading import listing, mapping, mappings, number, text
+from onboard.report.terminal import printable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+WIDTH: Final = 960  # pixels, as all below
+HEIGHT: Final = 620
+FONT_SIZE: Final = 13
+_MARGIN: Final = 44
+_LINE: Final = 16
+_MOST_LETTERS: Final = 24  # of a name; the whole one stands in the mark's title
+_MOST_NAMES: Final = 80  # more are a carpet
+_MOST_TRIED: Final = 1_000
+_CROWD: Final = 150  # tasks from which on marks are small
+OTHER: Final = "other"
+# Okabe and Ito's colours, which people with any colour vision tell apart; the marks differ in shape too.
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+GREY: Final = "#8a8f98"
+SHAPES: Final = ("circle", "square", "triangle", "diamond", "inverted", "plus")
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+WidthOf = Callable[[str, bool], float]  # of a text in pixels, bold or not
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What the marks of one family look like."""
+
+    name: str
+    tasks: int
+    colour: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A task. Its outline is None for a circle."""
+
+    title: str
+    x: float
+    y: float
+    radius: float
+    family: Family
+    source: bool
+
+    @property
+    def rim(self) -> float:
+        """Width of the line around it."""
+        return 1.6 if self.source else self.radius / 6
+
+    @property
+    def outline(self) -> list[tuple[float, float]] | None:
+        """The corners of its shape."""
+        return outline(self.family.shape, self.x, self.y, self.radius)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A task's name beside its mark; `x` is its left edge, `y` its middle."""
+
+    text: str
+    x: float
+    y: float
+    source: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MapLayout:
+    """Everything that is drawn."""
+
+    headline: str
+    notes: list[str]
+    families: list[Family]
+    marks: list[Mark]
+    names: list[Name]
+
+
+def lay_out(document: Mapping[str, Any], width_of: WidthOf) -> MapLayout:
+    """The layout of the document of `onboard.tasks_map.map_tasks`."""
+    tasks = [each for each in mappings(document.get("tasks")) if text(each.get("task"))]
+    families = _families(tasks, document)
+    marks = _marks(tasks, families)
+    names = _names(tasks, marks, width_of)
+    unnamed = len(marks) - len(names)
+    shown = [family for family in families.values() if family.tasks]
+    notes = map_notes(document)
+    if any(mark.source for mark in marks):
+        notes.append("Large marks with a rim are source tasks.")
+    if unnamed:
+        notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room beside the marks.")
+    on_top = sorted(marks, key=lambda mark: mark.source)  # drawn one after the other
+    return MapLayout(headline(document), notes, shown, on_top, names)
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """How many tasks, and how much of their differences the map shows."""
+    tasks = len(listing(document.get("tasks")))
+    shares = [number(share) or 0.0 for share in listing(document.get("explained"))[:2]]
+    counted = f"{tasks:,} task{'' if tasks == 1 else 's'}"
+    if tasks < 2:
+        return f"{counted}: nothing to compare yet."
+    if sum(shares) == 0:
+        return f"{counted}, whose embeddings are all equal."
+    across, upwards = (f"{100 * share:.0f}%" for share in (*shares, 0.0)[:2])
+    return f"{counted}; across {across} and upwards {upwards} of what sets their embeddings apart."
+
+
+def map_notes(document: Mapping[str, Any]) -> list[str]:
+    """What a reader of the map has to know."""
+    notes = ["Near means alike only as far as two directions can tell; the nearest tasks are by all numbers."]
+    if any(mapping(each.get("nearest_source")) for each in mappings(document.get("tasks"))):
+        notes.append("A learned task has the family of the source task that is nearest to it.")
+    if left_out := number(document.get("left_out")):
+        counted = f"{left_out:,.0f} {'task is' if left_out == 1 else 'tasks are'}"
+        notes.append(f"{counted} on another base, whose numbers mean something else: not shown.")
+    return notes
+
+
+def _families(tasks: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> dict[str, Family]:
+    """By name; the largest have a colour and a shape, all others share one.
+
+    Colours go by name, so that a family keeps its own when others grow.
+    """
+    known = [(text(each.get("family")), number(each.get("tasks"))) for each in mappings(document.get("families"))]
+    families = {
+        name: Family(printable(name), int(count or 0), colour, shape)
+        for (name, count), colour, shape in zip(sorted(known[: len(COLOURS)]), COLOURS, SHAPES, strict=False)
+    }
+    rest = sum(text(task.get("family")) not in families for task in tasks)
+    return {**families, OTHER: Family(OTHER if families else "tasks", rest, GREY, "circle")}
+
+
+def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family]) -> list[Mark]:
+    places = [(number(task.get("x")) or 0.0, number(task.get("y")) or 0.0) for task in tasks]
+    if not places:
+        return []
+    left, right = min(x for x, _ in places), max(x for x, _ in places)
+    low, high = min(y for _, y in places), max(y for _, y in places)
+    room = WIDTH - 2 * _MARGIN, HEIGHT - 2 * _MARGIN
+    # one scale for both directions: a distance means the same whichever way it points
+    scale = min((size / span for size, span in zip(room, (right - left, high - low), strict=True) if span), default=0.0)
+    small = 3.0 if len(tasks) > _CROWD else 5.5
+    return [
+        Mark(
+            title=_title(task),
+            x=round(WIDTH / 2 + (x - (left + right) / 2) * scale, 1),
+            y=round(HEIGHT / 2 - (y - (low + high) / 2) * scale, 1),
+            radius=7.5 if task.get("source") else small,
+            family=families.get(text(task.get("family")), families[OTHER]),
+            source=bool(task.get("source")),
+        )
+        for task, (x, y) in zip(tasks, places, strict=True)
+    ]
+
+
+def _title(task: Mapping[str, Any]) -> str:
+    weak = " (weak)" if task.get("weak") else ""
+    near = f": nearest {nearest_text(task)}" if task.get("nearest") else ""
+    return f"{printable(text(task.get('task')))}{weak}{near}"
+
+
+def nearest_text(task: Mapping[str, Any]) -> str:
+    """The nearest tasks with their cosines."""
+    return ", ".join(
+        f"{printable(text(each.get('task')))} {number(each.get('similarity')) or 0.0:.2f}"
+        for each in mappings(task.get("nearest"))
+    )
+
+
+def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: WidthOf) -> list[Name]:
+    """Names where they cover neither one another nor a mark: sources first, then from the rim inwards.
+
+    A source's name may cover the marks of learned tasks: it tells where one is.
+    """
+    if not marks:
+        return []
+    rooms = _Rooms(marks)
+    middle = WIDTH / 2, HEIGHT / 2
+    rim = {index: -math.dist((mark.x, mark.y), middle) for index, mark in enumerate(marks)}
+    order = sorted(rim, key=lambda index: (not marks[index].source, rim[index], index))
+    names: list[Name] = []
+    for index in order[:_MOST_TRIED]:
+        mark, shown = marks[index], _shortened(printable(text(tasks[index].get("task"))))
+        width = width_of(shown, mark.source)
+        place = rooms.take(mark, width) or (rooms.take(mark, width, over_learned=True) if mark.source else None)
+        if place is not None:
+            names.append(Name(shown, *place, mark.source))
+        if len(names) == _MOST_NAMES:
+            break
+    return names
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+
+
+class _Rooms:
+    """Where there is still room for a name."""
+
+    def __init__(self, marks: Sequence[Mark]) -> None:
+        import numpy as np
+
+        boxes = [_around(mark) for mark in marks]
+        self._marks = np.array(boxes).reshape(-1, 4)
+        self._sources = np.array([box for box, mark in zip(boxes, marks, strict=True) if mark.source]).reshape(-1, 4)
+        self._names: list[Box] = []
+
+    def take(self, mark: Mark, width: float, *, over_learned: bool = False) -> tuple[float, float] | None:
+        """The left edge and the middle of a name beside this mark; None where all eight places are taken."""
+        import numpy as np
+
+        marks, names = self._sources if over_learned else self._marks, np.array(self._names).reshape(-1, 4)
+        far, lift = mark.radius + 4, mark.radius + _LINE / 2 + 1
+        sides = ((far, 0.0), (-far - width, 0.0), (-width / 2, -lift), (-width / 2, lift))
+        corners = ((far, -lift), (far, lift), (-far - width, -lift), (-far - width, lift))
+        for x, y in ((mark.x + across, mark.y + up) for across, up in (*sides, *corners)):
+            box = x, y - _LINE / 2, x + width, y + _LINE / 2
+            if _inside(box) and not _meets(box, names) and not _meets(box, marks):
+                self._names.append(box)
+                return round(x, 1), round(y, 1)
+        return None
+
+
+def _around(mark: Mark) -> Box:
+    x, y, radius = mark.x, mark.y, mark.radius
+    return x - radius, y - radius, x + radius, y + radius
+
+
+def _inside(box: Box) -> bool:
+    left, top, right, bottom = box
+    return left >= 4 and top >= 4 and right <= WIDTH - 4 and bottom <= HEIGHT - 4
+
+
+def _meets(box: Box, others: np.ndarray) -> bool:
+    """Whether it overlaps one of the others (n, 4)."""
+    left, top, right, bottom = others.T
+    return bool(((box[0] < right) & (box[2] > left) & (box[1] < bottom) & (box[3] > top)).any())
+
+
+def outline(shape: str, x: float, y: float, radius: float) -> list[tuple[float, float]] | None:
+    """The corners of a mark's shape, of about one area whatever the shape; None for a circle."""
+    corners = _CORNERS.get(shape)
+    return [(round(x + radius * dx, 1), round(y + radius * dy, 1)) for dx, dy in corners] if corners else None
+
+
+_CORNERS: Final = {
+    "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    "triangle": ((0.0, -1.25), (1.15, 0.85), (-1.15, 0.85)),
+    "diamond": ((0.0, -1.3), (1.2, 0.0), (0.0, 1.3), (-1.2, 0.0)),
+    "inverted": ((0.0, 1.25), (1.15, -0.85), (-1.15, -0.85)),
+    "plus": (
+        (-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4),
+        (0.4, 1.2), (-0.4, 1.2), (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4),
+    ),
+}  # fmt: skip

@@ -1,0 +1,185 @@
+"""Use case: every task's latest embedding in two dimensions, with its nearest tasks (the paper's Figure 3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from onboard.services import Services
+
+NEAREST: Final = 3  # tasks that are named beside each
+_CHUNK: Final = 512  # tasks that are compared with all others at once
+_DIGITS: Final = 6
+_NOTHING: Final = 1e-9  # lengths below are rounding
+_FAMILIES: Final = {  # what the tasks of GLUE ask; a source of another name is a family of its own
+    "cola": "acceptability",
+    "sst2": "sentiment",
+    "mrpc": "paraphrase",
+    "qqp": "paraphrase",
+    "stsb": "paraphrase",
+    "mnli": "inference",
+    "qnli": "inference",
+    "rte": "inference",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A task's latest version with its numbers.
+
+    Args:
+        source: whether it was shipped with the base.
+        z: (t,) float32.
+    """
+
+    task: str
+    version: int
+    base_digest: str
+    source: bool
+    weak: bool
+    z: np.ndarray
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """From an entry of `GET /v1/embeddings`."""
+        import numpy as np
+
+        z = np.array(document["z"], dtype=np.float32)
+        source = document["kind"] == "source"
+        return cls(document["task"], document["version"], document["base_digest"], source, document["weak"], z)
+
+
+def embedded_tasks(services: Services) -> list[Embedded]:
+    """The latest version of every task.
+
+    Raises:
+        DamagedError: the bytes of one are gone, or others.
+        StorageError: the store cannot be reached.
+    """
+    from onboard.embedding import verified_embedding
+    from onboard.registry.versions import VersionRepository
+
+    with services.database.read() as session:
+        versions = VersionRepository(session).list(latest_only=True)
+    return [
+        Embedded(
+            each.task, each.version, each.base_digest, each.kind == "source", each.weak,
+            verified_embedding(services.read(each.artifact), each),
+        )
+        for each in versions
+    ]  # fmt: skip
+
+
+def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
+    """The map as a JSON-compatible document.
+
+    Numbers of different bases mean different things: the map shows the base that most tasks are on.
+
+    Returns:
+        `base`: its digest, None without any task. `left_out`: tasks of other bases. `explained`: share of the variance
+        that each of the two directions tells. `families`: each with its number of `tasks`, the largest first. `tasks`
+        by name, each with `x` and `y`, its `nearest` tasks by the cosine of all numbers, and its `family`: of a source
+        its own, else that of the `nearest_source`; None where there is none.
+    """
+    bases = Counter(each.base_digest for each in embedded)
+    base = max(bases, key=lambda digest: (bases[digest], digest), default=None)
+    shown = sorted((each for each in embedded if each.base_digest == base), key=lambda each: each.task)
+    tasks, explained = _placed(shown) if shown else ([], (0.0, 0.0))
+    families = Counter(each["family"] for each in tasks if each["family"])
+    return {
+        "base": base,
+        "left_out": len(embedded) - len(shown),
+        "explained": list(explained),
+        "families": [
+            {"family": family, "tasks": count}
+            for family, count in sorted(families.items(), key=lambda pair: (-pair[1], pair[0]))
+        ],
+        "tasks": tasks,
+    }
+
+
+def _placed(shown: Sequence[Embedded]) -> tuple[list[dict[str, Any]], tuple[float, float]]:
+    import numpy as np
+
+    numbers = np.stack([each.z for each in shown]).astype(np.float64)  # (n, t)
+    places, explained = _principal_components(numbers)
+    nearest = _nearest(shown, numbers)
+    of_source = _nearest_source(shown, numbers)
+    tasks = []
+    for each, place, near, source in zip(shown, places, nearest, of_source, strict=True):
+        of_family = each.task if each.source else source and source["task"]
+        tasks.append(
+            {
+                "task": each.task,
+                "version": each.version,
+                "source": each.source,
+                "weak": each.weak,
+                "family": _FAMILIES.get(of_family, of_family) if of_family else None,
+                "nearest_source": None if each.source else source,
+                "x": round(float(place[0]), _DIGITS),
+                "y": round(float(place[1]), _DIGITS),
+                "nearest": near,
+            }
+        )
+    return tasks, explained
+
+
+def _principal_components(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+    """Each row's place (n, 2), and the share of the variance that either direction tells."""
+    import numpy as np
+
+    centred = numbers - numbers.mean(axis=0)
+    places = np.zeros((len(numbers), 2))
+    if np.abs(centred).max() < _NOTHING:
+        return places, (0.0, 0.0)
+    _, values, directions = np.linalg.svd(centred, full_matrices=False)
+    kept = min(2, len(values))
+    largest = np.abs(directions[:kept]).argmax(axis=1)
+    signs = np.sign(directions[np.arange(kept), largest])  # a direction's sign is arbitrary: the same map every time
+    places[:, :kept] = centred @ (directions[:kept] * signs[:, None]).T
+    shares = [round(float(value), _DIGITS) for value in values[:kept] ** 2 / (values**2).sum()]
+    return places, (shares[0], shares[1] if kept > 1 else 0.0)
+
+
+def _nearest(shown: Sequence[Embedded], numbers: np.ndarray) -> list[list[dict[str, Any]]]:
+    import numpy as np
+
+    unit = _unit(numbers)
+    found = []
+    for start in range(0, len(unit), _CHUNK):
+        cosines = unit[start : start + _CHUNK] @ unit.T
+        own = np.arange(len(cosines))
+        cosines[own, start + own] = -np.inf
+        kept = np.argpartition(-cosines, min(NEAREST, len(unit)) - 1, axis=1)[:, :NEAREST]
+        for row, indices in zip(cosines, kept, strict=True):
+            ranked = sorted((index for index in indices if np.isfinite(row[index])), key=lambda i: (-row[i], i))
+            found.append([_neighbour(shown[index], row[index]) for index in ranked])
+    return found
+
+
+def _nearest_source(shown: Sequence[Embedded], numbers: np.ndarray) -> list[dict[str, Any] | None]:
+    sources = [index for index, each in enumerate(shown) if each.source]
+    if not sources:
+        return [None] * len(shown)
+    unit = _unit(numbers)
+    cosines = unit @ unit[sources].T  # (n, sources)
+    best = cosines.argmax(axis=1)
+    return [_neighbour(shown[sources[index]], row[index]) for index, row in zip(best, cosines, strict=True)]
+
+
+def _unit(numbers: np.ndarray) -> np.ndarray:
+    """Rows of length one; zeros stay zeros, whose cosine with everything is 0."""
+    import numpy as np
+
+    lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
+    unit: np.ndarray = numbers / np.maximum(lengths, _NOTHING)
+    return unit
+
+
+def _neighbour(each: Embedded, cosine: float) -> dict[str, Any]:
+    return {"task": each.task, "similarity": round(float(cosine), _DIGITS)}

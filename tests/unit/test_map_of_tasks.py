@@ -1,0 +1,206 @@
+"""The map of tasks: places and neighbours are right, and page and picture stand whatever the tasks are called."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from onboard.report.map_html import render_map
+from onboard.report.map_layout import COLOURS, HEIGHT, SHAPES, WIDTH, MapLayout, headline, lay_out
+from onboard.report.map_png import draw_map
+from onboard.tasks_map import Embedded, map_tasks
+
+HOSTILE = "</title><script>alert(1)</script>\"'&\x1b[31m[red]\u202e" + "m" * 60
+LETTER = 8.0  # pixels
+
+
+def embedded(task: str, z: Sequence[float] | np.ndarray, *, source: bool = False, base: str = "b") -> Embedded:
+    return Embedded(task, 1, base, source, False, np.array(z, dtype=np.float32))
+
+
+def layout_of(document: dict[str, Any]) -> MapLayout:
+    return lay_out(document, lambda name, _: LETTER * len(name))
+
+
+def many(tasks: int) -> list[Embedded]:
+    numbers = np.random.default_rng(0).standard_normal((tasks, 64))
+    return [embedded(f"task-{index}", z, source=index < 8) for index, z in enumerate(numbers)]
+
+
+def test_the_two_directions_are_those_in_which_the_tasks_differ_most() -> None:
+    tasks = [embedded(f"t{n}", z) for n, z in enumerate([(3, 0, 5, 0), (-3, 0, 5, 0), (0, 1, 5, 0), (0, -1, 5, 0)])]
+    document = map_tasks(tasks)
+    assert document["explained"] == [0.9, 0.1]
+    places = [(abs(each["x"]), abs(each["y"])) for each in document["tasks"]]
+    assert places == [(3, 0), (3, 0), (0, 1), (0, 1)]
+    assert map_tasks(tasks[::-1]) == document  # the order does not matter, and signs are settled
+
+
+def test_neighbours_are_by_the_cosine_of_all_numbers() -> None:
+    document = map_tasks(
+        [embedded("a", (1, 0)), embedded("far", (0, 1)), embedded("long", (9, 1)), embedded("b", (1, 1))]
+    )
+    nearest = {each["task"]: [near["task"] for near in each["nearest"]] for each in document["tasks"]}
+    assert nearest["a"] == ["long", "b", "far"]
+    assert document["tasks"][0]["nearest"][1]["similarity"] == pytest.approx(2**-0.5, abs=1e-6)
+
+
+def test_a_learned_task_has_the_family_of_its_nearest_source() -> None:
+    shipped = [embedded("qqp", (1, 0), source=True), embedded("mine", (0, 1), source=True)]
+    document = map_tasks(
+        [*shipped, embedded("tickets", (9, 1)), embedded("mrpc", (0, 2))]
+    )  # learned, whatever its name
+    families = {each["task"]: each["family"] for each in document["tasks"]}
+    assert families == {"qqp": "paraphrase", "mine": "mine", "tickets": "paraphrase", "mrpc": "mine"}
+    assert document["families"] == [{"family": "mine", "tasks": 2}, {"family": "paraphrase", "tasks": 2}]
+
+
+def test_tasks_of_another_base_are_counted_and_not_shown() -> None:
+    document = map_tasks([embedded("a", (1, 0)), embedded("b", (0, 1)), embedded("c", (1, 2, 3), base="other")])
+    assert ([each["task"] for each in document["tasks"]], document["left_out"]) == (["a", "b"], 1)
+    assert "1 task is on another base" in render_map(document)
+
+
+@pytest.mark.parametrize(("tasks", "said"), [
+    ([], "0 tasks: nothing to compare yet."),
+    ([embedded("only", (1, 2))], "1 task: nothing to compare yet."),
+    ([embedded(name, (1, 2)) for name in "abcdef"], "6 tasks, whose embeddings are all equal."),
+    ([embedded(name, (0, 0)) for name in "ab"], "2 tasks, whose embeddings are all equal."),
+    ([embedded("a", (1,)), embedded("b", (2,))], "2 tasks; across 100% and upwards 0%"),
+])  # fmt: skip
+def test_a_map_of_almost_nothing_is_a_map(tasks: list[Embedded], said: str) -> None:
+    document = map_tasks(tasks)
+    assert headline(document).startswith(said)
+    assert said in render_map(document)
+    assert draw_map(document).startswith(b"\x89PNG")
+    assert all(0 <= mark.x <= WIDTH and 0 <= mark.y <= HEIGHT for mark in layout_of(document).marks)
+
+
+def test_of_two_thousand_tasks_no_name_covers_another_or_a_mark() -> None:
+    layout = layout_of(map_tasks(many(2_000)))
+    assert len(layout.marks) == 2_000
+    assert 20 < len(layout.names) < 100
+    assert {f"task-{n}" for n in range(8)} <= {name.text for name in layout.names}  # the sources are told first
+    boxes = [(name.x, name.y - 7, name.x + LETTER * len(name.text), name.y + 7) for name in layout.names]
+    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
+    assert all(box[0] >= 0 and box[1] >= 0 and box[2] <= WIDTH and box[3] <= HEIGHT for box in boxes)
+    learned = [box for box, name in zip(boxes, layout.names, strict=True) if not name.source]
+    assert not [mark for mark in layout.marks for box in learned if overlap(box, (mark.x, mark.y, mark.x, mark.y))]
+    assert "names have no room" in " ".join(layout.notes)
+
+
+def test_names_at_the_rim_stay_inside() -> None:
+    rim = [embedded(f"a-rather-long-name-{n}", (x, y)) for n, (x, y) in enumerate([(9, 1), (-9, 1), (0, 6), (0, -6)])]
+    names = layout_of(map_tasks(rim)).names
+    assert len(names) == 4
+    assert all(
+        name.x >= 0 and name.x + LETTER * len(name.text) <= WIDTH and 8 <= name.y <= HEIGHT - 8 for name in names
+    )
+
+
+def overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and a[2] > b[0] and a[1] < b[3] and a[3] > b[1]
+
+
+class Elements(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_names_stay_text_whatever_they_hold() -> None:
+    sources = [embedded(f"{HOSTILE}{n}", (n, 1, 0), source=True) for n in range(9)]  # a service elsewhere may say so
+    document = map_tasks([*sources, embedded(HOSTILE, (1, 2, 1))])
+    page = render_map(document)
+    elements = Elements(page)
+    assert elements.found.count("script") == 0
+    assert elements.found.count("title") == 1 + 10  # the page's, and one a mark
+    assert elements.addresses == []
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "&lt;script&gt;" in page
+    assert draw_map(document).startswith(b"\x89PNG")
+    assert all(len(name.text) <= 24 for name in layout_of(document).names)
+
+
+def test_a_page_is_drawn_for_light_and_dark_without_a_script() -> None:
+    page = render_map(map_tasks(many(12)))
+    assert "prefers-color-scheme: dark" in page
+    assert "default-src 'none'" in page
+    assert page.count("<g stroke-width") == 12
+
+
+def test_the_picture_is_as_large_as_its_map() -> None:
+    picture = draw_map(map_tasks(many(12)))
+    width, height = struct.unpack(">II", picture[16:24])
+    assert width == 2 * (WIDTH + 40)
+    assert height > 2 * HEIGHT
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1; what a colour looks like in linear RGB
+BLINDNESS = {
+    "none": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
+}
+TO_XYZ = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+
+
+@pytest.mark.parametrize("blindness", BLINDNESS)
+def test_families_differ_in_colour_for_every_eye_and_in_shape(blindness: str) -> None:
+    seen = [lab_of(colour, BLINDNESS[blindness]) for colour in COLOURS]
+    assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) > 10  # 2.3 is just noticeable
+    assert len(set(SHAPES)) == len(SHAPES) == len(COLOURS)
+
+
+def lab_of(colour: str, seen_as: Sequence[Sequence[float]]) -> np.ndarray:
+    """CIE L*a*b* of a colour as it is seen."""
+    rgb = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(seen_as) @ linear, 0, 1)
+    x, y, z = np.cbrt(np.maximum(np.array(TO_XYZ) @ seen / (0.9505, 1.0, 1.089), 0.0089))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_families_beyond_the_palette_share_grey() -> None:
+    layout = layout_of(map_tasks([embedded(f"s{n}", np.eye(9)[n], source=True) for n in range(9)]))
+    assert [family.name for family in layout.families] == ["s0", "s1", "s2", "s3", "s4", "s5", "other"]
+    assert layout.families[-1].tasks == 3
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the service says."""
+    document = map_tasks(many(12))
+    monkeypatch.setattr("cli.local_versions.LocalVersions.tasks_map", lambda self: document)
+    return document
+
+
+@pytest.mark.parametrize("name", ["map.png", "map.HTML"])
+def test_the_command_writes_a_picture_or_a_page(told: dict[str, Any], tmp_path: Path, name: str) -> None:
+    done = CliRunner().invoke(app, ["tasks", "map", "--output", str(tmp_path / name)])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / name).read_bytes()[:4] in (b"\x89PNG", b"<!do")
+
+
+def test_the_command_prints_a_table_without_a_file(told: dict[str, Any]) -> None:
+    done = CliRunner().invoke(app, ["tasks", "map"])
+    assert done.exit_code == 0
+    assert "12 tasks; across" in done.output
+    assert "task-11" in done.output
