@@ -24,6 +24,9 @@ class Versions(Protocol):
     def tasks(self, wanted: Wanted) -> list[Document]:
         """The tasks that fit, by name, each with its latest version."""
 
+    def tasks_map(self) -> Document:
+        """Every task's latest embedding in two dimensions, see `onboard.tasks_map.map_tasks`. Raises DamagedError."""
+
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""
 

@@ -30,6 +30,12 @@ class LocalVersions:
             found = SearchRepository(session).tasks(wanted)
         return [task_document(task, latest) for task, latest in found]
 
+    def tasks_map(self) -> Document:
+        """Every task's latest embedding in two dimensions."""
+        from onboard.tasks_map import embedded_tasks, map_tasks
+
+        return map_tasks(embedded_tasks(self._services))
+
     def task(self, task: str) -> Document:
         """A task."""
         from onboard.tasks import describe_task

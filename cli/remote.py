@@ -37,8 +37,9 @@ class RemoteGateway(RemoteVersions):
         """Upload a dataset, to be checked and queued."""
         options = {name: getattr(order, name) for name in JobOptions.__optional_keys__}
         job = self._client.submit(
-            order.dataset, order.task, validation=order.validation, test=order.test, key=order.key, **options
-        ).document
+            order.dataset, order.task, validation=order.validation, test=order.test, unlabelled=order.unlabelled,
+            key=order.key, **options,
+        ).document  # fmt: skip
         for finding in job["warnings"]:
             say(f"warning: {finding['message']} {finding['remedy']}")
         if job["warning"]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cli.gateway import Document
 from onboard.domain.limits import MAX_PAGE
-from onboard.domain.names import Reference, require_name
+from onboard.domain.names import LATEST, Reference, require_name
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
@@ -32,6 +32,13 @@ class RemoteVersions:
             cursor = page["next"]
             if cursor is None:
                 return found
+
+    def tasks_map(self) -> Document:
+        """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
+        from onboard.tasks_map import Embedded, map_tasks
+
+        found = self._client.get("/v1/embeddings", ref=LATEST)["embeddings"]
+        return map_tasks([Embedded.from_document(each) for each in found])
 
     def task(self, task: str) -> Document:
         """A task."""

@@ -13,7 +13,7 @@ from cli.output import AsJson, emit
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
-    from onboard.domain.job import TuneHypernetwork
+    from onboard.domain.job import ProbeStrategy, TuneHypernetwork
 
 
 def submit(
@@ -21,11 +21,15 @@ def submit(
         str, typer.Option(help="JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].")
     ],
     task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
-    init: Annotated[str, typer.Option(help="auto (probes all that fit), random, fingerprint, TASK[@REF].")] = "auto",
+    init: Annotated[str, typer.Option(help="auto (probes what fits), random, mean, fingerprint, TASK[@REF].")] = "auto",
+    probe: Annotated[str, typer.Option(help="How auto chooses: race, or exhaustive (all on all rows).")] = "race",
     tune_hypernetwork: Annotated[str, typer.Option(help="never, auto or always.")] = "never",
     method: Annotated[str, typer.Option(help="Fine-tuning method; the base's own if left out.")] = "",
     validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
     test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,
+    unlabelled: Annotated[
+        Path | None, typer.Option(help="File of texts: the report names the 20 to label next.")
+    ] = None,
     kind: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
     labels: Annotated[str, typer.Option(help="The label set, A,B,…; labels outside it are errors.")] = "",
     text_field: Annotated[list[str] | None, typer.Option(help="Field of the text; twice for pairs.")] = None,
@@ -50,10 +54,11 @@ def submit(
     from onboard.order import Order
 
     order = Order(
-        dataset=dataset, task=task, init=init, tune_hypernetwork=_require_tuning(tune_hypernetwork), method=method,
-        validation=validation, test=test, kind=require_kind(kind), labels=labels, text_field=text_field or [],
-        label_field=label_field, metric=metric, shots=shots, seed=seed, base=base or "", new_labels=new_labels,
-        queue=queue, priority=priority, time_limit=time_limit, key=key,
+        dataset=dataset, task=task, init=init, probe=_require_strategy(probe),
+        tune_hypernetwork=_require_tuning(tune_hypernetwork), method=method,
+        validation=validation, test=test, unlabelled=unlabelled, kind=require_kind(kind), labels=labels,
+        text_field=text_field or [], label_field=label_field, metric=metric, shots=shots, seed=seed, base=base or "",
+        new_labels=new_labels, queue=queue, priority=priority, time_limit=time_limit, key=key,
     )  # fmt: skip
     require_order(order)
     with connected(register=False) as service:
@@ -64,6 +69,13 @@ def submit(
             wait_for(service, job["job"], as_json)
         else:
             _queued(job, as_json)
+
+
+def _require_strategy(value: str) -> ProbeStrategy:
+    match value:
+        case "race" | "exhaustive":
+            return value
+    raise InputError(f"{value!r} is no strategy of the probe.", "use one of: race, exhaustive")
 
 
 def _require_tuning(value: str) -> TuneHypernetwork:

@@ -25,7 +25,7 @@ def render_card(version: EmbeddingVersion) -> str:
         lines += _metrics(split, version.metrics.get(split))
     facts = {
         "published": to_iso(version.created_at),
-        "initialised from": version.parent or "multi-task training of the base",
+        "initialised from": _init(version),
         "dataset": version.dataset_digest or "shipped with the base",
         "embedding": version.embedding_digest,
         "backbone": version.backbone_digest,
@@ -39,6 +39,11 @@ def render_card(version: EmbeddingVersion) -> str:
     return "\n".join(
         [*lines, "| pin | value |", "|---|---|", *(f"| {key} | `{value}` |" for key, value in facts.items()), ""]
     )
+
+
+def _init(version: EmbeddingVersion) -> str:
+    shares = ", ".join(f"{100 * weight:.0f}% {name}" for name, weight in version.mixed_from.items())
+    return f"{version.parent} of {shares}" if shares else version.parent or "multi-task training of the base"
 
 
 def _one_line(label: Label) -> str:

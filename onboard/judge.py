@@ -9,7 +9,7 @@ import numpy as np
 
 from onboard.compare import label_keys, unseen, words_in_order
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Example
+from onboard.domain.dataset import Example, label_key
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
@@ -100,6 +100,9 @@ class Judged:
         self._z = np.array(trained["z"], dtype=np.float32)
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
+        train = bench.dataset.train
+        self._one_row_each = bench.buckets is None and len({label_key(row.label) for row in train}) == len(train)
+        self._folds = None if self._one_row_each else trained["folds"]  # each would be asked for a label never seen
 
     def on(self, split: str) -> Metrics | None:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
@@ -113,13 +116,17 @@ class Judged:
 
     def validation(self) -> tuple[Metrics | None, str | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
-        dataset, folds, metric = self._bench.dataset, self._trained["folds"], self._spec.metric
+        dataset, folds, metric = self._bench.dataset, self._folds, self._spec.metric
         if dataset.validation:
-            return self.on("validation"), "held-out", None
+            return self.on("validation"), "held-out", self._chosen_on()
+        if self._one_row_each:
+            return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
             return None, None, f"{len(dataset.train)} rows are too few for a validation estimate."
         found = np.array(folds["probabilities"])
-        reason = "Cross-validated over the training rows; the initialisation was chosen on the same rows."
+        reason = (
+            "Each training row was predicted without itself; but they chose the initialisation, so it may be too good."
+        )
         if self._bench.buckets is not None:
             return (
                 cross_validated_regression(_values(dataset.train), self._expectation(found), metric),
@@ -128,9 +135,13 @@ class Judged:
             )
         return cross_validated_classification(self._truth(dataset.train), found, metric), "cross-validated", reason
 
+    def _chosen_on(self) -> str | None:
+        rows = self._trained["training"]["chosen_on"]
+        return f"{rows} of these rows chose where training stopped: it is a little too good." if rows else None
+
     def baselines(self) -> dict[str, Baselines | dict[str, Any]]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
-        dataset, folds = self._bench.dataset, self._trained["folds"]
+        dataset, folds = self._bench.dataset, self._folds
         found: dict[str, Baselines | dict[str, Any]] = {}
         if dataset.validation:
             found["validation"] = score_baselines(dataset, dataset.validation, metric=self._spec.metric)
@@ -141,12 +152,14 @@ class Judged:
         return found
 
     def confusion(self) -> dict[str, Any] | None:
-        """Held-out rows by true and predicted label; None for a regression or without such rows."""
+        """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
         split = "test" if self._splits["test"] else "validation"
         rows, labels = self._splits[split], self._bench.dataset.labels
-        if self._bench.buckets is not None or not rows:
+        folds = self._folds
+        if self._bench.buckets is not None or not (rows or folds):
             return None
-        matrix = confusion(self._truth(rows), self._probabilities(split).argmax(1), len(labels))
+        found = self._probabilities(split) if rows else np.array((folds or {})["probabilities"])
+        matrix = confusion(self._truth(rows or self._bench.dataset.train), found.argmax(1), len(labels))
         return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> dict[str, Any]:
@@ -176,9 +189,10 @@ class Judged:
         rows = unseen(rows, TrainedRows(services, bench.base).of(present, exactly=True))
         if not rows:
             return None
-        z = unpack_embedding(services.read(present.artifact))
+        content, labels = services.read(present.artifact), bench.dataset.labels
+        z = unpack_embedding(content)
         before, after = (
-            self._predict(rows, z, words_in_order(present, bench.dataset.labels)),
+            self._predict(rows, z, words_in_order(present, labels)),
             self._predict(rows, self._z, self._words),
         )
         if present.low is not None and present.high is not None:

@@ -56,7 +56,7 @@ def _with_ancestors(
 
 
 def _parents(versions: Iterable[EmbeddingVersion], known: Iterable[str]) -> set[tuple[str, int]]:
-    references = (_reference(version.parent) for version in versions)
+    references = (_reference(parent) for version in versions for parent in version.parents)
     known = set(known)
     return {(each.task, each.version) for each in references if each and each.version and str(each) not in known}
 
@@ -75,14 +75,17 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[Node, ...], tupl
     edges: list[Edge] = []
     present = {version.reference for version in versions}
     for version in versions:
-        dataset, init, hypernetwork = _dataset(version), _init(version, present), _hypernetwork(version)
-        for node in (dataset, init, hypernetwork):
+        dataset, inits, hypernetwork = _dataset(version), _inits(version, present), _hypernetwork(version)
+        for node in (dataset, *inits.values(), hypernetwork):
             if node is not None:
                 nodes.setdefault(node.id, node)
         nodes[version.reference] = _node(version)
         if dataset is not None:
             edges.append(Edge(dataset.id, version.reference, "trained_on"))
-        edges.append(Edge(init.id if init else version.parent, version.reference, "started_from"))
+        edges += [
+            Edge(init.id if init else parent, version.reference, "started_from", version.mixed_from.get(parent))
+            for parent, init in inits.items()
+        ]
         edges.append(Edge(hypernetwork.id, version.reference, "adapted_by"))
     return tuple(nodes.values()), tuple(edges)
 
@@ -92,12 +95,12 @@ def _dataset(version: EmbeddingVersion) -> Node | None:
     return Node(digest, "dataset", f"dataset {_short(digest)}", {"digest": digest}) if digest else None
 
 
-def _init(version: EmbeddingVersion, present: set[str]) -> Node | None:
-    """Where it started, unless that is a version of the graph itself."""
-    if version.parent in present:
-        return None
-    name = version.parent or _SHIPPED
-    return Node(f"init:{name}", "init", name, {"init": name})
+def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, Node | None]:
+    """What it started from, by name; None for a version of the graph itself."""
+    return {
+        name: None if name in present else Node(f"init:{name}", "init", name, {"init": name})
+        for name in version.parents or (_SHIPPED,)
+    }
 
 
 def _hypernetwork(version: EmbeddingVersion) -> Node:
@@ -107,7 +110,7 @@ def _hypernetwork(version: EmbeddingVersion) -> Node:
 
 
 def _node(version: EmbeddingVersion) -> Node:
-    shown = ("version", "embedding_digest", "kind", "weak", "job", "created_at", "metrics")
+    shown = ("version", "embedding_digest", "kind", "weak", "mixed_from", "job", "created_at", "metrics")
     document = version.to_json()
     facts = {"task": version.task, **{key: document[key] for key in shown}}
     return Node(version.reference, "version", version.reference, facts)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
-from onboard.domain.job import JobSpec, KindChoice, TuneHypernetwork
+from onboard.domain.job import JobSpec, KindChoice, ProbeStrategy, TuneHypernetwork
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class Order:
 
     Args:
         dataset: a file, or hf://NAME[/CONFIG].
+        unlabelled: file of texts, of which the report names those to label next.
+        probe: how `--init auto` chooses: candidates race, or each is measured on every row.
         labels: the label set as text between commas; quoted as in CSV.
         base: name or folder; empty means the one of the settings.
         key: idempotency key.
@@ -35,10 +37,12 @@ class Order:
     dataset: str
     task: str | None = None
     init: str = "auto"
+    probe: ProbeStrategy = "race"
     tune_hypernetwork: TuneHypernetwork = "never"
     method: str = ""
     validation: Path | None = None
     test: Path | None = None
+    unlabelled: Path | None = None
     kind: KindChoice = "auto"
     labels: str = ""
     text_field: list[str] = field(default_factory=list)
@@ -101,7 +105,7 @@ def prepare(order: Order, default_base: str) -> Request:
     spec = JobSpec(
         task=name, dataset="", init=order.init, tune_hypernetwork=order.tune_hypernetwork, method=order.method,
         kind=order.kind, metric=order.metric, shots=order.shots, seed=order.seed, base=order.base or default_base,
-        new_labels=order.new_labels,
+        new_labels=order.new_labels, options={} if order.probe == "race" else {"probe": order.probe},
     )  # fmt: skip
     return Request(
         read_dataset(order.dataset, options), spec, order.queue, order.priority, order.key, order.time_limit,
@@ -126,9 +130,9 @@ def _options(order: Order, **more: Any) -> ReadOptions:
     from onboard.data.read import ReadOptions
 
     return ReadOptions(
-        validation=order.validation, test=order.test, kind=order.kind, labels=split_labels(order.labels),
-        text_fields=tuple(order.text_field), label_field=order.label_field, shots=order.shots, seed=order.seed,
-        hide_folders=order.hide_folders, **more,
+        validation=order.validation, test=order.test, unlabelled=order.unlabelled, kind=order.kind,
+        labels=split_labels(order.labels), text_fields=tuple(order.text_field), label_field=order.label_field,
+        shots=order.shots, seed=order.seed, hide_folders=order.hide_folders, **more,
     )  # fmt: skip
 
 

@@ -10,32 +10,38 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from onboard.bases.fingerprints import pack_fingerprint
 from onboard.candidates import collect_candidates, named_candidate
+from onboard.data.splits import fair_order
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
 from onboard.judge import judge
+from onboard.labelling import labelling
 from onboard.model.memory import memory_trouble_told
-from onboard.probe.candidates import FINGERPRINT, CandidateScore
+from onboard.probe.candidates import ProbeResult
+from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.exhaustive import probe_exhaustively
 from onboard.publish import publish
 from onboard.register import register_base
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.services import Services
-from onboard.train.crossvalidation import out_of_fold
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, LabelledRows
+from onboard.train.learning import learn
+from onboard.train.suspects import warning_of
 from onboard.version import code_version
 from onboard.workbench import Workbench, prepare
 
 PROBE_ROWS = 256
 CROSS_VALIDATED_ROWS = 64
+FIXED_STEPS_ROWS = 128  # with more of them there are held-out rows enough to choose where training stops
 _NOTE_EVERY_STEPS = 10
 
 Output = dict[str, Any]
@@ -147,75 +153,100 @@ def _key(attempt: Run, stage: Stage) -> str:
 def _probe(attempt: Run) -> Output:
     """Choose the initialisation; a named one is only measured, so that its label words can be mapped."""
     spec, bench = attempt.job.spec, attempt.bench
-    rows = _probe_rows(bench, spec.seed)
-    examples = [bench.dataset.train[row] for row in rows]
+    examples = [bench.dataset.train[row] for row in _probe_rows(bench, spec.seed)]
     ids, targets = bench.encode(examples), bench.targets(examples)
-    fingerprint = bench.fingerprint(ids, targets) if spec.init in ("auto", FINGERPRINT) else None
-    everything = collect_candidates(attempt.services, bench.base, attempt.base.head, spec.seed, fingerprint)
-    candidates = (
-        everything if spec.init == "auto" else [named_candidate(everything, attempt.services, bench.base, spec.init)]
-    )
+    fingerprint = bench.fingerprint(ids, targets)
     evaluator = Evaluator(
         bench.engine, ids, targets, bench.words, bench.hashes(examples),
         mapped=bench.buckets is None, checkpoint=attempt.progress.raise_if_cancelled_or_fenced,
-        at_once=bench.scored_at_once,
+        at_once=bench.scored_at_once, trained_at_once=bench.trained_at_once,
     )  # fmt: skip
-    result = probe_exhaustively(evaluator, candidates, asked=spec.init != "auto")
-    chosen: CandidateScore = result.chosen
+    result, how = _start(attempt, evaluator, fingerprint)
+    chosen = result.chosen
     return {
         "z": result.z.tolist(),
         "words": list(chosen.words),
+        "fingerprint": None if fingerprint is None else pack_fingerprint(fingerprint),
         "init": {
             "chosen": chosen.embedding,
             "candidates": [score.to_json() for score in result.scores],
             "rows": chosen.rows,
             "overlap": result.overlap,
-            "reason": None if spec.init == "auto" else "asked for",
+            **how,
+            "ties": list(result.ties),
+            "alarm": result.alarm,
+            "weights": result.weights,
         },
-        "numbers": {"chosen": chosen.embedding, "loss": chosen.loss, "candidates": len(result.scores)},
+        "numbers": {
+            "chosen": chosen.embedding,
+            "loss": chosen.loss,
+            "candidates": len(result.scores),
+            "rows_scored": evaluator.passes,
+            "rows_trained": evaluator.trained,
+        },
     }
 
 
+def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray | None) -> tuple[ProbeResult, Output]:
+    """The choice, and how it was made."""
+    spec, services, base, head = attempt.job.spec, attempt.services, attempt.bench.base, attempt.base.head
+    if spec.init != "auto":
+        named = named_candidate(services, base, head, spec.seed, spec.init, fingerprint)
+        how = {"reason": "asked for", "strategy": None, "prefilter": None}
+        return probe_exhaustively(evaluator, [named], asked=True), how
+    collected = collect_candidates(services, base, head, spec.seed, fingerprint)
+    strategy = spec.options.get("probe", "race")
+    settings = ProbeSettings(exhaustive=strategy == "exhaustive")
+    result = choose(evaluator, collected.candidates, np.arange(evaluator.rows), settings)
+    prefilter = {"considered": collected.considered, "kept": collected.kept}
+    return result, {"reason": None, "strategy": strategy, "prefilter": prefilter}
+
+
 def _probe_rows(bench: Workbench, seed: int) -> list[int]:
-    """Indices of at most 256 training rows, drawn by the seed; the held-out rows are never touched."""
-    count = len(bench.dataset.train)
-    drawn = np.random.default_rng((seed, 11)).permutation(count)[:PROBE_ROWS]
-    return sorted(int(row) for row in drawn)
+    """Indices of at most 256 training rows, any beginning of them stratified; the held-out rows are never touched."""
+    return list(fair_order(bench.dataset, seed)[:PROBE_ROWS])
 
 
 def _train(attempt: Run, probed: Output) -> Output:
     """Train z on all training rows; without held-out rows, train it on folds as well."""
-    bench, seed = attempt.bench, attempt.job.spec.seed
-    train = bench.dataset.train
+    bench, seed, checkpoint = attempt.bench, attempt.job.spec.seed, attempt.progress.raise_if_cancelled_or_fenced
+    train, validation = bench.dataset.train, bench.dataset.validation
+    settings = attempt.settings.for_rows(len(train))
+    if bench.buckets:
+        settings = replace(settings, curve=())  # it is one of accuracy
     rows = LabelledRows(bench.encode(train), bench.targets(train))
-    start = np.array(probed["z"], dtype=np.float32)
-    trie = bench.engine.trie(probed["words"])
-    trained = train_embedding(
-        bench.engine, start, rows, trie, attempt.settings, seed, _told(attempt, "train"), bench.trained_at_once
-    )
-    folds = None
-    if not bench.dataset.validation and len(train) <= CROSS_VALIDATED_ROWS:
-        folds = out_of_fold(
-            bench.engine, start, rows, trie, attempt.settings, seed, bench.dataset, _told(attempt, "fold"),
-            bench.trained_at_once, bench.scored_at_once,
-        )  # fmt: skip
+    few = not validation and len(train) <= CROSS_VALIDATED_ROWS
+    many = bool(validation) and len(train) > FIXED_STEPS_ROWS
+    learned = learn(
+        bench.engine, np.array(probed["z"], dtype=np.float32), rows, bench.engine.trie(probed["words"]), settings,
+        seed, bench.dataset, cross_validated=few,
+        held=LabelledRows(bench.encode(validation), bench.targets(validation)) if many else None,
+        on_step=_told(attempt, "train", settings.steps), before_batch=checkpoint,
+        at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
+    )  # fmt: skip
+    trained, more = learned.trained, None if bench.buckets else learned.more_rows(rows.targets)
+    suspects = [] if bench.buckets else learned.suspects(rows.targets)
+    pool = attempt.job.spec.options.get("unlabelled", {})
     return {
         "z": trained.z.tolist(),
         "training": {
-            **trained.to_json(),
+            **learned.to_json(),
             "method": attempt.bench.base.method,
-            "learning_rate": attempt.settings.learning_rate,
+            "learning_rate": settings.learning_rate,
         },
-        "folds": folds,
+        "folds": learned.folds_to_json(),
+        "more_rows": more.to_json() if more else None,
+        "label_next": labelling(bench, pool, probed["words"], trained.z, checkpoint),
+        "warnings": [warning_of(suspects, bench.dataset)] if suspects else [],
         "numbers": {"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
     }
 
 
-def _told(attempt: Run, what: str) -> Callable[[int, float], None]:
+def _told(attempt: Run, what: str, steps: int) -> Callable[[int, float], None]:
     def on_step(step: int, loss: float) -> None:
         attempt.progress.raise_if_cancelled_or_fenced()
         if step % _NOTE_EVERY_STEPS == 0:
-            attempt.progress.note(f"{what} step {step}/{attempt.settings.steps}", loss=round(loss, 4))
+            attempt.progress.note(f"{what} step {step}/{steps}", loss=round(loss, 4))
 
     return on_step
 

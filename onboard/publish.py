@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
 from onboard.domain.names import LATEST, Reference
@@ -117,6 +118,8 @@ def _draft(attempt: Run, probed: Output, trained: Output, found: Output) -> Embe
         hypernetwork_version=attempt.base.head,
         dataset_digest=spec.dataset,
         parent=probed["init"]["chosen"],
+        fingerprint=probed["fingerprint"],
+        mixed_from=probed["init"]["weights"] or {},
         task_kind=dataset.kind,
         labels=dataset.labels,
         words=tuple(probed["words"]),
@@ -155,8 +158,10 @@ def result_document(
         "weak_reason": found["weak_reason"],
         "latest": found["latest"],
         "confusion": found["confusion"],
-        "dataset": _dataset(attempt, draft),
+        "dataset": _dataset(attempt, draft, trained),
         "training": trained["training"],
+        "more_rows": trained["more_rows"],
+        "label_next": trained["label_next"],
         "halved": [
             {"stage": stage.value, **each}
             for stage, output in ((Stage.PROBE, probed), (Stage.TRAIN, trained), (Stage.EVALUATE, found))
@@ -174,7 +179,7 @@ def result_document(
     }
 
 
-def _dataset(attempt: Run, draft: EmbeddingVersion) -> dict[str, Any]:
+def _dataset(attempt: Run, draft: EmbeddingVersion, trained: Output) -> dict[str, Any]:
     dataset, report = attempt.bench.dataset, attempt.job.spec.options.get("dataset_report", {})
     counts: dict[str, int] = {}
     for row in dataset.train:
@@ -183,6 +188,7 @@ def _dataset(attempt: Run, draft: EmbeddingVersion) -> dict[str, Any]:
         {"label": label, "word": word, "count": counts.get(label_key(label), 0)}
         for label, word in zip(dataset.labels, draft.words, strict=False)
     ]
+    words = words_finding(dataset.labels, attempt.bench.words) if dataset.labels else None
     rows = {"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)}
     return {
         "name": draft.task,
@@ -191,5 +197,5 @@ def _dataset(attempt: Run, draft: EmbeddingVersion) -> dict[str, Any]:
         "rows": rows,
         "labels": labels,
         "digest": draft.dataset_digest,
-        "warnings": report.get("warnings", []),
+        "warnings": [*report.get("warnings", []), *([words.to_json()] if words else []), *trained["warnings"]],
     }

@@ -77,9 +77,14 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
             TaskRepository(session).require_labels(request.spec.task, dataset.kind, dataset.labels)
     snapshot = _store_snapshot(services, dataset, request.spec.task)
     options = {**request.spec.options, "base_digest": base.digest, "dataset_report": request.checked.report.to_json()}
+    snapshots, pool = [snapshot], request.checked.unlabelled
+    if pool is not None:
+        snapshots.append(_store_snapshot(services, pool.dataset, request.spec.task))
+        options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
     spec = JobSpec.from_json({**request.spec.to_json(), "dataset": snapshot.digest, "options": options})
     with services.database.write() as session:
-        SnapshotRepository(session).add(snapshot)
+        for each in snapshots:
+            SnapshotRepository(session).add(each)
         job, _ = JobRepository(session).add(
             spec,
             queue=request.queue,

@@ -38,6 +38,7 @@ class Received(Generic[_FormT]):
             dataset=self.dataset,
             validation=files.get("validation"),
             test=files.get("test"),
+            unlabelled=files.get("unlabelled"),
             hide_folders=True,
             **more,
         )
@@ -76,6 +77,7 @@ def described(form: type[DatasetForm]) -> dict[str, Any]:
     }
     schema["properties"]["validation"] = {**file, "description": "The validation split."}
     schema["properties"]["test"] = {**file, "description": "The test split."}
+    schema["properties"]["unlabelled"] = {**file, "description": "Texts of which the report names those to label next."}
     schema["required"] = ["dataset"]
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
 

@@ -23,7 +23,7 @@ from onboard.errors import InputError, StorageError, TooLargeError, UnavailableE
 
 MAX_UPLOAD_BYTES: Final = MAX_FILE_BYTES + (1 << 20)  # a whole request: one file of the largest size, and its fields
 MAX_AT_ONCE: Final = 8  # uploads that lie on disk; one may have a gigabyte
-FILE_FIELDS: Final = ("dataset", "validation", "test")
+FILE_FIELDS: Final = ("dataset", "validation", "test", "unlabelled")
 _MAX_FIELD_BYTES: Final = 1 << 16
 _MAX_PARTS: Final = 64
 _RETRY_SECONDS: Final = 10

@@ -19,7 +19,12 @@ from onboard.errors import DamagedError
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What an embedding belongs to: with another backbone or hypernetwork its numbers mean nothing."""
+    """What an embedding belongs to: with another backbone or hypernetwork its numbers mean nothing.
+
+    Args:
+        parent: what it was initialised from: "sst2@v1", "random", "mixture", …
+        mixed_from: weight of each embedding of that mixture by its name; empty where it was none.
+    """
 
     backbone_digest: str
     base_digest: str
@@ -29,6 +34,7 @@ class Pins:
     parent: str
     seeds: tuple[int, ...]
     code_version: str
+    mixed_from: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +120,7 @@ def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> 
             parent=facts["init"],
             seeds=tuple(facts["seeds"]),
             code_version=facts["onboard"],
+            mixed_from=dict(facts.get("mixed_from", {})),  # only that of a mixture has it
         ),
         labels=tuple(facts["labels"]),
         words=tuple(facts["words"]),

@@ -82,6 +82,7 @@ class Onboard:
         *,
         validation: Path | None = None,
         test: Path | None = None,
+        unlabelled: Path | None = None,
         key: str | None = None,
         **options: Unpack[JobOptions],
     ) -> JobStatus:
@@ -91,6 +92,7 @@ class Onboard:
             dataset: JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].
             task: name of the task; the file's stem without it.
             validation, test: files of these splits.
+            unlabelled: file of texts; the job's `label_next` names those to label next.
             key: the same key never makes a second job; a random one without it, so that a lost answer does no harm.
             options: what `onboard submit` takes, in its words: init="sst2", shots=32, priority=5, ….
 
@@ -98,7 +100,8 @@ class Onboard:
             DatasetError: rows are wrong; nothing was queued.
             InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
         """
-        upload = Upload.of(dataset, _splits(validation, test), {"task": task, **options})
+        files = {**_splits(validation, test), "unlabelled": unlabelled}
+        upload = Upload.of(dataset, files, {"task": task, **options})
         return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": key or uuid.uuid4().hex}))
 
     def check(

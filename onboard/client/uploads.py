@@ -28,6 +28,7 @@ class JobOptions(DatasetOptions, total=False):
     """What is wanted of a job, in the words of `onboard submit`. time_limit: seconds of an attempt."""
 
     init: str
+    probe: Literal["race", "exhaustive"]
     tune_hypernetwork: Literal["never", "auto", "always"]
     method: str
     metric: str
@@ -43,7 +44,7 @@ class Upload:
     """What `POST /v1/jobs` and `POST /v1/check` are sent.
 
     Args:
-        files: dataset, validation, test: those that are files here.
+        files: dataset, validation, test, unlabelled: those that are files here.
         fields: everything else; None and empty ones are left out.
         hub: hf://NAME[/CONFIG] where the dataset is no file here.
     """

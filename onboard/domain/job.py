@@ -28,6 +28,7 @@ EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no mor
 
 TuneHypernetwork = Literal["never", "auto", "always"]
 KindChoice = Literal["auto", "classification", "regression"]
+ProbeStrategy = Literal["race", "exhaustive"]
 
 
 class JobState(StrEnum):
@@ -132,7 +133,7 @@ class JobSpec:
         seed: seed of every random draw of the job.
         base: name, folder or digest of the base.
         new_labels: whether another label set than the task's present one is wanted.
-        options: whatever else a method takes.
+        options: whatever else it takes; `probe` names the probe's strategy where it is not to race.
     """
 
     task: str

@@ -30,15 +30,20 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`target`, a version, was made with `source`: trained on it, started from it, or with its adapters."""
+    """`target`, a version, was made with `source`: trained on it, started from it, or with its adapters.
+
+    Args:
+        share: weight of `source` in the mixture that `target` started from; None where it is no part of one.
+    """
 
     source: str
     target: str
     kind: Literal["trained_on", "started_from", "adapted_by"]
+    share: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """source, target, kind."""
-        return {"source": self.source, "target": self.target, "kind": self.kind}
+        """source, target, kind, share."""
+        return {"source": self.source, "target": self.target, "kind": self.kind, "share": self.share}
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ class CandidateJson(TypedDict, total=False):
     rows: rows it was scored on; overlap: rows that it had been trained on.
     words: which word of the candidate stood for each label, in the order of the task's labels.
     accuracy: share of the rows answered right before any training.
-    stage: how far it came ("recall", "screened", "tuned"), where the probe works in rounds.
+    round: the last round of the race that it took part in, from 1; later rounds have more rows.
+    tuned: held-out loss after a few steps of training, in nats; null for those that left before.
     """
 
     embedding: str
@@ -80,7 +81,8 @@ class CandidateJson(TypedDict, total=False):
     overlap: int | None
     words: list[str] | None
     accuracy: float | None
-    stage: str | None
+    round: int | None
+    tuned: float | None
 
 
 class InitJson(TypedDict, total=False):
@@ -88,6 +90,11 @@ class InitJson(TypedDict, total=False):
 
     rows: rows that the chosen one was scored on; overlap: rows that some candidate had been trained on.
     reason: why, where nothing was probed ("asked for").
+    strategy: how it was chosen ("race", "exhaustive").
+    prefilter: how many embeddings there are (`considered`), and how many of them were worth a measurement (`kept`).
+    ties: those that the rows cannot tell from the chosen one.
+    alarm: why nothing that was learned before is worth starting from; null where something is.
+    weights: what the chosen mixture is made of, by embedding.
     """
 
     chosen: str | None
@@ -95,6 +102,11 @@ class InitJson(TypedDict, total=False):
     rows: int | None
     overlap: int | None
     reason: str | None
+    strategy: str | None
+    prefilter: dict[str, int] | None
+    ties: list[str] | None
+    alarm: str | None
+    weights: dict[str, float] | None
 
 
 class GuardTaskJson(TypedDict, total=False):
@@ -151,7 +163,10 @@ class DatasetJson(TypedDict, total=False):
 
 
 class ConfusionJson(TypedDict, total=False):
-    """Held-out rows by true label (rows of the matrix) and predicted label (columns)."""
+    """Rows by true label (rows of the matrix) and predicted label (columns).
+
+    They were held out; with a cross-validated validation they are the training rows, each predicted without itself.
+    """
 
     labels: list[JsonLabel]
     matrix: list[list[int]]
@@ -159,7 +174,10 @@ class ConfusionJson(TypedDict, total=False):
 
 
 class TrainingJson(TypedDict, total=False):
-    """How training went. loss and z_norm: one number per step; padding_share: share of padding among the tokens."""
+    """How training went. loss and z_norm: one number per step; padding_share: share of padding among the tokens.
+
+    chosen_on: how many held-out rows chose the step that training stopped at; null where none did.
+    """
 
     method: str | None
     steps: int | None
@@ -167,6 +185,66 @@ class TrainingJson(TypedDict, total=False):
     loss: list[float] | None
     z_norm: list[float] | None
     padding_share: float | None
+    chosen_on: int | None
+
+
+class CurvePointJson(TypedDict, total=False):
+    """Share of rows predicted right out of fold, by how many rows were trained on (on average)."""
+
+    rows: float
+    accuracy: float
+
+
+class MoreRowsJson(TypedDict, total=False):
+    """What `more` labelled rows more would buy: change of accuracy (a share) with its 95% interval.
+
+    gain, low, high: null where it cannot be told; then `reason` says why.
+    points: the learning curve that it was extrapolated from.
+    """
+
+    points: list[CurvePointJson]
+    more: int
+    gain: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+
+
+class AnswerJson(TypedDict, total=False):
+    """A label and its probability."""
+
+    label: JsonLabel
+    probability: float
+
+
+class NextRowJson(TypedDict, total=False):
+    """A text that should be labelled next (its first 1,000 characters), or a pair of them.
+
+    uncertainty: entropy of the probabilities as a share of the most that there can be.
+    answers: the two likeliest labels; or, for a regression, `value` with its standard deviation `spread`.
+    """
+
+    text: str
+    text_a: str
+    text_b: str
+    uncertainty: float
+    answers: list[AnswerJson]
+    value: float
+    spread: float
+
+
+class LabelNextJson(TypedDict, total=False):
+    """Which texts of `--unlabelled FILE` to label next, the most uncertain first.
+
+    read: rows of the file; known: of them labelled in the dataset already; repeated: of them like another row;
+    considered: texts that were looked at.
+    """
+
+    rows: list[NextRowJson]
+    read: int
+    known: int
+    repeated: int
+    considered: int
 
 
 class HalvedJson(TypedDict, total=False):
@@ -244,6 +322,8 @@ class JobReport(TypedDict, total=False):
     confusion: ConfusionJson | None
     dataset: DatasetJson | None
     training: TrainingJson | None
+    more_rows: MoreRowsJson | None
+    label_next: LabelNextJson | None
     halved: list[HalvedJson] | None
     error: ErrorJson | None
     pins: dict[str, Any] | None

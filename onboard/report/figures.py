@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onboard.domain.dataset import label_text
 from onboard.domain.moment import seconds_text
 from onboard.domain.report import SHARE_METRICS
 from onboard.report.charts import Curve, RowChart, Scale, Track, curve
-from onboard.report.reading import listing, mapping, mappings, number, numbers, text
+from onboard.report.reading import any_label, mapping, mappings, number, numbers, text
 from onboard.report.sentences import (
     TRIVIAL_BASELINES,
     baseline_name,
@@ -18,8 +17,8 @@ from onboard.report.sentences import (
     metric_name,
     value_text,
 )
+from onboard.report.start import MOST_CANDIDATES, candidate_detail
 
-MOST_CANDIDATES = 15  # shown; a registry may hold a thousand
 MOST_LABELS = 30
 CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
 
@@ -88,13 +87,16 @@ def _place(scale: Scale, value: Any) -> float | None:
 
 
 def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
-    """The probe's candidates by their loss, best first, as dots with intervals; the chosen one always among them."""
+    """The probe's candidates as dots with intervals: those that came farthest first, then by their loss.
+
+    The chosen one is always among them.
+    """
     losses = [
         (loss, each) for each in mappings(init.get("candidates")) if (loss := number(each.get("loss"))) is not None
     ]
     if not losses:
         return None
-    ranked = [each for _, each in sorted(losses, key=lambda pair: pair[0])]
+    ranked = [each for _, each in sorted(losses, key=lambda pair: (-(number(pair[1].get("round")) or 0.0), pair[0]))]
     chosen = text(init.get("chosen"))
     shown = ranked[:MOST_CANDIDATES] + [
         each for each in ranked[MOST_CANDIDATES:] if text(each.get("embedding")) == chosen
@@ -113,7 +115,7 @@ def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
                 low=_place(scale, each.get("low")),
                 high=_place(scale, each.get("high")),
                 emphasised=text(each.get("embedding")) == chosen,
-                detail=_candidate_detail(each),
+                detail=candidate_detail(each),
             )
             for each in shown
         ],
@@ -121,17 +123,11 @@ def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
     )
 
 
-def _candidate_detail(each: Mapping[str, Any]) -> str:
-    accuracy = number(each.get("accuracy"))
-    right = "" if accuracy is None else f"{100 * accuracy:.0f}% right"
-    return ", ".join(filter(None, [right, text(each.get("stage"))]))
-
-
 def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
     rows, overlap = number(init.get("rows")), number(init.get("overlap"))
     sentences = ["Mean loss in nats; lower is better."]
     if rows is not None:
-        sentences.append(f"Scored on {rows:,.0f} rows.")
+        sentences.append(f"The chosen one was scored on {rows:,.0f} rows.")
     if overlap:
         sentences.append(f"Some candidate had been trained on {overlap:,.0f} of the task's rows.")
     if hidden > 0:
@@ -196,18 +192,3 @@ def labels_chart(dataset: Mapping[str, Any]) -> RowChart | None:
 def _word(each: Mapping[str, Any]) -> str:
     word = text(each.get("word"))
     return f"written “{word}”" if word and word != any_label(each.get("label")) else ""
-
-
-def any_label(label: Any) -> str:
-    """A label as people write it; whatever is no label of a dataset, as its plain text."""
-    is_label = isinstance(label, (str, bool)) or number(label) is not None
-    return label_text(label) if is_label else text(label)
-
-
-def label_words(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Which word of the chosen candidate stood for each label; empty where nothing was mapped."""
-    init = mapping(document.get("init"))
-    chosen = next((c for c in mappings(init.get("candidates")) if c.get("embedding") == init.get("chosen")), {})
-    words = [text(word) for word in listing(mapping(chosen).get("words"))]
-    labels = [any_label(each.get("label")) for each in mappings(mapping(document.get("dataset")).get("labels"))]
-    return list(zip(labels, words, strict=True)) if words and len(words) == len(labels) else []

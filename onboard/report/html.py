@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 def render(document: JobReport | Mapping[str, Any]) -> str:
     """The HTML page of a job's document (`onboard.domain.report.JobReport`), whose every key may be absent or null."""
-    return _environment().get_template("report.html").render(page=page_of(document))
+    return environment().get_template("report.html").render(page=page_of(document))
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Where the pages' templates lie; what they are given is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

@@ -81,7 +81,11 @@ def _line(edge: Edge, places: Places) -> str:
     x1, y1, y2 = x1 + _WIDTH, y1 + _HEIGHT // 2, y2 + _HEIGHT // 2
     bend = (x2 - x1) // 2
     path = f"M{x1} {y1} C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
-    return f'<path d="{path}" fill="none" stroke="{_LINES[edge.kind]}" stroke-width="1.5"/>'
+    line = f'<path d="{path}" fill="none" stroke="{_LINES[edge.kind]}" stroke-width="1.5"/>'
+    if edge.share is None:
+        return line
+    middle = f'x="{x1 + bend}" y="{(y1 + y2) // 2 - 4}" text-anchor="middle"'
+    return f'{line}<text {middle} fill="#1a1a1a">{100 * edge.share:.0f}%</text>'
 
 
 def _box(node: Node, place: tuple[int, int], aliases: list[str]) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onboard.report.figures import any_label
-from onboard.report.reading import listing, number, text
+from onboard.report.reading import any_label, listing, number, text
 
 MOST_HEATED = 20  # labels; a larger matrix is told by its mistakes alone
 MOST_MISTAKES = 5

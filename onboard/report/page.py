@@ -10,16 +10,15 @@ from onboard.domain.report import METRICS
 from onboard.report.advice import Callout, callouts
 from onboard.report.charts import Curve, RowChart
 from onboard.report.figures import (
-    any_label,
     candidates_chart,
     curves,
-    label_words,
     labels_chart,
     results_chart,
     times_chart,
 )
+from onboard.report.label_next import MoreLabels, more_labels
 from onboard.report.mistakes import Mistakes, mistakes
-from onboard.report.reading import mapping, mappings, number, text
+from onboard.report.reading import any_label, mapping, mappings, number, text
 from onboard.report.sentences import (
     baseline_name,
     deciding_metric,
@@ -27,6 +26,7 @@ from onboard.report.sentences import (
     metric_name,
     metric_text,
 )
+from onboard.report.start import CANDIDATE_HEAD, candidate_rows, start_notes, what_it_is, word_notes, word_rows
 
 Facts = list[tuple[str, str]]
 
@@ -65,12 +65,17 @@ class Page:
     commands: list[str]
     results: list[SplitResults]
     chosen: str
-    chosen_reason: str
+    chosen_is: str
+    start_notes: list[str]
     candidates: RowChart | None
-    words: Facts
+    candidate_head: list[str]
+    candidate_rows: list[list[str]]
+    words: list[list[str]]
+    word_notes: list[str]
     curves: list[Curve]
     training: Facts
     mistakes: Mistakes | None
+    more_labels: MoreLabels | None
     guard: list[list[str]]
     warnings: list[Warned]
     dataset: Facts
@@ -95,12 +100,17 @@ def page_of(document: Mapping[str, Any]) -> Page:
         commands=_commands(task, version, pair=dataset.get("pairs") is True),
         results=list(split_results(document)),
         chosen=text(init.get("chosen")),
-        chosen_reason=text(init.get("reason")),
+        chosen_is=", ".join(filter(None, (what_it_is(text(init.get("chosen"))), text(init.get("reason"))))),
+        start_notes=start_notes(init),
         candidates=candidates_chart(init),
-        words=label_words(document),
+        candidate_head=CANDIDATE_HEAD,
+        candidate_rows=candidate_rows(init),
+        words=word_rows(document),
+        word_notes=word_notes(document),
         curves=curves(training),
         training=training_facts(training) + memory_facts(document),
         mistakes=mistakes(mapping(document.get("confusion"))),
+        more_labels=more_labels(document),
         guard=guard_rows(mapping(document.get("guard"))),
         warnings=dataset_warnings(dataset),
         dataset=dataset_facts(dataset),
@@ -132,7 +142,7 @@ def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
         names = [name for names in METRICS.values() for name in names if name in found]
         names += [name for name in found if name not in names]
         yield SplitResults(
-            title=f"{split.capitalize()} rows",
+            title="Cross-validation" if _crossed(document, split) else f"{split.capitalize()} rows",
             explanation=_explanation(document, split),
             chart=results_chart(found, baselines, deciding),
             head=["metric", "this version", *(baseline_name(name) for name in baselines)],
@@ -144,9 +154,13 @@ def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
 def _explanation(document: Mapping[str, Any], split: str) -> str:
     if split == "test":
         return "Nothing was trained, chosen or stopped on these rows."
-    if document.get("validation_kind") == "cross-validated":
-        return "Cross-validated: every row was predicted by a model that had not seen it."
-    return "These rows were not trained on."
+    if _crossed(document, split):
+        return "Every row was predicted by a model that had not seen it."
+    return f"These rows were not trained on. {text(document.get('validation_reason'))}".rstrip()
+
+
+def _crossed(document: Mapping[str, Any], split: str) -> bool:
+    return split == "validation" and document.get("validation_kind") == "cross-validated"
 
 
 def _notes(owners: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onboard.domain.dataset import label_text
+
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is a JSON object, else an empty one."""
@@ -37,3 +39,9 @@ def numbers(value: Any) -> list[float]:
 def text(value: Any) -> str:
     """The value as text; "" for None."""
     return "" if value is None else str(value)
+
+
+def any_label(label: Any) -> str:
+    """A label as people write it; whatever is no label of a dataset, as its plain text."""
+    is_label = isinstance(label, (str, bool)) or number(label) is not None
+    return label_text(label) if is_label else text(label)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onboard.report.charts import RowChart, moving_average
+from onboard.data.problems import preview
+from onboard.report.charts import moving_average
 from onboard.report.page import Page, page_of
 from onboard.report.reading import mapping, numbers
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from onboard.domain.report import JobReport
 
-MOST_CANDIDATES = 5
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARKLINE_CHARACTERS = 40
 STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
@@ -51,6 +51,7 @@ class _TerminalReport:
             yield _text("\nMost frequent mistakes", "bold")
             rows = [[each.true, each.predicted, f"{each.count} of {each.of}"] for each in page.mistakes.worst]
             yield _table(["true", "answered", "rows"], rows, plain)
+        yield from self._more_labels(plain)
         if page.guard:
             yield _text("\nEarlier tasks under the tuned hypernetwork", "bold")
             yield _table(["task", "verdict", "change of loss", "flipped"], page.guard, plain)
@@ -59,13 +60,24 @@ class _TerminalReport:
             yield from (_text(line) for line in _bulleted([f"{each.message} {each.remedy}" for each in page.warnings]))
         yield from self._facts(plain)
 
+    def _more_labels(self, plain: bool) -> Iterator[RenderableType]:
+        more = self.page.more_labels
+        if more is None:
+            return
+        yield _text("\nMore labels", "bold")
+        yield from (_text(sentence) for sentence in more.sentences)
+        if more.rows:
+            rows = [[answer, preview(text)] for answer, text in more.rows]
+            yield _table(["answered now", "text"], rows, plain)
+
     def _start(self, plain: bool) -> Iterator[RenderableType]:
         page = self.page
         if page.chosen:
-            reason = f" ({page.chosen_reason})" if page.chosen_reason else ""
+            reason = f" ({page.chosen_is})" if page.chosen_is else ""
             yield _text(f"\nTraining started from {page.chosen}{reason}", "bold")
+        yield from (_text(line) for line in _bulleted([*page.start_notes, *page.word_notes]))
         if page.candidates:
-            yield _table(["candidate", "loss", "before training", ""], _candidate_rows(page.candidates), plain)
+            yield _table(page.candidate_head, page.candidate_rows, plain)
             yield _text(page.candidates.caption, "dim")
 
     def _training(self, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -90,11 +102,6 @@ class _TerminalReport:
         if page.commands:
             yield _text("\nUse it", "bold")
             yield from (_text(command) for command in page.commands)
-
-
-def _candidate_rows(chart: RowChart) -> list[list[str]]:
-    kept = chart.tracks[:MOST_CANDIDATES] + [track for track in chart.tracks[MOST_CANDIDATES:] if track.emphasised]
-    return [[track.label, track.shown, track.detail, "chosen" if track.emphasised else ""] for track in kept]
 
 
 def sparkline(values: Sequence[float]) -> str:

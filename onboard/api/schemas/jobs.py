@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from onboard.domain.job import JobState, KindChoice, TuneHypernetwork
+from onboard.domain.job import JobState, KindChoice, ProbeStrategy, TuneHypernetwork
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME)]
@@ -30,7 +30,8 @@ class DatasetForm(BaseModel):
 class JobForm(DatasetForm):
     """Fields of a submission, named like the flags of `onboard submit`."""
 
-    init: Annotated[str, Field(max_length=200, description="auto, random, fingerprint or TASK[@REF].")] = "auto"
+    init: Annotated[str, Field(max_length=200, description="auto, random, mean, fingerprint or TASK[@REF].")] = "auto"
+    probe: Annotated[ProbeStrategy, Field(description="How auto chooses; exhaustive: all on all rows.")] = "race"
     tune_hypernetwork: TuneHypernetwork = "never"
     method: Annotated[Text, Field(description="Fine-tuning method; the base's own if left out.")] = ""
     metric: Annotated[Text, Field(description="Metric that decides.")] = ""

@@ -24,6 +24,9 @@ class VersionDocument(BaseModel):
     hypernetwork_version: int
     dataset_digest: str
     parent: str
+    mixed_from: Annotated[
+        dict[str, float], Field(description="Weight of each embedding where `parent` is a mixture; else empty.")
+    ]
     task_kind: str
     labels: list[Label]
     words: list[str]
@@ -191,6 +194,7 @@ class LineageEdge(BaseModel):
     source: str
     target: str
     kind: Literal["trained_on", "started_from", "adapted_by"]
+    share: Annotated[float | None, Field(description="Weight of the source in a mixture that `target` started from.")]
 
 
 class LineageDocument(BaseModel):
