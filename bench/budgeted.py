@@ -186,10 +186,10 @@ def run_all(
         The rows of the plan, in its order.
     """
     wanted: dict[str, Any] = json.loads(json.dumps(settings))
-    done = {(row["variant"], row["seed"]): row for row in _lines(work) if row["settings"] == wanted}
+    done = {(row["variant"], row["seed"]): row for row in finished(work) if row["settings"] == wanted}
     missing = [run for run in plan if run not in done]
     print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
-    _end_last_line(work)
+    end_last_line(work)
     for run, row in _measured(missing, measure, processes):
         done[run] = {"variant": run[0], "seed": run[1], **row, "settings": wanted}
         with work.open("a", encoding="utf-8") as file:
@@ -200,7 +200,7 @@ def run_all(
     return [{key: value for key, value in done[run].items() if key != "settings"} for run in plan]
 
 
-def _lines(work: Path) -> Iterator[Row]:
+def finished(work: Path) -> Iterator[Row]:
     """What the file holds; a last line that was cut off by a kill is no run."""
     for line in work.read_text(encoding="utf-8").splitlines() if work.is_file() else []:
         try:
@@ -209,7 +209,8 @@ def _lines(work: Path) -> Iterator[Row]:
             continue
 
 
-def _end_last_line(work: Path) -> None:
+def end_last_line(work: Path) -> None:
+    """Make the file, and let what is appended next begin a line of its own."""
     work.parent.mkdir(parents=True, exist_ok=True)
     with work.open("a+b") as file:
         if file.tell() and work.read_bytes()[-1:] != b"\n":

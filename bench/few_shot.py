@@ -26,13 +26,14 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.candidates import shipped_candidates
 from onboard.data.read import ReadOptions, read_dataset
+from onboard.data.splits import fair_order
 from onboard.domain.dataset import Dataset, Example
 from onboard.evaluate import score_baselines
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.probe.candidates import Candidate, random_candidate
+from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
-from onboard.probe.exhaustive import probe_exhaustively
 from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
 from onboard.workbench import Workbench, label_words
 
@@ -97,7 +98,8 @@ def measure(
         bench.hashes(dataset.train),
         mapped=True,
     )
-    probed = probe_exhaustively(evaluator, candidates(base, seed, folder.name, bench.fingerprint(ids, targets)))
+    offered = candidates(base, seed, folder.name, bench.fingerprint(ids, targets))
+    probed = choose(evaluator, offered, np.array(fair_order(dataset, seed)))
     probe_seconds = time.monotonic() - started
     found: dict[str, Any] = {
         "task": folder.name,

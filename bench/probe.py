@@ -1,0 +1,238 @@
+"""What the probe costs and loses with 10 to 10,000 embeddings to choose among, on source tasks learned as if new.
+
+    python -m bench.probe --work FOLDER [--tasks sst2 …] [--draws 2] [--output bench/results/probe.json]
+                          [--table docs/results/probe.md]
+
+The embeddings are the base's own, mixtures of two of them, and perturbed ones (`bench/probe_pool.py`); the task's own,
+and what bears its name, is not among them. The probe is timed as a job runs it: fingerprint, prefilter, race, last
+round. Beside it every embedding is measured on all rows (up to --exhaustive of them), and a few one by one, as a probe
+without batches would, to tell what that costs. Both choices are trained as a job trains; the regret is what the probe's
+choice is worse by on test rows.
+
+Every task and draw leaves a line of JSON in FOLDER; what is there is not done again.
+Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from bench import probe_registry
+from bench.budgeted import end_last_line, finished
+from bench.few_shot import DATA
+from bench.machine import describe
+from bench.probe_pool import Known, own, pool
+from bench.probe_table import page
+from bench.writing import write
+from onboard.bases import Base, find_base
+from onboard.bases.load import load_engine
+from onboard.data.read import ReadOptions, read_dataset
+from onboard.data.splits import fair_order
+from onboard.model.batched import log_probabilities
+from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
+from onboard.probe.choice import ProbeSettings, choose
+from onboard.probe.evaluator import Evaluator
+from onboard.probe.prefilter import prefilter
+from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.workbench import Workbench, label_words
+
+TASKS: Final = ("sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "cola")
+SIZES: Final = (10, 100, 1_000, 10_000)
+EXHAUSTIVE: Final = 1_000
+SAMPLED: Final = 20  # embeddings that are measured one by one
+TEST_ROWS: Final = 500
+REGISTRY: Final = "registry"
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Cell:
+    """A source task as if it were new, with one draw of its rows; training is done once for every start.
+
+    Args:
+        bench: the task's rows and the model.
+        ids, targets: of the rows in the fair order.
+        test_ids, test_targets: of the test rows.
+        draw: seed of everything.
+    """
+
+    bench: Workbench
+    ids: list[list[int]]
+    targets: np.ndarray
+    test_ids: list[list[int]]
+    test_targets: np.ndarray
+    hashes: np.ndarray
+    draw: int
+    _tested: dict[bytes, tuple[float, float]] = field(default_factory=dict)
+
+    def evaluator(self) -> Evaluator:
+        """A fresh one, to which nothing is known."""
+        return Evaluator(
+            self.bench.engine, self.ids, self.targets, self.bench.words, self.hashes, mapped=True,
+            at_once=self.bench.scored_at_once, trained_at_once=self.bench.trained_at_once,
+        )  # fmt: skip
+
+    def fingerprint(self) -> np.ndarray:
+        """What the rows look like to the base (t,)."""
+        found = self.bench.fingerprint(self.ids, self.targets)
+        assert found is not None
+        return found
+
+    def tested(self, found: ProbeResult) -> tuple[float, float]:
+        """Accuracy in per cent and log-loss in nats on the test rows, after the standard training from the choice."""
+        words = found.chosen.words
+        key = found.z.tobytes() + repr(words).encode()
+        if key not in self._tested:
+            engine, trie = self.bench.engine, self.bench.engine.trie(words)
+            rows = LabelledRows(self.ids, self.targets)
+            trained = train_embedding(engine, found.z, rows, trie, FewShotSettings(), self.draw)
+            scores = log_probabilities(engine, self.test_ids, trained.z, trie)
+            right = (scores.argmax(1) == self.test_targets.argmax(1)).mean()
+            self._tested[key] = 100 * float(right), -float((self.test_targets * scores).sum(1).mean())
+        return self._tested[key]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing; print and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--base", default="mini")
+    parser.add_argument("--tasks", nargs="*", default=list(TASKS))
+    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--shots", type=int, default=32)
+    parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
+    parser.add_argument("--exhaustive", type=int, default=EXHAUSTIVE, help="most embeddings that are all measured")
+    parser.add_argument("--data", type=Path, default=DATA / "source")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--table", type=Path)
+    asked = parser.parse_args(arguments)
+    if not asked.data.is_dir():
+        print(f"skipped: the datasets are not here ({asked.data})")
+        return 0
+    torch.set_num_threads(asked.threads)
+    base = find_base(asked.base)
+    rows = run(base, asked)
+    document = {
+        "command": "python -m bench.probe " + " ".join(sys.argv[1:] if arguments is None else arguments),
+        "machine": describe(), "base": base.digest, "shots": asked.shots, "exhaustive": asked.exhaustive, "rows": rows,
+    }  # fmt: skip
+    text = page(document)
+    print(text)
+    write(document, asked.output, text, asked.table)
+    return 0
+
+
+def run(base: Base, asked: argparse.Namespace) -> list[Row]:
+    """Everything that was asked for, in that order; what is missing is measured and its line added."""
+    asked.work.mkdir(parents=True, exist_ok=True)
+    output = asked.work / "probe.jsonl"
+    end_last_line(output)
+    done = {json.dumps(row["key"]): row for row in finished(output)}
+    found = []
+    for draw in range(asked.draws):
+        for task in asked.tasks:
+            key = [base.digest, task, asked.shots, draw, asked.sizes, asked.exhaustive]
+            found.append(_once(done, output, key, partial(measure, base, asked, task, draw)))
+    for size in asked.sizes:
+        key = [base.digest, REGISTRY, size]
+        known = pool(base, "", size)
+        found.append(_once(done, output, key, partial(probe_registry.measure, base, known)))
+    return found
+
+
+def _once(done: dict[str, Row], output: Path, key: list[Any], work: Callable[[], Row]) -> Row:
+    if json.dumps(key) not in done:
+        started = time.monotonic()
+        row = {"key": key, **work(), "seconds": round(time.monotonic() - started, 1)}
+        with output.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+        print(*key[1:], row["seconds"], "s", file=sys.stderr, flush=True)
+        return row
+    return done[json.dumps(key)]
+
+
+def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
+    """One task and draw: the probe at every size, and what it is compared with."""
+    cell = prepare(base, asked.data / task, asked.shots, draw)
+    known = pool(base, task, max(asked.sizes))
+    plain = [random_candidate(len(known[0].candidate.z), draw), _mean(base, task)]
+    everything = cell.evaluator()  # what it has measured for a smaller size is not measured again
+    probed(cell, known[:1], plain)  # what is only slow the first time
+    sizes, best = [], None
+    for size in sorted(asked.sizes):
+        row = probed(cell, known[:size], plain)
+        if size <= asked.exhaustive:
+            offered = [*(each.candidate for each in known[:size]), *plain, Candidate(FINGERPRINT, cell.fingerprint())]
+            best = choose(everything, offered, np.arange(len(cell.ids)), ProbeSettings(exhaustive=True))
+        if best is not None:  # of more embeddings than are measured: the best of the most that are
+            accuracy, loss = cell.tested(best)
+            row |= {"best": best.chosen.embedding, "best_accuracy": accuracy, "best_loss": loss}
+        sizes.append({"size": size, **row})
+    return {"sizes": sizes, "one_by_one_cpu_seconds": _one_by_one(cell, known[:SAMPLED])}
+
+
+def prepare(base: Base, folder: Path, shots: int, draw: int) -> Cell:
+    """Draw the rows of a task, and its test rows."""
+    options = ReadOptions(test=folder / "test.jsonl.gz", shots=shots, seed=draw, suspects=False)
+    dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
+    engine = load_engine(base, "cpu")
+    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
+    rows = [dataset.train[row] for row in fair_order(dataset, draw)]
+    test = [dataset.test[row] for row in np.random.default_rng(0).permutation(len(dataset.test))[:TEST_ROWS]]
+    return Cell(
+        bench, bench.encode(rows), bench.targets(rows), bench.encode(test), bench.targets(test), bench.hashes(rows),
+        draw,
+    )  # fmt: skip
+
+
+def _mean(base: Base, task: str) -> Candidate:
+    return mean_candidate([each.candidate.z for each in own(base, task)])
+
+
+def probed(cell: Cell, known: Sequence[Known], plain: Sequence[Candidate]) -> Row:
+    """The probe as a job runs it."""
+    started, cpu = time.monotonic(), time.process_time()
+    fingerprint = cell.fingerprint()
+    kept = [known[index].candidate for index in prefilter(fingerprint, [each.fingerprint for each in known])]
+    offered = [*kept, *plain, Candidate(FINGERPRINT, fingerprint)]
+    evaluator = cell.evaluator()
+    found = choose(evaluator, offered, np.arange(len(cell.ids)))
+    seconds, cpu = time.monotonic() - started, time.process_time() - cpu
+    accuracy, loss = cell.tested(found)
+    return {
+        "measured": len(offered),
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu, 3),
+        "passes": len(cell.ids) + evaluator.passes,  # those of the fingerprint, too
+        "trained": evaluator.trained,
+        "chosen": found.chosen.embedding,
+        "alarm": found.alarm,
+        "accuracy": accuracy,
+        "loss": loss,
+    }
+
+
+def _one_by_one(cell: Cell, known: Sequence[Known]) -> float:
+    """Seconds of CPU for one embedding, measured alone on all rows."""
+    evaluator, rows = cell.evaluator(), np.arange(len(cell.ids))
+    started = time.process_time()
+    for each in known:
+        evaluator.measure([each.candidate], rows)
+    return round((time.process_time() - started) / len(known), 4)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

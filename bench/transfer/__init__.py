@@ -1,0 +1,13 @@
+"""The paper's Table 2 on real data: what a new task gains here, beside what else could be done with its few rows.
+
+cells.py     which runs there are, in the order of their worth
+material.py  the rows of a run, and where an embedding may start
+recipes.py   each method's hyper-parameters, chosen on the source tasks
+methods.py   what is trained, beside embeddings, by one plain loop
+runs.py      one run: train, test, one row
+sharing.py   finished rows in a file, parts for several processes, a budget of time
+estimate.py  what the plan costs
+figures.py   means, paired bootstrap intervals, regret, Holm's correction
+plot.py      the curves as SVG
+page.py      docs/results/transfer.md
+"""

@@ -1,0 +1,165 @@
+"""The paper's Table 2 (arXiv 2106.04489) on real data: few rows of a new task, here and by other methods.
+
+    python -m bench.transfer [--part 1/2] [--hours 4] [--plan] [--report]
+    python -m bench.transfer --suite source --grid [--shots 32] [--seeds 2]
+
+Finished runs stand in a work file: the same command goes on where it was stopped, and several processes may share it,
+each with a --part of its own. The page is written from what the file holds. With --suite source the source tasks are
+learned as if they were new, without their own embeddings (the head has seen them all the same): there, and never on the
+targets, --grid tries every recipe of every method and says which is best. The datasets stand beside the checkout
+(../shared/data) or in --data; where they are missing it says so and stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench.budgeted import CHECKOUT, DATA
+from bench.machine import describe
+from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
+from bench.transfer.estimate import estimate
+from bench.transfer.figures import Results
+from bench.transfer.material import Cells
+from bench.transfer.page import Facts, lines, markdown
+from bench.transfer.plot import svg
+from bench.transfer.recipes import RECIPES, Recipe, grid
+from bench.transfer.runs import Row, few_shot_settings, measure, settings_of
+from bench.transfer.sharing import rows_of, run_missing
+from bench.writing import write
+from onboard.bases import find_base
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing of the part, and write the page."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = _parser().parse_args(words)
+    folder = asked.data / asked.suite
+    if not folder.is_dir():
+        print(f"skipped: the datasets are not here ({folder}); name their folder: --data DIR")
+        return 0
+    torch.set_num_threads(asked.threads)
+    cells = Cells(find_base(asked.base), folder, asked.test_rows)
+    wanted = Wanted(tuple(asked.tasks), tuple(asked.shots), tuple(asked.methods), tuple(asked.starts), asked.seeds)
+    runs = [run for run in plan(asked.suite, wanted) if (folder / run.task).is_dir()]
+    if asked.plan:
+        print("\n".join(estimate(cells, runs, RECIPES).lines()))
+        return 0
+    if asked.grid:
+        return _grid(cells, runs, asked)
+    settings = partial(_settings, cells, asked.suite, RECIPES)
+    if not asked.report:
+        mine = part_of(runs, *asked.part)
+        run_missing(mine, partial(measure, cells, recipes=RECIPES), settings, asked.work, asked.hours)
+    found = rows_of(runs, settings, asked.work)
+    if asked.suite == "target":
+        _write(f"python -m bench.transfer {' '.join(words)}".rstrip(), cells, runs, found, asked)
+    else:
+        print("\n".join(summary(found)))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="mini")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and target/")
+    parser.add_argument("--suite", choices=tuple(HAND_PICKED), default="target")
+    parser.add_argument("--tasks", nargs="*", default=[], help="only these; likewise the next three")
+    parser.add_argument("--shots", nargs="*", type=int, default=[])
+    parser.add_argument("--methods", nargs="*", choices=(*OURS, *BASELINES), default=[])
+    parser.add_argument("--starts", nargs="*", default=[], help="auto, random, hand or sources")
+    parser.add_argument("--seeds", type=int, default=3, help="draws of the rows")
+    parser.add_argument("--test-rows", type=int, default=500, help="most of a task")
+    parser.add_argument("--threads", type=int, default=1, help="of this process")
+    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/K", help="this process's part of the work")
+    parser.add_argument("--hours", type=float, help="after which no further run begins")
+    parser.add_argument("--plan", action="store_true", help="say what it would cost, and stop")
+    parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
+    parser.add_argument("--grid", action="store_true", help="try every recipe, on the sources only")
+    parser.add_argument("--work", type=Path, default=CHECKOUT / "build" / "bench" / "transfer.jsonl")
+    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "transfer.jsonl")
+    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "transfer.md")
+    return parser
+
+
+def _part(told: str) -> tuple[int, int]:
+    index, _, count = told.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{told!r} is no part; the first of two is 1/2")
+    return int(index), int(count)
+
+
+def _settings(cells: Cells, suite: str, recipes: Mapping[str, Recipe], run: Run) -> dict[str, Any]:
+    """What the numbers of a run depend on."""
+    of_all = {"base": cells.base.digest, "suite": suite, "test_rows": cells.test_rows}
+    return of_all | {"method": settings_of(run, recipes)}
+
+
+def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
+    """Every recipe of the methods, of ours from auto, on the sources; the best of each method first."""
+    if asked.suite != "source":
+        print("recipes are chosen on the sources: --suite source")
+        return 2
+    mine = [run for run in runs if run.start in ("", AUTO)]
+    scores: dict[tuple[str, str], list[float]] = {}
+    for method in dict.fromkeys(run.method for run in mine):
+        for recipe in grid(method):
+            recipes = {**RECIPES, method: recipe}
+            settings = partial(_settings, cells, asked.suite, recipes)
+            of_method = [run for run in mine if run.method == method]
+            if not asked.report:
+                part = part_of(of_method, *asked.part)
+                run_missing(part, partial(measure, cells, recipes=recipes), settings, asked.work, asked.hours)
+            found = rows_of(of_method, settings, asked.work)
+            if found:
+                scores[method, str(recipe)] = [row["accuracy"] for row in found.values()]
+    for method, told in sorted(scores, key=lambda each: (each[0], -statistics.fmean(scores[each]))):
+        of_recipe = scores[method, told]
+        print(f"{method:13s} {statistics.fmean(of_recipe):6.2f}  {len(of_recipe):4d} runs  {told}")
+    return 0
+
+
+def summary(found: Mapping[Run, Row]) -> list[str]:
+    """Mean accuracy by method, start and n."""
+    keys = dict.fromkeys((run.shots, run.method, run.start) for run in found)
+    told = []
+    for shots, method, start in keys:
+        rows = [
+            row["accuracy"]
+            for run, row in found.items()
+            if (run.shots, run.method, run.start) == (shots, method, start)
+        ]
+        told.append(f"n={shots:<5d} {method:13s} {start:10s} {statistics.fmean(rows):6.2f}  {len(rows):4d} runs")
+    return told
+
+
+def _write(
+    command: str, cells: Cells, runs: Sequence[Run], found: Mapping[Run, Row], asked: argparse.Namespace
+) -> None:
+    """The rows, the page and the plot."""
+    tasks = dict.fromkeys(run.task for run in runs)
+    hands = {task: source for task, source in HAND_PICKED[asked.suite].items() if task in tasks}
+    results = Results(found, hands, tuple(range(asked.seeds)))
+    facts = Facts(
+        command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(few_shot_settings(32)),
+        len(runs) - len(found), describe(),
+    )  # fmt: skip
+    write({}, None, markdown(results, facts), asked.table)
+    asked.table.with_suffix(".svg").write_text(svg("Accuracy over labelled rows", lines(results)), encoding="utf-8")
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    rows = ({key: value for key, value in row.items() if key != "settings"} for row in found.values())
+    asked.output.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    print(f"{len(found)} of {len(runs)} runs; {asked.table}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Which runs there are: task × number of rows × draw × method × start, in the order of their worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+AUTO, RANDOM = "auto", "random"
+OURS: Final = ("embedding", "hypernetwork")  # methods that have a start; the others have none ("")
+BASELINES: Final = ("full", "adapters", "lora", "prompt", "tfidf")
+SOURCES: Final = ("cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte")
+UNGATED: Final = ("cb",)  # 56 test rows say too little; it is shown
+
+# Where a person would start: of the targets as in the paper (section 4.5), of the sources the likest of the others.
+HAND_PICKED: Final[Mapping[str, Mapping[str, str]]] = {
+    "target": {
+        "scitail": "mnli", "cb": "mnli", "trec": "mnli", "boolq": "qnli", "imdb": "sst2", "yelp_polarity": "sst2",
+        "paws": "qqp",
+    },
+    "source": {
+        "cola": "sst2", "sst2": "cola", "mrpc": "qqp", "qqp": "mrpc", "mnli": "rte", "qnli": "rte", "rte": "mnli",
+    },
+}  # fmt: skip
+TITLES: Final = {
+    "scitail": "SciTail", "cb": "CB", "trec": "TREC", "boolq": "BoolQ", "imdb": "IMDB", "yelp_polarity": "Yelp",
+    "paws": "PAWS", "cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "qqp": "QQP", "mnli": "MNLI", "qnli": "QNLI",
+    "rte": "RTE",
+}  # fmt: skip
+
+SHOTS: Final = (32, 16, 100)
+WITH_EVERY_SOURCE: Final = (16, 100)
+EMBEDDING_ONLY: Final = (4,)
+MORE_SAMPLES: Final = (500, 2000)  # footnote 4: embedding-only is "comparable with more samples"
+MORE_SAMPLES_TASKS: Final = ("imdb", "paws", "trec")
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One training.
+
+    Args:
+        task: that is new.
+        shots: labelled rows in all.
+        seed: of the draw of the rows, and of the training.
+        method: one of OURS or BASELINES.
+        start: auto, random or a source for OURS; empty for the others.
+    """
+
+    task: str
+    shots: int
+    seed: int
+    method: str
+    start: str = ""
+
+    @property
+    def cell(self) -> tuple[str, int, int]:
+        """What all methods have the same rows for."""
+        return self.task, self.shots, self.seed
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for; empty means everything.
+
+    Args:
+        tasks, shots, methods, starts: only these (`hand` is each task's hand-picked source).
+        seeds: how many draws.
+    """
+
+    tasks: tuple[str, ...] = ()
+    shots: tuple[int, ...] = ()
+    methods: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()
+    seeds: int = 3
+
+    def takes(self, run: Run, hand: str) -> bool:
+        """Whether the run is asked for."""
+        starts = {hand if each == "hand" else each for each in self.starts}
+        return (
+            (not self.tasks or run.task in self.tasks)
+            and (not self.shots or run.shots in self.shots)
+            and (not self.methods or run.method in self.methods)
+            and (not starts or not run.start or run.start in starts)
+        )
+
+
+def plan(suite: str, wanted: Wanted) -> list[Run]:
+    """The runs, those that the numbers wanted depend on first; the runs of a cell stand together."""
+    hand = HAND_PICKED[suite]
+    starts = {task: (AUTO, RANDOM, source) for task, source in hand.items()}
+    every = {task: tuple(source for source in SOURCES if source != task) for task in hand}
+    of_more = {task: (AUTO,) for task in MORE_SAMPLES_TASKS if task in hand}
+    runs = [
+        *_crossed(SHOTS, wanted.seeds, starts, OURS, BASELINES),
+        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, every, OURS[:1]),
+        *_crossed(EMBEDDING_ONLY, wanted.seeds, starts, OURS[:1], ("tfidf",)),
+        *_crossed(MORE_SAMPLES, wanted.seeds, of_more, OURS, ("full", "tfidf")),
+        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, every, OURS[1:]),
+    ]
+    return [run for run in dict.fromkeys(runs) if wanted.takes(run, hand[run.task])]
+
+
+def _crossed(
+    shots: Iterable[int],
+    seeds: int,
+    starts: Mapping[str, Sequence[str]],
+    ours: Sequence[str],
+    others: Sequence[str] = (),
+) -> Iterable[Run]:
+    for count in shots:
+        for seed in range(seeds):
+            for task, names in starts.items():
+                yield from (Run(task, count, seed, method, start) for method in ours for start in names)
+                yield from (Run(task, count, seed, method) for method in others)
+
+
+def part_of(runs: Sequence[Run], index: int, count: int) -> list[Run]:
+    """Every `count`-th group of runs of one cell, from the `index`-th (from 1) on: cells are read and probed once."""
+    groups = [list(group) for _, group in groupby(runs, key=lambda run: run.cell)]
+    return [run for group in groups[index - 1 :: count] for run in group]

@@ -1,0 +1,134 @@
+"""The rows of a cell, the same for all methods, and where an embedding may start on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bench.few_shot import candidates
+from bench.transfer.cells import AUTO, Run
+from onboard.bases import Base
+from onboard.bases.load import load_engine
+from onboard.data.read import ReadOptions, read_dataset
+from onboard.data.splits import fair_order, shots
+from onboard.domain.dataset import Dataset, Example
+from onboard.pipeline import PROBE_ROWS
+from onboard.probe.candidates import Candidate
+from onboard.probe.choice import ProbeSettings, choose
+from onboard.probe.evaluator import Evaluator
+from onboard.workbench import Workbench, label_words
+
+TASKS_IN_MEMORY: Final = 8
+SETTINGS: Final = ProbeSettings()
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where an embedding starts.
+
+    Args:
+        embedding: what it is called.
+        z: (t,) float32.
+        words: label words that stand for the task's labels.
+        passes: rows that went through the model to find it.
+        alarm: why nothing that was learned before was worth starting from.
+    """
+
+    embedding: str
+    z: np.ndarray
+    words: tuple[str, ...]
+    passes: int = 0
+    alarm: str | None = None
+
+
+class Cell:
+    """One task with one draw of its rows.
+
+    Args:
+        base: that the task is learned on.
+        folder: of the task's dataset.
+        rows: labelled rows in all.
+        seed: of the draw.
+        test_rows: most rows to test on; always the same ones.
+    """
+
+    def __init__(self, base: Base, folder: Path, rows: int, seed: int, test_rows: int) -> None:
+        self.base, self.task, self.seed = base, folder.name, seed
+        self.dataset = shots(read(folder), rows, seed)
+        engine = load_engine(base, "cpu")
+        self.bench = Workbench(base, engine, self.dataset, label_words(self.dataset, engine))
+        self.ids = self.bench.encode(self.dataset.train)
+        self.targets = self.bench.targets(self.dataset.train)
+        self.test = drawn(self.dataset, test_rows)
+        self.test_ids = self.bench.encode(self.test)
+        self.truth = np.array(self.dataset.class_indices(self.test))
+
+    def start(self, name: str) -> Start:
+        """The start of that name: `auto`, or a candidate with the label words that fit the rows best under it."""
+        if name == AUTO:
+            return self._auto
+        (candidate,) = [each for each in self._candidates if each.embedding == name]
+        rows, evaluator = self._probed
+        before = evaluator.passes
+        score = evaluator.score(candidate, np.arange(len(rows)), known_too=True)
+        assert score is not None
+        return Start(name, candidate.z, score.words, evaluator.passes - before)
+
+    @cached_property
+    def _auto(self) -> Start:
+        rows, evaluator = self._probed
+        before = evaluator.passes
+        found = choose(evaluator, self._candidates, np.arange(len(rows)), SETTINGS)
+        return Start(found.chosen.embedding, found.z, found.chosen.words, evaluator.passes - before, found.alarm)
+
+    @cached_property
+    def _candidates(self) -> list[Candidate]:
+        return candidates(self.base, self.seed, self.task, self.bench.fingerprint(self.ids, self.targets))
+
+    @cached_property
+    def _probed(self) -> tuple[np.ndarray, Evaluator]:
+        """Rows that choose, any beginning of them a fair sample, and what measures on them."""
+        rows = np.array(fair_order(self.dataset, self.seed)[:PROBE_ROWS])
+        evaluator = Evaluator(
+            self.bench.engine, [self.ids[row] for row in rows], self.targets[rows], self.bench.words,
+            self.bench.hashes([self.dataset.train[row] for row in rows]), mapped=True,
+            at_once=self.bench.scored_at_once, trained_at_once=self.bench.trained_at_once,
+        )  # fmt: skip
+        return rows, evaluator
+
+
+def drawn(dataset: Dataset, count: int) -> list[Example]:
+    """At most so many test rows, whatever rows are trained on."""
+    order = np.random.default_rng(0).permutation(len(dataset.test))
+    return [dataset.test[row] for row in order[:count]]
+
+
+@lru_cache(TASKS_IN_MEMORY)
+def read(folder: Path) -> Dataset:
+    """All rows of a task."""
+    options = ReadOptions(test=folder / "test.jsonl.gz", suspects=False)
+    return read_dataset(folder / "train.jsonl.gz", options).dataset
+
+
+class Cells:
+    """The cell of a run; that of the run before is kept, and with it what its probe found.
+
+    Args:
+        base: that tasks are learned on.
+        folder: of the suite.
+        test_rows: most rows to test on.
+    """
+
+    def __init__(self, base: Base, folder: Path, test_rows: int) -> None:
+        self.base, self.folder, self.test_rows = base, folder, test_rows
+        self._last: tuple[tuple[str, int, int], Cell] | None = None
+
+    def of(self, run: Run) -> Cell:
+        """The rows of the run."""
+        if self._last is None or self._last[0] != run.cell:
+            self._last = run.cell, Cell(self.base, self.folder / run.task, run.shots, run.seed, self.test_rows)
+        return self._last[1]

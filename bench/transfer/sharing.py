@@ -1,0 +1,65 @@
+"""Finished rows in a file that several processes append to, each its own part of the plan, until the time is up."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.budgeted import end_last_line, finished
+from bench.transfer.cells import Run
+from bench.transfer.runs import Row
+
+Settings = Callable[[Run], Mapping[str, Any]]
+
+
+def rows_of(plan: Sequence[Run], settings: Settings, work: Path) -> dict[Run, Row]:
+    """The runs of the plan that the file holds, made with these settings; of several the first."""
+    wanted = set(plan)
+    found: dict[Run, Row] = {}
+    for row in finished(work):
+        run = Run(*(row[name] for name in ("task", "shots", "seed", "method", "start")))
+        if run in wanted and run not in found and row["settings"] == plain(settings(run)):
+            found[run] = row
+    return found
+
+
+def run_missing(
+    plan: Sequence[Run],
+    measure: Callable[[Run], Row],
+    settings: Settings,
+    work: Path,
+    hours: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Measure what the file lacks, and append each row as soon as it is there.
+
+    Args:
+        plan: this process's part.
+        measure: one run.
+        settings: what the numbers of a run depend on.
+        work: the file.
+        hours: after which no further run begins; None lets it end.
+        clock: seconds.
+    """
+    there = rows_of(plan, settings, work)
+    missing = [run for run in plan if run not in there]
+    print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
+    end_last_line(work)
+    begun = clock()
+    for number, run in enumerate(missing, 1):
+        if hours is not None and clock() - begun >= 3600 * hours:
+            print(f"the time is up: {len(missing) - number + 1} runs are left; the same command goes on", flush=True)
+            return
+        row = {**measure(run), "settings": plain(settings(run))}
+        with work.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        told = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start}".rstrip()
+        print(f"{number}/{len(missing)}  {told}: {row['accuracy']:.1f} in {row['seconds']:.1f} s", flush=True)
+
+
+def plain(settings: Mapping[str, Any]) -> Any:
+    """As it will be read again."""
+    return json.loads(json.dumps(settings))
