@@ -41,6 +41,7 @@ LAYERS = (
         "onboard.job_logs",
         "onboard.order",
         "onboard.tasks",
+        "onboard.tasks_map",
         "onboard.judge",
         "onboard.candidates",
         "onboard.workbench",

@@ -22,6 +22,7 @@ from onboard.registry.schema import upgrade
 from onboard.services import Services
 from onboard.settings import Settings
 from onboard.train.fewshot import FewShotSettings, Trained
+from onboard.train.learning import Learned
 
 
 @pytest.fixture
@@ -77,7 +78,8 @@ def trained_as(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Make the training come out with this embedding."""
 
     def choose(z: np.ndarray) -> None:
-        monkeypatch.setattr(pipeline, "train_embedding", lambda *arguments: Trained(z, (0.5,), (1.0,), 0.0))
+        learned = Learned(Trained(z, (0.5,), (1.0,), 0.0))
+        monkeypatch.setattr(pipeline, "learn", lambda *arguments, **named: learned)
 
     return choose
 

@@ -67,7 +67,7 @@ def test_an_attempt_that_died_while_publishing_leaves_nothing_and_the_next_only_
         desk.run(desk.claim(), HookedProgress(lambda what, name: _crash_at(what, name, "publish")))
     assert desk.jobs()[0].state is JobState.RUNNING
     desk.lose()
-    for work_ in ("probe_exhaustively", "train_embedding", "out_of_fold", "judge"):
+    for work_ in ("probe_exhaustively", "learn", "judge"):
         monkeypatch.setattr(pipeline, work_, _never)
     assert desk.run(desk.claim()).state is JobState.SUCCEEDED
     assert [version.version for version in desk.versions("mood")] == [1]

@@ -153,6 +153,9 @@ CASES = (
     Case("workers drain nobody", 3),
     Case("tasks list"),
     Case("tasks list --label good --metric accuracy"),
+    Case("tasks map"),
+    Case("tasks map --output {picture}"),
+    Case("tasks map --output map.svg", 2),
     Case("tasks show mood"),
     Case("tasks show nothing", 3),
     Case("tasks show ..", 2, changes=True),
@@ -241,7 +244,13 @@ def test_a_command_says_the_same_here_and_there(
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     bad.write_text('{"text": "", "label": 1}\n{"text": "x"}\n')
     report = tmp_path / "report.html"
-    files = {"data": data, "bad": bad, "report": report, "source": tiny_base.sources[0].name}
+    files = {
+        "data": data,
+        "bad": bad,
+        "report": report,
+        "picture": tmp_path / "map.png",
+        "source": tiny_base.sources[0].name,
+    }
     answers = []
     for side in SIDES:
         jobs = {name.split()[0]: job for name, job in remote.jobs.items() if side in name.split() or " " not in name}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 
+import pytest
 from real_jobs import DOCUMENT, STAGES, Desk, opinions
 
 from cli.watch import result_document
@@ -31,11 +33,11 @@ def test_the_result_document_has_the_keys_that_were_promised_and_numbers_in_them
         for metric in document["metrics"][split].values():
             assert {"value", "low", "high", "n"} <= set(metric)
             assert metric["n"] == rows
-    losses = [candidate["loss"] for candidate in document["init"]["candidates"]]
+    rounds = [candidate["round"] for candidate in document["init"]["candidates"]]
     names = [candidate["embedding"] for candidate in document["init"]["candidates"]]
-    assert losses == sorted(losses)
+    assert rounds == sorted(rounds, reverse=True)
     assert document["init"]["chosen"] == names[0]
-    assert set(names) == {"sst2@v1", "stsb@v1", "topics-2", "mean", "random"}
+    assert set(names) - {"mixture"} == {"sst2@v1", "stsb@v1", "topics-2", "mean", "random"}
     assert set(document["seconds"]) == {*STAGES, "publish"}
     assert all(seconds >= 0 for seconds in document["seconds"].values())
     assert progress.stages == STAGES
@@ -77,6 +79,23 @@ def test_up_to_64_rows_are_cross_validated_and_more_are_held_out(desk: Desk) -> 
     assert held == many["metrics"]["validation"]["accuracy"]["n"] == 16
     assert many["dataset"]["rows"]["train"] == 65 - held
     assert many["training"]["steps"] == few["training"]["steps"] == 5
+    assert few["confusion"]["split"] == many["confusion"]["split"] == "validation"
+    for told, rows in ((few, 64), (many, held)):
+        matrix = told["confusion"]["matrix"]
+        assert sum(map(sum, matrix)) == rows
+        right = sum(row[place] for place, row in enumerate(matrix)) / rows
+        assert right == pytest.approx(told["metrics"]["validation"]["accuracy"]["value"])
+
+
+def test_of_many_rows_all_are_seen_and_held_out_ones_say_that_they_chose_where_training_stopped(desk: Desk) -> None:
+    many = desk.learn(opinions(200), "many")
+    train, held = (many["dataset"]["rows"][split] for split in ("train", "validation"))
+    assert held >= 32
+    assert many["training"]["chosen_on"] == held
+    steps = math.ceil(train / 8)
+    assert many["training"]["steps"] in {round(share * steps) for share in (0.25, 0.5, 0.75, 1.0)}
+    assert many["validation_reason"].startswith(f"{held} of these rows chose")
+    assert desk.learn(opinions(100), "fewer")["validation_reason"] is None
 
 
 def test_too_few_rows_for_any_estimate_say_so(desk: Desk) -> None:

@@ -55,6 +55,21 @@ def test_a_dataset_that_is_submitted_again_at_that_moment_stays(service: Service
         assert SnapshotRepository(session).get(record.digest).artifact == artifact
 
 
+def test_texts_that_a_job_is_to_look_at_stay_as_long_as_the_job(service: Services) -> None:
+    artifact = store(service, b"texts")
+    records = [
+        SnapshotRecord(digest, artifact, artifact, "classification", (), {"train": 1}) for digest in ("needed", "not")
+    ]
+    with service.database.write() as session:
+        for record in records:
+            SnapshotRepository(session).add(record)
+        JobRepository(session).add(sample_spec())
+        JobRepository(session).add(sample_spec(unlabelled={"digest": "needed"}))
+    assert _delete_snapshots(service.database) == 1
+    with service.database.read() as session:
+        assert SnapshotRepository(session).get("needed").artifact == artifact
+
+
 def _delete_snapshots(database: Database) -> int:
     with database.write() as session:
         return RetentionRepository(session).snapshots()

@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
-from published import add_version
-from real_jobs import Desk, opinions
+from published import add_version, embedding_of
+from real_jobs import Desk, opinions, write_rows
 
+from onboard import candidates
 from onboard.bases import Base
+from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
+from onboard.candidates import TrainedRows, collect_candidates, named_candidate
 from onboard.domain.job import JobState
 from onboard.errors import InputError
+from onboard.order import Order, prepare
+from onboard.probe.candidates import Candidate
 from onboard.register import register_base
 from onboard.services import Services
+from onboard.submit import submit
 from onboard.testing import MemoryDoorbell
+
+LABELS = ("a", "b"), ("good", "bad")
 
 
 def test_what_is_refused_is_not_queued_and_rings_no_bell(desk: Desk) -> None:
@@ -76,7 +85,7 @@ def test_the_sources_of_a_second_base_in_one_home_are_candidates_too(
     desk.learn(opinions(20), "first")
     result = desk.learn_on(other_base, opinions(20), "second")
     names = {candidate["embedding"] for candidate in result["init"]["candidates"]}
-    assert names == {"sst2@v2", "stsb@v2", "topics-2", "mean", "random"}
+    assert names - {"mixture"} == {"sst2@v2", "stsb@v2", "topics-2", "mean", "random"}
     assert desk.version("second").base_digest == other_base.digest
 
 
@@ -97,3 +106,104 @@ def test_where_a_base_has_fingerprints_the_nearest_anchors_are_measured_and_any_
         result = desk.learn_on(fingerprinted_base, opinions(20), f"from-{asked}", init=asked)
         assert started_from(result) == {asked}
         assert desk.version(f"from-{asked}").parent == asked
+
+
+def test_a_version_keeps_the_fingerprint_of_its_data_and_the_next_task_is_compared_with_it(
+    desk: Desk, tiny_services: Services, fingerprinted_base: Base
+) -> None:
+    result = desk.learn_on(fingerprinted_base, opinions(20), "first")
+    packed = desk.version("first").fingerprint
+    assert packed is not None
+    assert unpack_fingerprint(packed).shape == (16,)
+    again = desk.learn_on(fingerprinted_base, opinions(20), "again")
+    np.testing.assert_allclose(
+        unpack_fingerprint(desk.version("again").fingerprint or ""), unpack_fingerprint(packed), atol=1e-5
+    )
+    assert result["init"]["strategy"] == "race"
+    assert again["init"]["prefilter"]["considered"] == result["init"]["prefilter"]["considered"] + 1
+
+
+def test_of_many_versions_only_what_looks_like_the_new_task_and_some_others_are_read(
+    desk: Desk, tiny_services: Services, fingerprinted_base: Base
+) -> None:
+    desk.learn_on(fingerprinted_base, opinions(20), "first")
+    like = unpack_fingerprint(desk.version("first").fingerprint or "")
+    unlike = np.random.default_rng(0).standard_normal((60, len(like))).astype(np.float32)
+    unlike -= np.outer(unlike @ like, like) / (like @ like)
+    for number, each in enumerate(unlike):
+        packed = pack_fingerprint(each)
+        add_version(
+            tiny_services, fingerprinted_base, f"other{number}", ("a", "b"), ("good", "bad"), fingerprint=packed
+        )
+    kept = collect_candidates(tiny_services, fingerprinted_base, 1, 0, like)
+    names = [each.embedding for each in kept.candidates]
+    assert "first@v1" in names
+    assert kept.kept == 32 + 8 + 12
+    assert kept.considered == len(unlike) + 1 + len(fingerprinted_base.sources) + len(fingerprinted_base.anchors)
+
+
+def test_versions_from_before_there_were_fingerprints_are_measured_however_many_others_there_are(
+    tiny_services: Services, fingerprinted_base: Base
+) -> None:
+    register_base(tiny_services, fingerprinted_base)
+    rng = np.random.default_rng(0)
+    for number in range(50):
+        packed = pack_fingerprint(rng.standard_normal(16))
+        add_version(tiny_services, fingerprinted_base, f"new{number}", *LABELS, fingerprint=packed)
+    add_version(tiny_services, fingerprinted_base, "old", *LABELS)
+    like = rng.standard_normal(16).astype(np.float32)
+    kept = collect_candidates(tiny_services, fingerprinted_base, 1, 0, like)
+    assert "old@v1" in [each.embedding for each in kept.candidates]
+    assert kept.kept == 32 + 8 + 1 + 12
+
+
+def test_an_init_that_is_named_reads_no_other_embedding(
+    tiny_services: Services, fingerprinted_base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_base(tiny_services, fingerprinted_base)
+    for number in range(3):
+        add_version(tiny_services, fingerprinted_base, f"task{number}", *LABELS, z=embedding_of(number))
+    read: list[np.ndarray] = []
+    unpack = candidates.unpack_embedding
+    monkeypatch.setattr(candidates, "unpack_embedding", lambda content: read.append(z := unpack(content)) or z)
+
+    def named(init: str) -> Candidate:
+        read.clear()
+        return named_candidate(tiny_services, fingerprinted_base, 1, 0, init, embedding_of(9))
+
+    assert named("task1").embedding == "task1@v1"
+    assert [z.tolist() for z in read] == [embedding_of(1).tolist()]
+    for init in ("random", "fingerprint", fingerprinted_base.anchors[0].name):
+        assert named(init).embedding == init
+        assert not read
+    mean = named("mean").z  # the only one that is made of all
+    anchors = [fingerprinted_base.embeddings[anchor.name] for anchor in fingerprinted_base.anchors]
+    np.testing.assert_allclose(mean, np.mean([*read, *anchors], axis=0), atol=1e-6)
+    assert len(read) == 3 + len(fingerprinted_base.sources)
+
+
+def test_a_mixture_knows_the_rows_of_all_that_it_is_made_of(
+    desk: Desk, tiny_services: Services, tiny_base: Base
+) -> None:
+    desk.learn(opinions(12), "first")
+    desk.learn(opinions(12, start=40), "second")
+    weights = {"first@v1": 0.5, "second@v1": 0.5}
+    digest = desk.version("first").dataset_digest
+    mixed = add_version(
+        tiny_services, tiny_base, "mixed", *LABELS,
+        parent="mixture", mixed_from=weights, dataset_digest=digest,
+    )  # fmt: skip
+    trained = TrainedRows(tiny_services, tiny_base)
+    first, second = trained.of(desk.version("first")), trained.of(desk.version("second"))
+    assert len(np.setdiff1d(second, first)) == 12
+    np.testing.assert_array_equal(trained.of(mixed), np.union1d(first, second))
+
+
+def test_exhaustively_no_candidate_leaves_early(desk: Desk, tiny_services: Services, tiny_base: Base) -> None:
+    file = write_rows(desk.folder / "mood.jsonl", opinions(40))
+    request = prepare(Order(str(file), probe="exhaustive"), str(tiny_base.folder))
+    submit(tiny_services, MemoryDoorbell(), request)
+    result = desk.run(desk.claim()).result
+    assert result is not None
+    assert result["init"]["strategy"] == "exhaustive"
+    assert {candidate["rows"] for candidate in result["init"]["candidates"]} == {40}

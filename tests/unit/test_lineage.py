@@ -34,6 +34,22 @@ def test_a_version_leads_back_to_dataset_init_hypernetwork_and_all_ancestors(
     assert not found.left_out
 
 
+def test_a_mixture_started_from_all_that_it_is_made_of(tiny_services: Services, tiny_base: Base) -> None:
+    add_version(tiny_services, tiny_base, "first", *LABELS, parent="sst2@v1", dataset_digest=ROWS)
+    weights = {"first@v1": 0.5, "stsb@v1": 0.3, "mean": 0.2}
+    add_version(tiny_services, tiny_base, "second", *LABELS, parent="mixture", mixed_from=weights, dataset_digest=ROWS)
+    found = lineage(tiny_services, "second")
+    started = {edge.source for edge in found.edges if (edge.target, edge.kind) == ("second@v1", "started_from")}
+    assert started == {"first@v1", "stsb@v1", "init:mean"}
+    assert {"first@v1", "sst2@v1", "stsb@v1"} < {node.id for node in found.nodes}
+    assert [node.facts["mixed_from"] for node in found.nodes if node.id == "second@v1"] == [weights]
+    shares = {edge.source: edge.share for edge in found.edges if edge.share is not None}
+    assert shares == {"first@v1": 0.5, "stsb@v1": 0.3, "init:mean": 0.2}
+    drawn = ElementTree.fromstring(render_lineage(found))
+    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert sorted(text for text in texts if text and text.endswith("%")) == ["20%", "30%", "50%"]
+
+
 def test_a_deleted_ancestor_still_stands_in_the_lineage(tiny_services: Services, tiny_base: Base) -> None:
     add_version(tiny_services, tiny_base, "first", *LABELS)
     add_version(tiny_services, tiny_base, "second", *LABELS, parent="first@v1")

@@ -17,10 +17,12 @@ from onboard.access import create_token
 from onboard.api import intake
 from onboard.api.app import create_app
 from onboard.api.deps import encode_cursor
+from onboard.data.snapshot import load
 from onboard.domain.access import ALL_SCOPES
 from onboard.registry.audit import entries
 from onboard.registry.jobs import JobRepository
 from onboard.registry.retention import RetentionRepository
+from onboard.registry.snapshots import SnapshotRepository
 from onboard.services import Services, open_services
 
 
@@ -38,6 +40,28 @@ def test_the_same_key_is_the_same_job(door: TestClient, rows: bytes) -> None:
     assert first["job"] == second["job"]
     other = submit(door, rows, key="night-7", seed="1")
     assert (other.status_code, other.json()["code"]) == (409, "conflict")
+
+
+def test_texts_without_labels_come_with_the_dataset(door: TestClient, tiny_services: Services, rows: bytes) -> None:
+    def send(path: str, texts: bytes, key: str = "k") -> Response:
+        files = {"dataset": ("weather.jsonl", rows), "unlabelled": ("more.csv", texts)}
+        return door.post(path, files=files, headers={"Idempotency-Key": key})
+
+    texts = b"text\nfoggy day\nwindy day\n"
+    answer, again = send("/v1/jobs", texts), send("/v1/jobs", b"text\nwindy day\nfoggy day\n")
+    assert (answer.status_code, again.json()["job"]) == (202, answer.json()["job"])
+    assert send("/v1/jobs", b"text\nfoggy day\n").status_code == 409
+    told = door.get(answer.headers["location"]).json()["spec"]["options"]["unlabelled"]
+    assert (told["read"], told["considered"]) == (2, 2)
+    with tiny_services.database.read() as session:
+        record = SnapshotRepository(session).get(told["digest"])
+    stored = load(tiny_services.read(record.artifact))
+    assert [row.text_a for row in stored.train] == ["foggy day", "windy day"]
+    for path in ("/v1/jobs", "/v1/check"):
+        wrong = send(path, b"words\nfoggy\n", "other")
+        assert (wrong.status_code, wrong.json()["problems"][0]["file"]) == (422, "more.csv")
+    schema = door.get("/openapi.json").json()["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]
+    assert "unlabelled" in schema["multipart/form-data"]["schema"]["properties"]
 
 
 def test_a_large_dataset_is_checked_by_a_child_that_knows_who_asked(

@@ -14,8 +14,10 @@ import httpx
 import pytest
 from fake_service import FakeService, packed, problem, real_server
 
-from onboard.client.answers import digest_of_file
+from onboard.client.answers import digest_of_file, read_embedding
 from onboard.client.cache import EmbeddingCache
+from onboard.domain.names import Reference
+from onboard.embedding import pack_embedding, read_facts, unpack_embedding
 from onboard.errors import DamagedError, NotAllowedError, NotFoundError, UnavailableError
 
 
@@ -32,6 +34,16 @@ def test_an_embedding_has_its_vector_digest_and_pins(service: FakeService, tmp_p
     assert found.pins.hypernetwork_version == 1
     with pytest.raises(ValueError, match="read-only"):
         found.vector[0] = 1.0
+
+
+def test_an_embedding_that_started_from_a_mixture_names_its_parts(service: FakeService) -> None:
+    content = service.add("paws", 3)
+    weights = {"qqp@v1": 0.75, "mean": 0.25}
+    mixed = pack_embedding(unpack_embedding(content), {**read_facts(content), "init": "mixture", "mixed_from": weights})
+    asked = Reference.parse("paws@v3")
+    assert read_embedding(content, asked).pins.mixed_from == {}
+    pins = read_embedding(mixed, asked).pins
+    assert (pins.parent, pins.mixed_from) == ("mixture", weights)
 
 
 def test_an_alias_that_did_not_move_costs_a_304_and_a_version_costs_nothing(

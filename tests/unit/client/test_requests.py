@@ -101,6 +101,17 @@ def test_a_submission_that_is_repeated_carries_the_same_key_and_the_whole_file(
     assert len(keys.pop()) == 32
 
 
+def test_texts_without_labels_are_sent_beside_the_dataset(service: FakeService, tmp_path: Path) -> None:
+    service.routes["POST", "/v1/jobs"] = answer(QUEUED, 202)
+    for name in ("rows.jsonl", "more.csv"):
+        (tmp_path / name).write_text("text\nx\n", encoding="utf-8")
+    service.client(tmp_path).submit(tmp_path / "rows.jsonl", "rows", unlabelled=tmp_path / "more.csv")
+    (request,) = service.requests
+    assert b'name="unlabelled"; filename="more.csv"' in request.read()
+    with pytest.raises(errors.InputError, match=r"nothing\.csv"):
+        service.client(tmp_path).submit(tmp_path / "rows.jsonl", unlabelled=tmp_path / "nothing.csv")
+
+
 def test_a_dataset_of_the_hub_is_named_and_read_by_the_service(service: FakeService, tmp_path: Path) -> None:
     service.routes["POST", "/v1/jobs"] = answer(QUEUED, 202)
     service.client(tmp_path).submit("hf://glue/rte", "rte")

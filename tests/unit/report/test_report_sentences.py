@@ -2,6 +2,7 @@ import pytest
 
 from onboard.domain.moment import seconds_text
 from onboard.report import headline
+from onboard.report.label_next import more_labels
 from onboard.report.sentences import interval_text, metric_text, value_text
 
 
@@ -86,3 +87,34 @@ def test_numbers_are_written_for_people():
 )
 def test_durations_are_written_for_people(seconds, expected):
     assert seconds_text(seconds) == expected
+
+
+def test_what_more_labels_would_buy_is_said_or_why_it_cannot_be() -> None:
+    points = [{"rows": 12.0, "accuracy": 0.61}, {"rows": 24.0, "accuracy": 0.7}]
+    told = {"points": points, "more": 32, "gain": 0.052, "low": -0.01, "high": 0.11, "reason": None}
+    found = more_labels({"more_rows": told})
+    assert found is not None
+    assert found.rows == []
+    assert found.sentences == [
+        "32 more labels would bring about +5 points of accuracy (95% interval -1 to +11).",
+        "Learning curve: 61% right with 12 rows, 70% right with 24 rows.",
+    ]
+    untold = {"points": [], "more": 32, "gain": None, "low": None, "high": None, "reason": "16 rows are too few."}
+    found = more_labels({"more_rows": untold})
+    assert found is not None
+    assert found.sentences == ["What 32 more labels would bring cannot be told. 16 rows are too few."]
+    for nothing in ({}, {"more_rows": None}, {"more_rows": {"gain": "much"}}):
+        assert more_labels(nothing) is None
+
+
+def test_texts_to_label_next_are_shown_with_what_is_answered_now() -> None:
+    answers = [{"label": True, "probability": 0.52}, {"label": "no", "probability": 0.46}]
+    rows = [{"text": "so so", "answers": answers}, {"text_a": "a", "text_b": "b", "value": 2.5, "spread": 0.71}]
+    found = more_labels({"label_next": {"rows": rows, "read": 900, "known": 3, "repeated": 7, "considered": 890}})
+    assert found is not None
+    assert found.rows == [["true 52% or no 46%", "so so"], ["2.5 ± 0.71", "a | b"]]
+    assert "These 2 texts are" in found.sentences[0]
+    assert "of 890 that were looked at; the file has 900 rows" in found.sentences[0]
+    for nothing in ({"label_next": None}, {"label_next": {"rows": []}}, {"label_next": "x"}):
+        assert more_labels(nothing) is None
+    assert more_labels({"label_next": {"rows": [{"value": "x"}, 3]}}) is not None

@@ -24,6 +24,7 @@ def test_a_terminal_shows_the_facts_of_the_page(document):
         "2 rows conflict. Decide.",
         "3 of 12",
         "sha256:beef",
+        "billing 41% or delivery 38%",
         "train 1 min 15 s",
     ):
         assert wanted in shown

@@ -1,0 +1,137 @@
+"""Datasets that are not what one would wish for, through checks, probe and training: learned with what is special told,
+or refused with row, field and remedy, and nothing queued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_jobs import Desk, opinions, write_rows
+
+from onboard.domain.job import JobState
+from onboard.errors import DatasetError
+from onboard.order import Order, prepare
+from onboard.report import render
+from onboard.services import Services
+from onboard.serving.predictor import Predictor
+from onboard.submit import submit
+from onboard.testing import MemoryDoorbell
+
+Row = dict[str, Any]
+
+
+def cycled(count: int, labels: Sequence[Any]) -> list[Row]:
+    """Rows without doubles, the labels in turn."""
+    return [{**row, "label": labels[number % len(labels)]} for number, row in enumerate(opinions(count))]
+
+
+def learn(desk: Desk, rows: Sequence[Row], task: str = "odd", **wanted: Any) -> dict[str, Any]:
+    """From the order that a submitter gives to the result document; the report can be rendered."""
+    order = Order(str(write_rows(desk.folder / f"{task}.jsonl", rows)), task, **wanted)
+    submit(desk.services, MemoryDoorbell(), prepare(order, desk.services.settings.base))
+    job = desk.run(desk.claim())
+    assert job.state is JobState.SUCCEEDED
+    result = job.result or {}
+    assert task in render({**job.to_json(), **result})
+    return result
+
+
+def warnings(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["code"]: each for each in result["dataset"]["warnings"]}
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+def test_one_row_a_class_is_learned_and_is_no_estimate(desk: Desk, classes: int) -> None:
+    result = learn(desk, cycled(classes, [f"class{n}" for n in range(classes)]))
+    assert result["metrics"]["validation"] is None
+    assert "validation" not in result["baselines"]
+    assert result["validation_reason"].startswith("Every label has one training row")
+    assert warnings(result)["single_row_label"]["count"] == classes
+    assert result["dataset"]["rows"] == {"train": classes, "validation": 0, "test": 0}
+
+
+def test_two_thousand_rows_are_learned_and_a_part_is_held_out(desk: Desk) -> None:
+    result = learn(desk, opinions(2_000))
+    assert result["dataset"]["rows"] == {"train": 1_500, "validation": 500, "test": 0}
+    assert result["metrics"]["validation"]["accuracy"]["n"] == 500
+
+
+def test_a_hundred_and_fifty_classes_are_learned_and_each_can_be_the_answer(
+    desk: Desk, tiny_services: Services
+) -> None:
+    labels = [f"class_{number}" for number in range(150)]
+    result = learn(desk, cycled(300, labels))
+    assert [each["label"] for each in result["dataset"]["labels"]] == sorted(labels)
+    assert len(set(desk.version("odd").words)) == 150
+    (answer,) = Predictor(tiny_services).predict([{"task": "odd", "text": "film was good"}])
+    assert answer.label in labels
+
+
+@pytest.mark.parametrize(("labels", "renamed"), [
+    ((1, "1", True, 10), 1),
+    (("😀", "😡", "👍🏽", "👍"), 0),
+    (("The customer wants his money back. " * 5, "The customer wants his money back. " * 4 + "Or not?"), 2),
+], ids=["numbers", "emoji", "sentences"])  # fmt: skip
+def test_labels_of_any_kind_come_back_as_they_were_submitted(
+    desk: Desk, tiny_services: Services, labels: tuple[Any, ...], renamed: int
+) -> None:
+    result = learn(desk, cycled(24, labels))
+    told = [each["label"] for each in result["dataset"]["labels"]]
+    assert sorted(map(repr, told)) == sorted(map(repr, labels))
+    assert len(set(desk.version("odd").words)) == len(labels)
+    (answer,) = Predictor(tiny_services).predict([{"task": "odd", "text": "film was good"}])
+    assert repr(answer.label) in map(repr, labels)
+    assert result["metrics"]["validation"]["accuracy"]["n"] == 24
+    assert warnings(result).get("label_words", {"count": 0})["count"] == renamed
+
+
+def test_texts_of_twenty_thousand_characters_are_learned_and_said_to_be_cut(desk: Desk) -> None:
+    rows = opinions(16)
+    long = [{**row, "text": (row["text"] + " ") * (20_000 // len(row["text"]))} for row in rows[:4]]
+    found = warnings(learn(desk, [*long, *rows[4:]]))["cut_texts"]
+    assert found["count"] == 4
+    assert found["message"].startswith("4 of 16 rows are longer than")
+
+
+def test_a_text_that_nobody_means_is_refused_with_its_row_and_nothing_is_queued(desk: Desk) -> None:
+    rows = [*opinions(7), {"text": "x" * 100_001, "label": "yes"}]
+    (problem,) = refused(desk, rows)
+    assert (problem["row"], problem["field"]) == (8, "text")
+    assert problem["remedy"]
+
+
+def test_labels_of_a_validation_file_that_training_lacks_are_refused_by_row(desk: Desk, tmp_path: Path) -> None:
+    validation = write_rows(tmp_path / "held.jsonl", [*opinions(4, start=50), {"text": "odd", "label": "maybe"}])
+    (problem,) = refused(desk, opinions(16), validation=validation)
+    assert (problem["file"], problem["row"], problem["field"]) == (str(validation), 5, "label")
+    assert "maybe" in problem["message"]
+    assert "training rows of this label" in problem["remedy"]
+
+
+def refused(desk: Desk, rows: Sequence[Row], **wanted: Any) -> list[dict[str, Any]]:
+    """The problems for which a dataset is refused, with nothing queued or stored."""
+    order = Order(str(write_rows(desk.folder / "odd.jsonl", rows)), "odd", **wanted)
+    with pytest.raises(DatasetError) as caught:
+        prepare(order, desk.services.settings.base)
+    assert desk.jobs() == []
+    problems: list[dict[str, Any]] = caught.value.data["problems"]
+    return problems
+
+
+def test_rows_that_an_existing_task_was_trained_on_do_not_speak_for_it_and_are_told(desk: Desk) -> None:
+    learn(desk, opinions(24), "first")
+    result = learn(desk, opinions(32), "second")
+    assert result["init"]["overlap"] == 24
+    known = next(each for each in result["init"]["candidates"] if each["embedding"] == "first@v1")
+    assert known["rows"] <= 8
+    assert "been trained on 24 of the task" in render(result)
+
+
+def test_the_same_rows_again_under_another_name_are_learned_though_nothing_is_new(desk: Desk) -> None:
+    learn(desk, opinions(24), "first")
+    result = learn(desk, opinions(24), "second")
+    assert result["init"]["overlap"] == 24
+    assert desk.version("first").version == desk.version("second").version == 1
+    assert desk.version("first").dataset_digest == desk.version("second").dataset_digest

@@ -1,0 +1,87 @@
+"""A version's probabilities are the same wherever they are told, and a training with the service's own recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from program import Place
+from published import embedding_of
+from real_jobs import Desk, opinions
+
+from onboard import pipeline
+from onboard.access import create_token
+from onboard.api.app import create_app
+from onboard.compare import compare
+from onboard.fetch import fetch
+from onboard.serving import Predictor
+from onboard.train.fewshot import FewShotSettings, Trained
+from onboard.train.learning import Learned
+from onboard.train.suspects import Suspect
+
+TRAIN, TEST = opinions(30), opinions(40, start=80)
+
+
+@pytest.fixture
+def two_versions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """Two versions of one task whose answers differ."""
+    for seed in (3, 4):
+        learned = Learned(Trained(embedding_of(seed), (0.5,), (1.0,), 0.0))
+        monkeypatch.setattr(pipeline, "learn", lambda *arguments, learned=learned, **named: learned)
+        desk.learn(TRAIN, init="sst2", test=TEST)
+    return desk
+
+
+def _log_loss(predictor: Predictor, version: int) -> float:
+    answers = predictor.predict([{"task": "mood", "ref": f"v{version}", "text": row["text"]} for row in TEST])
+    labels = sorted({str(row["label"]) for row in TEST})
+    right = [a.probabilities[labels.index(str(row["label"]))] for a, row in zip(answers, TEST, strict=True)]
+    return float(-np.log(right).mean())
+
+
+def test_report_predictions_bundle_and_comparison_tell_the_same(two_versions: Desk, tmp_path: Path) -> None:
+    desk, predictor = two_versions, Predictor(two_versions.services)
+    told = {each.version: each.metrics["test"]["log_loss"]["value"] for each in desk.versions("mood")}
+    assert abs(told[1] - told[2]) > 0.001
+    for number, loss in told.items():
+        assert _log_loss(predictor, number) == pytest.approx(loss, abs=1e-5)
+        fetch(desk.services, f"mood@v{number}", tmp_path / str(number), bundle=True)
+        assert _log_loss(Predictor(tmp_path / str(number)), number) == pytest.approx(loss, abs=1e-5)
+    shared = compare(desk.services, "mood@v1", "mood@v2").to_json()
+    assert [shared[side]["shared"]["log_loss"]["value"] for side in ("a", "b")] == pytest.approx([told[1], told[2]])
+
+
+def test_every_door_tells_the_same_probabilities(two_versions: Desk, tmp_path: Path) -> None:
+    services = two_versions.services
+    inputs = [{"task": "mood", "ref": ref, "text": str(row["text"])} for ref in ("v1", "v2") for row in TEST[:8]]
+    expected = Predictor(services).predict(inputs)
+    assert [each.probability for each in expected[:8]] != [each.probability for each in expected[8:]]
+    _, secret = create_token(services.database, "reader", ["read"])
+    headers = {"Authorization": f"Bearer {secret}"}
+    with TestClient(create_app(services.settings), "http://localhost", headers=headers) as door:
+        told = door.post("/v1/predict", json={"inputs": inputs}).json()["predictions"]
+    place = Place(tmp_path, Path(services.settings.base))  # its home is the desk's
+    for number in (1, 2):
+        texts = place.write(f"{number}.jsonl", [{"text": row["text"]} for row in TEST[:8]])
+        told += place.json("predict", f"mood@v{number}", "--input", texts)["predictions"]
+    for answer, wanted in zip(told, [*expected, *expected], strict=True):
+        assert (answer["label"], answer["version"]) == (wanted.label, wanted.version)
+        assert answer["probability"] == pytest.approx(wanted.probability, abs=1e-5)
+
+
+def test_few_rows_are_trained_on_by_the_service_s_own_recipe(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "FewShotSettings", FewShotSettings)
+    result = desk.learn(opinions(24), init="sst2")
+    assert result["validation_kind"] == "cross-validated"
+    assert result["training"]["steps"] == len(result["training"]["loss"]) == 20
+    assert result["training"]["chosen_on"] is None
+    assert [round(point["rows"]) for point in result["more_rows"]["points"]] == [9, 18]
+
+
+def test_rows_that_the_folds_contradict_are_warned_of(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    doubted = [Suspect(0, 1, 0.9, 0.1)]
+    monkeypatch.setattr(Learned, "suspects", lambda *arguments: doubted)
+    warnings = desk.learn(opinions(24), init="sst2")["dataset"]["warnings"]
+    assert [warning["count"] for warning in warnings if warning["code"] == "contradicted_labels"] == [1]
