@@ -289,8 +289,7 @@ def _answers(
     from onboard.embedding import unpack_embedding
     from onboard.model.batched import log_probabilities
 
-    content = services.read(version.artifact)
-    z = unpack_embedding(content)
+    z = unpack_embedding(services.read(version.artifact))
     ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
     scores = log_probabilities(engine, ids, z, engine.trie(words_in_order(version, labels)))
     probabilities: np.ndarray = np.exp(scores)

@@ -189,10 +189,9 @@ class Judged:
         rows = unseen(rows, TrainedRows(services, bench.base).of(present, exactly=True))
         if not rows:
             return None
-        content, labels = services.read(present.artifact), bench.dataset.labels
-        z = unpack_embedding(content)
+        z = unpack_embedding(services.read(present.artifact))
         before, after = (
-            self._predict(rows, z, words_in_order(present, labels)),
+            self._predict(rows, z, words_in_order(present, bench.dataset.labels)),
             self._predict(rows, self._z, self._words),
         )
         if present.low is not None and present.high is not None:

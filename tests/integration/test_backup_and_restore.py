@@ -312,27 +312,32 @@ def test_a_backup_of_an_older_schema_is_brought_to_this_one(
 def test_a_backup_of_the_first_schema_is_brought_to_this_one(
     lively: Services, tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    """What the first release would have written: no counted transitions, no time limits."""
+    """What the first release would have written: no counted transitions, time limits or fingerprints."""
     empty: Empty = request.getfixturevalue(f"empty_{kind}")
     target = tmp_path / "backup"
     manifest, _ = back_up(lively, str(target), quiet)
-    new = {"time_limit_seconds", "claimed_at", "deadline_at", "needs_release"}
+    new = {
+        "jobs": ("time_limit_seconds", "claimed_at", "deadline_at", "needs_release"),
+        "embedding_versions": ("fingerprint", "mixed_from"),
+    }
     store, tables = ArtifactStore(str(target)), dict(manifest.tables)
     for table in ("job_transitions", "tokens", "audit_log", "webhook_events", "webhook_deliveries"):
         del tables[table]
-    rows = [row for part in tables["jobs"].parts for row in unpack_rows(store.get(part))]
-    old = pack_rows([{name: value for name, value in row.items() if name not in new} for row in rows])
-    tables["jobs"] = replace(tables["jobs"], parts=[store.put(old, "rows")])
+    for table, later in new.items():
+        rows = [row for part in tables[table].parts for row in unpack_rows(store.get(part))]
+        old = pack_rows([{name: value for name, value in row.items() if name not in later} for row in rows])
+        tables[table] = replace(tables[table], parts=[store.put(old, "rows")])
     (target / "manifest.json").write_bytes(replace(manifest, revision="20261121a", tables=tables).pack())
     restored_into(empty, target)
     after = empty.opened()  # which refuses any schema but this code's
-    expected = rows_of(lively)
-    for row in expected["jobs"]:
-        row.update(dict.fromkeys(new))
-    found = rows_of(after)
+    expected, found = rows_of(lively), rows_of(after)
+    for table, later in new.items():
+        for row in expected[table]:
+            row.update(dict.fromkeys(later))
     assert that_stay(found) == that_stay(expected)
     assert {row["id"] for row in found["jobs"]} == {row["id"] for row in expected["jobs"]}
-    assert all(row[name] is None for row in found["jobs"] for name in new)
+    for table, later in new.items():
+        assert all(row[name] is None for row in found[table] for name in later)
     after.close()
 
 

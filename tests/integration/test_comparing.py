@@ -53,7 +53,7 @@ def test_what_cannot_be_compared_says_why(desk: Desk) -> None:
     desk.learn(opinions(20))
     desk.learn(opinions(20, ("pro", "contra")), new_labels=True)
     assert "labels" in compare(desk.services, "mood@v1", "mood@v2").reason
-    assert "same version" in compare(desk.services, "mood@v2", "mood").reason
+    assert "same version" in compare(desk.services, "mood@v2", "mood@v2").reason
     with pytest.raises(InputError, match="two tasks"):
         compare(desk.services, "mood", "sst2")
 
