@@ -48,6 +48,13 @@ Run = tuple[str, int]  # variant and seed
 Row = dict[str, Any]
 
 
+def datasets_there(folder: Path = DATA) -> bool:
+    """Whether they are; where they are not, it is said."""
+    if not folder.is_dir():
+        print(f"skipped: the datasets are not here ({folder})")
+    return folder.is_dir()
+
+
 @dataclass(frozen=True)
 class Budget:
     """What every variant gets: optimiser steps of all its tasks together, rows a step, and the type to compute in."""

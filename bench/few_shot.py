@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench.budgeted import DATA, datasets_there
 from bench.machine import describe
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
@@ -37,7 +38,6 @@ from onboard.probe.evaluator import Evaluator
 from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
 from onboard.workbench import Workbench, label_words
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 TEST_ROWS = 500
 
 
@@ -55,8 +55,7 @@ def main() -> int:
     parser.add_argument("--learning-rate", type=float, default=FewShotSettings.learning_rate)
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    if not DATA.is_dir():
-        print(f"skipped: the datasets are not here ({DATA})")
+    if not datasets_there():
         return 0
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)

@@ -29,8 +29,7 @@ import numpy as np
 import torch
 
 from bench import probe_registry
-from bench.budgeted import end_last_line, finished
-from bench.few_shot import DATA
+from bench.budgeted import DATA, datasets_there, end_last_line, finished
 from bench.machine import describe
 from bench.probe_pool import Known, own, pool
 from bench.probe_table import page
@@ -119,8 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
-    if not asked.data.is_dir():
-        print(f"skipped: the datasets are not here ({asked.data})")
+    if not datasets_there(asked.data):
         return 0
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)

@@ -26,9 +26,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from bench.budgeted import end_last_line, finished
+from bench.budgeted import DATA, datasets_there, end_last_line, finished
 from bench.calibration import calibrated, cross_calibrated, fit_offsets
-from bench.few_shot import DATA, candidates
+from bench.few_shot import candidates
 from bench.recipe_table import page
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
@@ -107,8 +107,7 @@ def main() -> int:
         if asked.output:
             asked.output.write_text(text, encoding="utf-8")
         return 0
-    if not DATA.is_dir():
-        print(f"skipped: the datasets are not here ({DATA})")
+    if not datasets_there():
         return 0
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evaluators import evaluator_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,10 +40,7 @@ Make = Callable[..., Evaluator]
 @pytest.fixture
 def evaluator(tiny_engine: Engine) -> Make:
     def make(rows: Sequence[Example] = ROWS, words: Sequence[str] = WORDS, **options: Any) -> Evaluator:
-        targets = np.eye(len(words), dtype=np.float32)[[list(words).index(str(row.label)) for row in rows]]
-        hashes = np.array(row_hashes(rows), dtype=np.int64)
-        ids = tiny_engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-        return Evaluator(tiny_engine, ids, targets, words, hashes, **{"mapped": True, **options})
+        return evaluator_of(tiny_engine, rows, words, **options)
 
     return make
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evaluators import evaluator_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,10 +33,7 @@ Make = Callable[..., Evaluator]
 @pytest.fixture
 def evaluator(tiny_engine: Engine) -> Make:
     def make(rows: Sequence[Example] = ROWS, **options: Any) -> Evaluator:
-        targets = np.eye(2, dtype=np.float32)[[WORDS.index(str(row.label)) for row in rows]]
-        hashes = np.array(row_hashes(rows), dtype=np.int64)
-        ids = tiny_engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-        return Evaluator(tiny_engine, ids, targets, WORDS, hashes, **{"mapped": True, **options})
+        return evaluator_of(tiny_engine, rows, WORDS, **options)
 
     return make
 
