@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -62,10 +62,9 @@ def collect_candidates(
     trained = TrainedRows(services, base)
     found = [_candidate(services, version, trained) for version in versions]
     extra = shipped_candidates(base, [candidate.z for candidate in found], seed, fingerprint)
-    candidates = [*found, *(replace(each, trained_rows=trained.of_head) for each in extra)]
     anchors = {anchor.name for anchor in base.anchors}
     measured = len(found) + sum(each.embedding in anchors for each in extra)
-    return Collected(candidates, len(known) + len(anchors), measured)
+    return Collected([*found, *extra], len(known) + len(anchors), measured)
 
 
 def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.ndarray) -> list[Startable]:
@@ -105,7 +104,7 @@ def named_candidate(
 ) -> Candidate:
     """The candidate that `--init` names: `random`, `mean`, `fingerprint`, an anchor, or TASK[@REF].
 
-    No other version is read, but for `mean`, which is made of all.
+    No other version is read, but for `mean`, which is made of the embeddings of all.
 
     Args:
         services, base, head, seed: as for `collect_candidates`.
@@ -116,14 +115,17 @@ def named_candidate(
         InputError: there is none.
     """
     if init == MEAN:
-        everything = collect_candidates(services, base, head, seed).candidates
-        return next(each for each in everything if each.embedding == MEAN)
-    trained = TrainedRows(services, base)
+        with services.database.read() as session:
+            repository = VersionRepository(session)
+            known = repository.startable(base.digest, head)
+            versions = repository.published((each.task, each.version) for each in known)
+        learned = [unpack_embedding(services.read(version.artifact)) for version in versions]
+        return next(each for each in shipped_candidates(base, learned, seed, None) if each.embedding == MEAN)
     shipped = {each.embedding: each for each in shipped_candidates(base, (), seed, None)}
     if fingerprint is not None:
         shipped[FINGERPRINT] = Candidate(FINGERPRINT, fingerprint)
     if init in shipped:
-        return replace(shipped[init], trained_rows=trained.of_head)
+        return shipped[init]
     try:
         with services.database.read() as session:
             version = VersionRepository(session).resolve(Reference.parse(init))
@@ -131,19 +133,23 @@ def named_candidate(
         raise InputError(
             f"There is no embedding {init!r} to start from.", "--init auto, or: onboard tasks list"
         ) from error
-    return _candidate(services, version, trained)
+    return _candidate(services, version, TrainedRows(services, base))
 
 
 class TrainedRows:
-    """Which rows a candidate knows: its own, its ancestors', and those that trained the head."""
+    """Which rows a version knows: its own, its ancestors', and those that trained the head."""
 
     def __init__(self, services: Services, base: Base) -> None:
-        self._services = services
-        sources = list(base.trained_rows.values())
-        self.of_head = np.unique(np.concatenate(sources)) if sources else np.empty(0, dtype=np.int64)
+        self._services, self._of_head = services, base.known_rows
 
     def of(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
-        """Sorted hashes of the rows that trained this version, its line of parents, or the head.
+        """Sorted hashes of the rows that trained this version, its line of parents, or the head; as of `own`."""
+        own = self.own(version, exactly=exactly)
+        fresh = own[~in_sorted(own, self._of_head)]  # few; the head's are many, and in order
+        return np.insert(self._of_head, np.searchsorted(self._of_head, fresh), fresh)
+
+    def own(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
+        """Sorted hashes of the rows that trained this version or its line of parents.
 
         Args:
             version: a published version.
@@ -158,9 +164,7 @@ class TrainedRows:
             seen.add(present.reference)
             known.append(self._held_in(present) if exactly else self._submitted(present))
             waiting += self._parents(present)
-        own = np.unique(np.concatenate(known))
-        fresh = own[~in_sorted(own, self.of_head)]  # few; the head's are many, and in order
-        return np.insert(self.of_head, np.searchsorted(self.of_head, fresh), fresh)
+        return np.unique(np.concatenate(known))
 
     def _submitted(self, version: EmbeddingVersion) -> np.ndarray:
         with self._services.database.read() as session:
@@ -185,4 +189,4 @@ class TrainedRows:
 def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:
     z = unpack_embedding(services.read(version.artifact))
     ordered = version.task_kind == "regression"
-    return Candidate(version.reference, z, version.words, ordered, trained.of(version))
+    return Candidate(version.reference, z, version.words, ordered, trained.own(version))

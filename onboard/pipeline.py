@@ -17,7 +17,7 @@ import numpy as np
 
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.candidates import collect_candidates, named_candidate
-from onboard.data.splits import fair_order
+from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.domain.task import BaseRecord
@@ -26,9 +26,8 @@ from onboard.judge import judge
 from onboard.labelling import labelling
 from onboard.model.memory import memory_trouble_told
 from onboard.probe.candidates import ProbeResult
-from onboard.probe.choice import ProbeSettings, choose
+from onboard.probe.choice import ProbeSettings, choose, measure_named
 from onboard.probe.evaluator import Evaluator
-from onboard.probe.exhaustive import probe_exhaustively
 from onboard.publish import publish
 from onboard.register import register_base
 from onboard.registry.snapshots import StageOutputRepository
@@ -39,8 +38,6 @@ from onboard.train.suspects import warning_of
 from onboard.version import code_version
 from onboard.workbench import Workbench, prepare
 
-PROBE_ROWS = 256
-CROSS_VALIDATED_ROWS = 64
 FIXED_STEPS_ROWS = 128  # with more of them there are held-out rows enough to choose where training stops
 _NOTE_EVERY_STEPS = 10
 
@@ -151,16 +148,11 @@ def _key(attempt: Run, stage: Stage) -> str:
 
 
 def _probe(attempt: Run) -> Output:
-    """Choose the initialisation; a named one is only measured, so that its label words can be mapped."""
+    """Choose the initialisation; a named one is only measured, and the label words of a task's version are mapped."""
     spec, bench = attempt.job.spec, attempt.bench
-    examples = [bench.dataset.train[row] for row in _probe_rows(bench, spec.seed)]
-    ids, targets = bench.encode(examples), bench.targets(examples)
-    fingerprint = bench.fingerprint(ids, targets)
-    evaluator = Evaluator(
-        bench.engine, ids, targets, bench.words, bench.hashes(examples),
-        mapped=bench.buckets is None, checkpoint=attempt.progress.raise_if_cancelled_or_fenced,
-        at_once=bench.scored_at_once, trained_at_once=bench.trained_at_once,
-    )  # fmt: skip
+    rows = bench.probed(spec.seed)
+    fingerprint = bench.fingerprint(bench.encode(rows), bench.targets(rows))
+    evaluator = bench.evaluator(rows, attempt.progress.raise_if_cancelled_or_fenced)
     result, how = _start(attempt, evaluator, fingerprint)
     chosen = result.chosen
     return {
@@ -176,6 +168,7 @@ def _probe(attempt: Run) -> Output:
             "ties": list(result.ties),
             "alarm": result.alarm,
             "weights": result.weights,
+            "known_too": result.known_too,
         },
         "numbers": {
             "chosen": chosen.embedding,
@@ -193,18 +186,13 @@ def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray | None) -
     if spec.init != "auto":
         named = named_candidate(services, base, head, spec.seed, spec.init, fingerprint)
         how = {"reason": "asked for", "strategy": None, "prefilter": None}
-        return probe_exhaustively(evaluator, [named], asked=True), how
+        return measure_named(evaluator, named), how
     collected = collect_candidates(services, base, head, spec.seed, fingerprint)
     strategy = spec.options.get("probe", "race")
     settings = ProbeSettings(exhaustive=strategy == "exhaustive")
     result = choose(evaluator, collected.candidates, np.arange(evaluator.rows), settings)
     prefilter = {"considered": collected.considered, "kept": collected.kept}
     return result, {"reason": None, "strategy": strategy, "prefilter": prefilter}
-
-
-def _probe_rows(bench: Workbench, seed: int) -> list[int]:
-    """Indices of at most 256 training rows, any beginning of them stratified; the held-out rows are never touched."""
-    return list(fair_order(bench.dataset, seed)[:PROBE_ROWS])
 
 
 def _train(attempt: Run, probed: Output) -> Output:
@@ -215,7 +203,7 @@ def _train(attempt: Run, probed: Output) -> Output:
     if bench.buckets:
         settings = replace(settings, curve=())  # it is one of accuracy
     rows = LabelledRows(bench.encode(train), bench.targets(train))
-    few = not validation and len(train) <= CROSS_VALIDATED_ROWS
+    few = not validation and len(train) <= HOLDOUT_FREE_ROWS and not bench.dataset.one_row_each
     many = bool(validation) and len(train) > FIXED_STEPS_ROWS
     learned = learn(
         bench.engine, np.array(probed["z"], dtype=np.float32), rows, bench.engine.trie(probed["words"]), settings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -11,9 +11,10 @@ import numpy as np
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.hashes import row_hashes
+from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.data.snapshot import load as load_snapshot
-from onboard.data.splits import holdout
+from onboard.data.splits import fair_order, holdout
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
@@ -24,6 +25,7 @@ from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
 from onboard.model.side_by_side import AT_ONCE
+from onboard.probe.evaluator import Evaluator
 from onboard.services import Services
 
 
@@ -53,9 +55,9 @@ class Workbench:
         """The buckets of a regression; None for classification."""
         return buckets_of(self.dataset)
 
-    def encode(self, rows: Sequence[Example]) -> list[list[int]]:
-        """Token ids of rows."""
-        return self.engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
+    def encode(self, rows: Sequence[Example], max_tokens: int | None = None) -> list[list[int]]:
+        """Token ids of rows, cut after so many tokens where that is asked."""
+        return self.engine.encoder.encode([(row.text_a, row.text_b) for row in rows], max_tokens)
 
     def targets(self, rows: Sequence[Example]) -> np.ndarray:
         """Distribution over labels or buckets of each row (n, K), float32."""
@@ -81,6 +83,18 @@ class Workbench:
     def hashes(self, rows: Sequence[Example]) -> np.ndarray:
         """64-bit hashes of rows (n,)."""
         return np.array(row_hashes(rows), dtype=np.int64)
+
+    def probed(self, seed: int) -> list[Example]:
+        """The training rows that choose the initialisation, any beginning of them a fair sample; none is held out."""
+        return [self.dataset.train[row] for row in fair_order(self.dataset, seed)[:PROBE_ROWS]]
+
+    def evaluator(self, rows: Sequence[Example], checkpoint: Callable[[], None] = lambda: None) -> Evaluator:
+        """What measures candidates on these rows, by the beginning of their texts; the head's rows are known to all."""
+        return Evaluator(
+            self.engine, self.encode(rows, PROBE_TOKENS), self.targets(rows), self.words, self.hashes(rows),
+            mapped=self.buckets is None, known_to_all=self.base.known_rows, checkpoint=checkpoint,
+            at_once=self.scored_at_once, trained_at_once=self.trained_at_once,
+        )  # fmt: skip
 
 
 def buckets_of(dataset: Dataset) -> Buckets | None:

@@ -110,6 +110,14 @@ class Base:
         return load_file(self.folder / "trained_rows.safetensors")
 
     @cached_property
+    def known_rows(self) -> np.ndarray:
+        """Sorted hashes of all rows that trained its hypernetwork: every embedding under it knows them."""
+        import numpy as np
+
+        sources = list(self.trained_rows.values())
+        return np.unique(np.concatenate(sources)) if sources else np.empty(0, dtype=np.int64)
+
+    @cached_property
     def fingerprints(self) -> Fingerprints | None:
         """What its tasks look like to its backbone; None when the embeddings did not start from that."""
         from onboard.bases.fingerprints import FINGERPRINTS, read_fingerprints

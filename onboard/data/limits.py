@@ -17,3 +17,5 @@ MAX_EXAMPLES: Final = 5  # rows shown with a warning
 
 MAX_CONFLICT_SHARE: Final = 0.10  # of the rows; more than this and the labels cannot be trusted
 HOLDOUT_FREE_ROWS: Final = 64  # up to so many rows all of them train
+PROBE_ROWS: Final = 256  # at most, that choose the initialisation
+PROBE_TOKENS: Final = 64  # of each of them that are read: over long texts the choice would take too long

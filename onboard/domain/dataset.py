@@ -51,6 +51,11 @@ class Dataset:
         """Whether the rows are pairs of texts."""
         return any(example.text_b is not None for example in self.train[:1])
 
+    @property
+    def one_row_each(self) -> bool:
+        """Whether every class has one training row: held out, it could not be learned."""
+        return self.kind == "classification" and len({label_key(row.label) for row in self.train}) == len(self.train)
+
     def class_indices(self, examples: Iterable[Example]) -> list[int]:
         """Position in `labels` of every example's label.
 

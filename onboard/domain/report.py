@@ -95,6 +95,7 @@ class InitJson(TypedDict, total=False):
     ties: those that the rows cannot tell from the chosen one.
     alarm: why nothing that was learned before is worth starting from; null where something is.
     weights: what the chosen mixture is made of, by embedding.
+    known_too: whether the candidates were measured on rows that they had been trained on, because nearly all are such.
     """
 
     chosen: str | None
@@ -107,6 +108,7 @@ class InitJson(TypedDict, total=False):
     ties: list[str] | None
     alarm: str | None
     weights: dict[str, float] | None
+    known_too: bool | None
 
 
 class GuardTaskJson(TypedDict, total=False):

@@ -45,19 +45,20 @@ class TextEncoder:
         if max_tokens < len(self._separator) + 3:
             raise InputError(f"A limit of {max_tokens} tokens leaves no room for a pair of texts.")
 
-    def encode(self, texts: Sequence[tuple[str, str | None]]) -> list[list[int]]:
-        """Token ids of single texts (a, None) and pairs (a, b)."""
-        return self.encode_with_cuts(texts).ids
+    def encode(self, texts: Sequence[tuple[str, str | None]], max_tokens: int | None = None) -> list[list[int]]:
+        """Token ids of single texts (a, None) and pairs (a, b), cut after fewer tokens where that is asked."""
+        return self.encode_with_cuts(texts, max_tokens).ids
 
-    def encode_with_cuts(self, texts: Sequence[tuple[str, str | None]]) -> Encoded:
+    def encode_with_cuts(self, texts: Sequence[tuple[str, str | None]], max_tokens: int | None = None) -> Encoded:
         """The same, and which texts were cut."""
+        room = min(self.max_tokens, max_tokens or self.max_tokens)
         first = self._tokens([a for a, _ in texts])
         second = iter(self._tokens([b for _, b in texts if b is not None]))
         ids, cut = [], []
         for (_, b), left in zip(texts, first, strict=True):
             right = [] if b is None else next(second)
             middle = [] if b is None else self._separator
-            keep_left, keep_right = shares(len(left), len(right), self.max_tokens - 1 - len(middle))
+            keep_left, keep_right = shares(len(left), len(right), room - 1 - len(middle))
             ids.append([*left[:keep_left], *middle, *right[:keep_right], self.eos_id])
             cut.append(keep_left < len(left) or keep_right < len(right))
         return Encoded(ids, cut)

@@ -21,7 +21,7 @@ class Candidate:
         z: its numbers (t,), float32.
         words: label words it was trained with; empty when it has none of its own.
         ordered: whether the words are the buckets of a regression.
-        trained_rows: sorted 64-bit hashes of the rows that it, its ancestors or the head were trained on.
+        trained_rows: sorted 64-bit hashes of the rows that it or its ancestors were trained on.
     """
 
     embedding: str
@@ -84,6 +84,7 @@ class ProbeResult:
         ties: names of those that the rows cannot tell from the chosen one.
         alarm: why nothing that was learned before is worth starting from; None where something is.
         weights: what the mixture is made of, where it was chosen.
+        known_too: whether they were measured on rows that they had been trained on, because nearly all are such.
     """
 
     chosen: CandidateScore
@@ -93,6 +94,7 @@ class ProbeResult:
     ties: tuple[str, ...] = ()
     alarm: str | None = None
     weights: dict[str, float] | None = None
+    known_too: bool = False
 
 
 def random_candidate(size: int, seed: int) -> Candidate:

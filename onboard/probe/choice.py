@@ -66,10 +66,19 @@ def choose(
         z=best.finalist.candidate.z,
         scores=tuple(sorted(scores.values(), key=lambda score: (score.embedding != best.name, *_rank(score)))),
         overlap=max(int(evaluator.known(each, order).sum()) for each in candidates),
-        ties=tuple(each.name for each in tried if each is not best and _alike(each, best)),
+        ties=_ties(best, tried, raced),
         alarm=reason,
         weights=best.weights,
+        known_too=known_too,
     )
+
+
+def measure_named(evaluator: Evaluator, named: Candidate) -> ProbeResult:
+    """The result where there is no choice: the one that was asked for, on all rows, known or not."""
+    everything = np.arange(evaluator.rows)
+    score = evaluator.score(named, everything, known_too=True)
+    assert score is not None
+    return ProbeResult(score, named.z, (score,), score.overlap, known_too=score.overlap > 0)
 
 
 def _tuned(
@@ -110,8 +119,17 @@ def _best(tried: Sequence[Tried]) -> tuple[Tried, str | None]:
     return plain, f"Nothing is a better start than {plain.name} by more than the noise ({best.name}: {measured})."
 
 
-def _alike(one: Tried, other: Tried) -> bool:
-    difference, error = paired(one.losses, other.losses)
+def _ties(best: Tried, tried: Sequence[Tried], raced: Raced) -> tuple[str, ...]:
+    """Those that the rows cannot tell from the best: by what was judged last, of all that stood to the end."""
+    last = {each.name: each.losses for each in tried}
+    before = {each.embedding: losses for each, losses in zip(raced.standing, raced.losses, strict=True)}
+    found = [name for name, losses in last.items() if name != best.name and _alike(losses, best.losses)]
+    others = [name for name in before if name not in last and best.name in before]
+    return (*found, *(name for name in others if _alike(before[name], before[best.name])))
+
+
+def _alike(losses: np.ndarray, others: np.ndarray) -> bool:
+    difference, error = paired(losses, others)
     return abs(difference) <= TIE * error
 
 

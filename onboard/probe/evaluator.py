@@ -13,7 +13,7 @@ from onboard.model.batched import mixed_edge_logits
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie, log_probabilities_among
-from onboard.probe.candidates import Candidate, CandidateScore, in_sorted
+from onboard.probe.candidates import NOTHING, Candidate, CandidateScore, in_sorted
 from onboard.probe.mapping import best_words, word_pool
 
 _CLEARLY = 2.0
@@ -45,6 +45,7 @@ class Evaluator:
         words: the task's own K label words.
         row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate knows.
         mapped: whether label words may be mapped (classification) or are fixed (the buckets of a regression).
+        known_to_all: sorted hashes of rows that trained the head, and so every candidate.
         checkpoint: called before every batch; may raise to stop.
         at_once: how many rows are scored at once.
         trained_at_once: how many go through the model with gradients.
@@ -63,6 +64,7 @@ class Evaluator:
         words: Sequence[str],
         row_hashes: np.ndarray,
         mapped: bool,
+        known_to_all: np.ndarray = NOTHING,
         checkpoint: Callable[[], None] = lambda: None,
         at_once: RowsAtOnce | None = None,
         trained_at_once: RowsAtOnce | None = None,
@@ -70,6 +72,7 @@ class Evaluator:
     ) -> None:
         self.engine, self.ids, self.targets, self.words = engine, list(ids), targets, tuple(words)
         self._hashes, self._mapped, self.checkpoint = row_hashes, mapped, checkpoint
+        self._known_to_all = in_sorted(row_hashes, known_to_all)
         self.at_once, self.trained_at_once = at_once, trained_at_once
         self._together = max(1, generated_bytes // _bytes_of_adapters(engine))
         self._seen: dict[str, _Seen] = {}
@@ -82,8 +85,9 @@ class Evaluator:
         return len(self.ids)
 
     def known(self, candidate: Candidate, rows: np.ndarray) -> np.ndarray:
-        """Which of `rows` (n indices) the candidate has been trained on: (n,) of bool."""
-        return in_sorted(self._hashes[rows], candidate.trained_rows)
+        """Which of `rows` (n indices) the candidate, or the head, has been trained on: (n,) of bool."""
+        found: np.ndarray = in_sorted(self._hashes[rows], candidate.trained_rows) | self._known_to_all[rows]
+        return found
 
     def can_measure(self, candidate: Candidate, rows: np.ndarray) -> bool:
         """Whether enough of `rows` (indices) are left that the candidate has not been trained on."""
@@ -163,7 +167,9 @@ class Evaluator:
             seen = self._seen.get(candidate.embedding)
             if seen is None:
                 pool = self._pool(candidate)
-                trie = self._tries.setdefault(pool, self.engine.trie(pool))
+                if pool not in self._tries:
+                    self._tries[pool] = self.engine.trie(pool)
+                trie = self._tries[pool]
                 empty = np.full((self.rows, len(trie.edge_token)), np.nan, dtype=np.float32)
                 seen = self._seen[candidate.embedding] = _Seen(pool, trie, empty)
             wanted = rows if known_too else rows[~self.known(candidate, rows)]

@@ -36,7 +36,7 @@ class FinalSettings:
     """
 
     steps: int = 10
-    batch: int = 8
+    batch: int = 4
     learning_rate: float = 0.03
     mixed: int = 3
 
@@ -87,6 +87,7 @@ def try_finalists(
     """
     first, second = np.array_split(order, 2)
     halves = [(first, second), (second, first)]  # trained on, judged on
+    everything = np.arange(evaluator.rows)
     tries = [evaluator.engine.trie(each.words) for each in finalists]
     runs = [
         Run(each.candidate.z, trie, dealt(trained, settings))
@@ -101,16 +102,12 @@ def try_finalists(
     found = []
     for index, (each, trie) in enumerate(zip(finalists, tries, strict=True)):
         of_halves = [moved[half * len(finalists) + index].z for half in range(2)]
-        found.append(Tried(each, _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie)))
+        fresh = known_too | ~evaluator.known(each.candidate, everything)
+        found.append(Tried(each, _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie, fresh)))
     mixed = [each for each in finalists if each.words == finalists[0].words][: settings.mixed]
     if len(mixed) > 1:
-        found.append(_mixture(evaluator, mixed, order, halves, settings))
-    everything = np.arange(evaluator.rows)
-    if not known_too:
-        found = [tried for tried in found if evaluator.can_measure(tried.finalist.candidate, everything)]
-        for tried in found:
-            tried.losses[evaluator.known(tried.finalist.candidate, everything)] = np.nan
-    return found
+        found.append(_mixture(evaluator, mixed, order, halves, settings, known_too))
+    return [each for each in found if known_too or evaluator.can_measure(each.finalist.candidate, everything)]
 
 
 def dealt(rows: np.ndarray, settings: FinalSettings) -> list[np.ndarray]:
@@ -120,15 +117,22 @@ def dealt(rows: np.ndarray, settings: FinalSettings) -> list[np.ndarray]:
 
 
 def _held_out_losses(
-    evaluator: Evaluator, of_halves: Sequence[np.ndarray], held: Sequence[np.ndarray], trie: LabelTrie
+    evaluator: Evaluator,
+    of_halves: Sequence[np.ndarray],
+    held: Sequence[np.ndarray],
+    trie: LabelTrie,
+    fresh: np.ndarray,
 ) -> np.ndarray:
-    """Each row's loss (n,) under the z that was trained without it."""
+    """Each row's loss (n,) under the z that was trained without it; NaN on rows that are not `fresh` (n,)."""
     scores = np.zeros_like(evaluator.targets)
     for z, rows in zip(of_halves, held, strict=True):
         ids = [evaluator.ids[row] for row in rows]
         evaluator.passes += len(rows)
         scores[rows] = log_probabilities(evaluator.engine, ids, z, trie, evaluator.checkpoint, evaluator.at_once)
-    return at_best_temperature(scores, evaluator.targets)
+    losses = np.full(evaluator.rows, np.nan)
+    if fresh.any():
+        losses[fresh] = at_best_temperature(scores[fresh], evaluator.targets[fresh])
+    return losses
 
 
 def _mixture(
@@ -137,6 +141,7 @@ def _mixture(
     order: np.ndarray,
     halves: Sequence[tuple[np.ndarray, np.ndarray]],
     settings: FinalSettings,
+    known_too: bool,
 ) -> Tried:
     """The convex mixture: weights learned on each half and judged on the other, and learned on all rows for its z."""
     parts, trie = np.stack([each.candidate.z for each in mixed]), evaluator.engine.trie(mixed[0].words)
@@ -147,7 +152,8 @@ def _mixture(
     *of_halves, whole = ((each @ parts).astype(np.float32) for each in weights)
     known = np.unique(np.concatenate([each.candidate.trained_rows for each in mixed]))
     candidate = Candidate(MIXTURE, whole, mixed[0].candidate.words, trained_rows=known)
-    losses = _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie)
+    fresh = known_too | ~evaluator.known(candidate, np.arange(evaluator.rows))
+    losses = _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie, fresh)
     named = {each.candidate.embedding: float(weight) for each, weight in zip(mixed, weights[-1], strict=True)}
     return Tried(Finalist(candidate, mixed[0].words), losses, named)
 

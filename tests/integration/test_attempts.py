@@ -45,7 +45,7 @@ def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monk
     desk.lose()
     second = desk.claim()
     assert (second.id, second.attempt) == (job.id, 2)
-    monkeypatch.setattr(pipeline, "probe_exhaustively", _never)
+    monkeypatch.setattr(pipeline, "measure_named", _never)
     progress = RecordedProgress()
     result = desk.run(second, progress).result
     assert progress.stages == ["check", "train", "evaluate"]
@@ -67,7 +67,7 @@ def test_an_attempt_that_died_while_publishing_leaves_nothing_and_the_next_only_
         desk.run(desk.claim(), HookedProgress(lambda what, name: _crash_at(what, name, "publish")))
     assert desk.jobs()[0].state is JobState.RUNNING
     desk.lose()
-    for work_ in ("probe_exhaustively", "learn", "judge"):
+    for work_ in ("measure_named", "learn", "judge"):
         monkeypatch.setattr(pipeline, work_, _never)
     assert desk.run(desk.claim()).state is JobState.SUCCEEDED
     assert [version.version for version in desk.versions("mood")] == [1]

@@ -137,9 +137,9 @@ def test_every_row_is_judged_by_a_z_that_was_not_trained_on_it(
         trained.append({int(row) for batch in batches for row in batch})
         return weigh(evaluator, parts, trie, batches, rate)
 
-    def watch_judging(evaluator: Any, of_halves: Any, held: Any, trie: Any) -> Any:
+    def watch_judging(evaluator: Any, of_halves: Any, held: Any, *rest: Any) -> Any:
         judged.extend(rows.tolist() for rows in held)
-        return judge(evaluator, of_halves, held, trie)
+        return judge(evaluator, of_halves, held, *rest)
 
     monkeypatch.setattr(finals, "train_side_by_side", watch_training)
     monkeypatch.setattr(finals, "_weights", watch_weights)
@@ -190,6 +190,28 @@ def test_a_mixture_is_not_judged_on_rows_that_any_of_its_parts_was_trained_on(ev
     all_but_three = replace(second, trained_rows=np.sort(hashes[3:]))
     few = [Finalist(first, WORDS), Finalist(all_but_three, WORDS)]
     assert [each.name for each in try_finalists(measured, few, ORDER, FinalSettings(steps=1))] == ["t0@v1"]
+
+
+def test_the_temperature_of_a_finalist_is_fitted_on_rows_that_it_does_not_know(
+    evaluator: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[int] = []
+    fit = finals.at_best_temperature
+    monkeypatch.setattr(
+        finals, "at_best_temperature", lambda scores, wanted: fitted.append(len(scores)) or fit(scores, wanted)
+    )
+    hashes = np.array(row_hashes(ROWS), dtype=np.int64)
+    knowing = replace(candidates()[0], trained_rows=np.sort(hashes[:5]))
+    (tried,) = try_finalists(evaluator(), [Finalist(knowing, WORDS)], ORDER, FinalSettings(steps=1))
+    assert fitted == [len(ROWS) - 5]
+    assert int(np.isnan(tried.losses).sum()) == 5
+
+
+def test_one_that_stood_to_the_end_of_the_race_may_tie_with_the_chosen_one(evaluator: Make) -> None:
+    twins = [Candidate(f"t{number}@v1", candidates()[0].z, candidates()[0].words) for number in range(6)]
+    settings = replace(FAST, race=replace(FAST.race, finalists=6), finalists=2)
+    found = choose(evaluator(), twins, ORDER, settings)
+    assert {found.chosen.embedding, *found.ties} >= {each.embedding for each in twins}
 
 
 def test_below_sixteen_rows_nothing_is_trained(evaluator: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ from onboard.domain.dataset import Example
 from onboard.errors import CancelledError
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.probe.candidates import RANDOM, Candidate, in_sorted, mean_candidate, random_candidate
+from onboard.probe.candidates import RANDOM, Candidate, ProbeResult, in_sorted, mean_candidate, random_candidate
+from onboard.probe.choice import ProbeSettings, choose, measure_named
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, at_best_temperature
-from onboard.probe.exhaustive import probe_exhaustively
 
 SIZE = 16
 WORDS = ("yes", "no")
@@ -42,6 +42,10 @@ def z(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
 
 
+def exhaustively(measured: Evaluator, candidates: Sequence[Candidate]) -> ProbeResult:
+    return choose(measured, candidates, everything(measured), ProbeSettings(exhaustive=True))
+
+
 def everything(evaluator: Evaluator) -> np.ndarray:
     return np.arange(evaluator.rows)
 
@@ -61,9 +65,9 @@ def test_the_loss_is_that_of_the_labels_under_the_candidates_embedding(evaluator
 
 def test_the_order_of_the_rows_changes_neither_the_losses_nor_the_choice(evaluator: Make) -> None:
     candidates = [Candidate(f"t{seed}@v1", z(seed), words=("good", "bad")) for seed in range(3)]
-    first = probe_exhaustively(evaluator(), candidates)
+    first = exhaustively(evaluator(), candidates)
     order = np.random.default_rng(5).permutation(8)
-    second = probe_exhaustively(evaluator([ROWS[index] for index in order]), candidates)
+    second = exhaustively(evaluator([ROWS[index] for index in order]), candidates)
     assert second.chosen.embedding == first.chosen.embedding
     for one, other in zip(first.scores, second.scores, strict=True):
         assert (one.embedding, one.words) == (other.embedding, other.words)
@@ -100,39 +104,63 @@ def test_fewer_rows_than_the_minimum_are_measured_when_all_of_them_are_unknown(e
 
 def test_the_least_loss_wins_and_the_scores_come_best_first(evaluator: Make) -> None:
     candidates = [Candidate(f"t{seed}@v1", z(seed)) for seed in range(5)]
-    result = probe_exhaustively(evaluator(), candidates)
+    result = exhaustively(evaluator(), candidates)
     losses = [score.loss for score in result.scores]
     assert losses == sorted(losses)
     assert result.chosen == result.scores[0]
     number = int(result.chosen.embedding[1])
     np.testing.assert_array_equal(result.z, candidates[number].z)
-    assert probe_exhaustively(evaluator(), candidates[::-1]).chosen == result.chosen
+    assert exhaustively(evaluator(), candidates[::-1]).chosen == result.chosen
 
 
 def test_equal_losses_are_told_apart_by_name(evaluator: Make) -> None:
     same = [Candidate(name, z(1)) for name in ("b@v1", "a@v1")]
-    assert probe_exhaustively(evaluator(), same).chosen.embedding == "a@v1"
+    assert exhaustively(evaluator(), same).chosen.embedding == "a@v1"
 
 
 def test_a_candidate_that_knows_all_rows_is_out_of_the_race_but_its_overlap_is_told(evaluator: Make) -> None:
     measured = evaluator()
     candidates = [Candidate("mine@v1", z(1), trained_rows=np.sort(HASHES)), Candidate("other@v1", z(2))]
-    result = probe_exhaustively(measured, candidates)
+    result = exhaustively(measured, candidates)
     assert [score.embedding for score in result.scores] == ["other@v1"]
     assert result.overlap == 8
 
 
 def test_where_every_candidate_knows_the_rows_all_are_measured_on_what_they_know(evaluator: Make) -> None:
     candidates = [Candidate(f"t{seed}@v1", z(seed), trained_rows=np.sort(HASHES)) for seed in range(3)]
-    result = probe_exhaustively(evaluator(), candidates)
+    result = exhaustively(evaluator(), candidates)
     assert len(result.scores) == 3
     assert {score.overlap for score in result.scores} == {8}
-    assert result.overlap == 8
+    assert (result.overlap, result.known_too) == (8, True)
+
+
+def test_rows_that_trained_the_head_are_known_to_every_candidate(evaluator: Make) -> None:
+    measured = evaluator(known_to_all=np.sort(HASHES[:3]))
+    of_none = measured.score(Candidate("a@v1", z(1)), everything(measured))
+    of_its_own = measured.score(Candidate("b@v1", z(1), trained_rows=np.sort(HASHES[2:4])), everything(measured))
+    assert of_none is not None
+    assert of_its_own is not None
+    assert [(each.rows, each.overlap) for each in (of_none, of_its_own)] == [(5, 3), (4, 4)]
+
+
+def test_one_that_was_asked_for_is_measured_on_what_it_knows(evaluator: Make) -> None:
+    asked = measure_named(evaluator(), Candidate("a@v1", z(1), trained_rows=np.sort(HASHES)))
+    assert (asked.chosen.rows, asked.overlap, asked.known_too) == (8, 8, True)
+    np.testing.assert_array_equal(asked.z, z(1))
+    assert not measure_named(evaluator(), Candidate("a@v1", z(1))).known_too
+
+
+def test_the_tree_of_the_same_words_is_grown_once(evaluator: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, grown = evaluator(), []
+    grow = measured.engine.trie
+    monkeypatch.setattr(measured.engine, "trie", lambda words: grown.append(words) or grow(words))
+    measured.measure([Candidate(f"t{seed}@v1", z(seed)) for seed in range(4)], everything(measured))
+    assert grown == [WORDS]
 
 
 def test_a_probe_of_nothing_is_an_error_of_the_caller(evaluator: Make) -> None:
     with pytest.raises(ValueError, match="candidate"):
-        probe_exhaustively(evaluator(), [])
+        exhaustively(evaluator(), [])
 
 
 def test_a_candidates_words_may_stand_for_the_labels(evaluator: Make) -> None:
@@ -189,7 +217,7 @@ def test_the_probe_can_be_stopped_before_every_batch(evaluator: Make) -> None:
 
     measured = evaluator(checkpoint=stop_at_the_second)
     with pytest.raises(CancelledError):
-        probe_exhaustively(measured, [Candidate(f"t{seed}@v1", z(seed)) for seed in range(20)])
+        exhaustively(measured, [Candidate(f"t{seed}@v1", z(seed)) for seed in range(20)])
     assert len(calls) == 2
 
 
