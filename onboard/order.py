@@ -12,8 +12,7 @@ from onboard.domain.job import JobSpec, KindChoice, ProbeStrategy, TuneHypernetw
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
-    from onboard.data.read import ReadOptions
-    from onboard.data.report import CheckReport
+    from onboard.data.read import Checked, ReadOptions
     from onboard.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
@@ -74,8 +73,8 @@ def check(order: Order) -> dict[str, Any]:
     from onboard.data.read import read_dataset
 
     name = order.name
-    report = read_dataset(order.dataset, _options(order)).report
-    return {"task": name, **report.to_json(), "estimated_seconds": _estimate(report)}
+    checked = read_dataset(order.dataset, _options(order))
+    return {"task": name, **checked.report.to_json(), "estimated_seconds": _estimate(checked)}
 
 
 def prepare(order: Order, default_base: str) -> Request:
@@ -136,10 +135,13 @@ def _options(order: Order, **more: Any) -> ReadOptions:
     )  # fmt: skip
 
 
-def _estimate(report: CheckReport) -> int:
+def _estimate(checked: Checked) -> int:
     from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
 
-    rows = report.rows
-    held_out = report.held_out + rows["validation"] + rows["test"]
-    tokens = report.mean_characters * TOKENS_PER_CHARACTER
-    return round(estimate_seconds(rows["train"] - report.held_out, tokens, held_out))
+    report, rows = checked.report, checked.report.rows
+    seconds = estimate_seconds(
+        rows["train"] - report.held_out, report.mean_characters * TOKENS_PER_CHARACTER,
+        validation=rows["validation"] + report.held_out, test=rows["test"],
+        unlabelled=len(checked.unlabelled.rows) if checked.unlabelled else 0, regression=report.kind == "regression",
+    )  # fmt: skip
+    return round(seconds)

@@ -50,8 +50,11 @@ def _time_left(attempt: Attempt, device: str, timings: Sequence[Timing]) -> Time
 
 def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | None:
     """What a first attempt takes in all, where that can be said from the dataset alone."""
-    told = job.spec.base == _ESTIMATED_BASE and job.spec.tune_hypernetwork == "never" and job.attempt == 1
-    return _estimate(report, gpu=device.startswith("cuda")) if told else None
+    spec = job.spec
+    if spec.base != _ESTIMATED_BASE or spec.tune_hypernetwork != "never" or job.attempt != 1:
+        return None
+    unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
+    return _estimate(report, unlabelled=unlabelled, probed=spec.init == "auto", gpu=device.startswith("cuda"))
 
 
 def _timing(timed: TimedJob) -> Timing:
@@ -70,12 +73,13 @@ def _size(report: Mapping[str, Any]) -> float | None:
     return None if seconds is None else seconds - START_SECONDS
 
 
-def _estimate(report: Mapping[str, Any], *, gpu: bool = False) -> float | None:
+def _estimate(report: Mapping[str, Any], **more: Any) -> float | None:
+    """Seconds by what was checked at submission; `more` as of `estimate_seconds`."""
     rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
     if not (rows and characters and validation):
         return None
     held_out = validation["held_out"]
-    mean_tokens = characters["mean"] * TOKENS_PER_CHARACTER
     return estimate_seconds(
-        rows["train"] - held_out, mean_tokens, held_out + rows["validation"] + rows["test"], gpu=gpu
-    )
+        rows["train"] - held_out, characters["mean"] * TOKENS_PER_CHARACTER, validation=held_out + rows["validation"],
+        test=rows["test"], regression=report.get("kind") == "regression", **more,
+    )  # fmt: skip

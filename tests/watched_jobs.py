@@ -58,10 +58,11 @@ def queued(
     queue: str = "default",
     priority: int = 0,
     base: str = "mini",
+    init: str = "auto",
     **options: Any,
 ) -> Job:
     """A job that was submitted `ago` seconds ago and waits since."""
-    spec = replace(sample_spec(**{"base_digest": BASE_DIGEST, **options}), base=base)
+    spec = replace(sample_spec(**{"base_digest": BASE_DIGEST, **options}), base=base, init=init)
     with database.write() as session:
         job, _ = JobRepository(session).add(spec, queue=queue, priority=priority)
         _set(session, job.id, created_at=database_now() - ago, not_before_at=database_now() - ago)
@@ -78,11 +79,12 @@ def running(
     note: str = "",
     queue: str = "default",
     base: str = "mini",
+    init: str = "auto",
     lease_left: float = LEASE_SECONDS,
     **options: Any,
 ) -> Job:
     """A job that `worker` claimed `ago` seconds ago; it has been in `stage` for `stage_ago` seconds."""
-    job = queued(database, ago=ago, queue=queue, priority=1000, base=base, **options)
+    job = queued(database, ago=ago, queue=queue, priority=1000, base=base, init=init, **options)
     with database.write() as session:
         claims = ClaimRepository(session)
         claimed = claims.claim(worker, [queue])

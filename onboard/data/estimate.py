@@ -1,37 +1,150 @@
-"""How long a job will take, roughly: a straight line in rows and tokens, with constants measured on `mini`."""
+"""How long a job will take, roughly: the rows that go through the model, times what a row costs.
+
+Rows are counted as the stages count them. Their settings (`onboard.probe`, `onboard.train`) come with torch, for which
+`onboard check` has no time; so their numbers stand here once more, and a test compares them.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Final
 
-START_SECONDS: Final = 6.0  # starting a worker, importing torch, loading the base
-PROBE_SECONDS_PER_TOKEN: Final = 1.5e-3  # all candidates of the probe together, per token of a training row
-TRAIN_SECONDS_PER_TOKEN: Final = 1.5e-4  # one forward and backward pass, per token
-EVALUATE_SECONDS_PER_TOKEN: Final = 4.0e-5  # one forward pass, per token
-TRAIN_STEPS: Final = 40  # optimiser steps of a job, whatever the number of rows
-BATCH_ROWS: Final = 16
-PROBE_MOST_ROWS: Final = 256  # rows that the probe looks at
+from onboard.data.limits import HOLDOUT_FREE_ROWS, PROBE_ROWS, PROBE_TOKENS
+
+START_SECONDS: Final = 8.0  # starting a worker, importing torch, loading the base, publishing
 TOKENS_PER_CHARACTER: Final = 0.25  # where no tokenizer is at hand
 
-_GPU_SPEEDUP: Final = 20.0
+# Of a row on two cores of a laptop with `mini`; what does not grow with the tokens is mostly the label words' share.
+SCORED_SECONDS: Final = 2e-3
+SCORED_SECONDS_PER_TOKEN: Final = 1.4e-4
+TRAINED_SECONDS: Final = 2e-3
+TRAINED_SECONDS_PER_TOKEN: Final = 3.2e-4
+CURVE_SECONDS: Final = 23.0  # that a training may take with its curve: see `onboard.train.learning`
+GPU_SPEEDUP: Final = 20.0
+
+CANDIDATES: Final = 23  # of the probe with `mini` and no tasks of one's own
+SPARED: Final = 2  # of them, `random` and `mean`, stay to the end of the race
+FIRST_ROWS: Final = 8  # of the race
+STANDING: Final = 4  # candidates that stay to the end whatever their losses
+FINALISTS: Final = 4  # three, and the better of `random` and `mean`
+MIXED_TRAININGS: Final = 3  # of the mixture: on each half, and on all rows
+FINAL_STEPS: Final = 10
+FINAL_BATCH_ROWS: Final = 4
+FEWEST_FINAL_ROWS: Final = 16
+
+STEPS: Final = 20
+MOST_STEPS: Final = 400
+BATCH_ROWS: Final = 8
+ORDERS: Final = 3
+FEW_ROWS: Final = 100  # up to them the steps do not grow
+FOLDS: Final = 4
+FEWEST_FOLDED_ROWS: Final = 8
+FEWEST_CURVE_ROWS: Final = 16
+CURVE_SHARE: Final = 0.5
+FIXED_STEPS_ROWS: Final = 128  # with more of them held-out rows choose between the stops
+FEWEST_CHOOSING: Final = 32
+MOST_CHOOSING: Final = 256
+STOPS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Rows that go through the model, those of a candidate or of an order of the batches counted on their own.
+
+    Args:
+        scored: forward only.
+        trained: forward and back.
+    """
+
+    scored: float = 0.0
+    trained: float = 0.0
+
+    def seconds(self, tokens: float) -> float:
+        """What they take, of so many tokens each."""
+        scored = SCORED_SECONDS + SCORED_SECONDS_PER_TOKEN * tokens
+        return self.scored * scored + self.trained * (TRAINED_SECONDS + TRAINED_SECONDS_PER_TOKEN * tokens)
+
+
+def probe_passes(rows: int) -> Passes:
+    """Rows that choose the initialisation: of a race in which nobody falls behind early, and of its last round.
+
+    Args:
+        rows: training rows.
+    """
+    rows = min(rows, PROBE_ROWS)
+    standing, count = CANDIDATES, min(FIRST_ROWS, rows)
+    raced = standing * count
+    while count < rows:
+        standing = min(standing, SPARED + max(STANDING, (standing + 1) // 2))
+        raced, count = raced + standing * (min(2 * count, rows) - count), min(2 * count, rows)
+    if rows < FEWEST_FINAL_ROWS:
+        return Passes(raced)
+    trainings = 2 * FINALISTS + MIXED_TRAININGS
+    return Passes(raced + (FINALISTS + 1) * rows, trainings * FINAL_STEPS * FINAL_BATCH_ROWS)
+
+
+def train_passes(rows: int, validation: int, tokens: float, *, regression: bool = False, gpu: bool = False) -> Passes:
+    """Rows of the training, its folds and its learning curve.
+
+    Args:
+        rows: training rows, without those that are held out.
+        validation: held-out rows.
+        tokens: of a row on average.
+        regression, gpu: what decides about the learning curve.
+    """
+    steps = STEPS if rows <= FEW_ROWS else max(STEPS, min(MOST_STEPS, math.ceil(rows / BATCH_ROWS)))
+    trained = ORDERS * _part(rows, steps)
+    if validation or rows > HOLDOUT_FREE_ROWS:
+        choosing = rows > FIXED_STEPS_ROWS and validation >= FEWEST_CHOOSING
+        return Passes(STOPS * min(validation, MOST_CHOOSING) if choosing else 0, trained)
+    if rows < FEWEST_FOLDED_ROWS:
+        return Passes(0, trained)
+    kept = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
+    folded = trained + sum(_part(count, steps) for count in kept)
+    with_curve = folded + sum(_part(round(CURVE_SHARE * count), steps, BATCH_ROWS // 2) for count in kept)
+    curved = rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens))
+    return Passes(2 * rows, with_curve) if curved else Passes(rows, folded)
+
+
+def _part(rows: int, steps: int, batch: int = BATCH_ROWS) -> float:
+    """Rows that one order of the batches passes: the rows are parted into batches of `batch` or some more."""
+    return steps * rows / max(1, rows // batch)
+
+
+def affordable_curve(trained: float, tokens: float) -> bool:
+    """Whether a CPU has time for a training with its learning curve: of so many rows, of so many tokens each."""
+    return Passes(trained=trained).seconds(tokens) <= CURVE_SECONDS
 
 
 def estimate_seconds(
-    rows: int, mean_tokens: float, evaluation_rows: int = 0, *, max_tokens: int = 128, gpu: bool = False
+    rows: int,
+    mean_tokens: float,
+    *,
+    validation: int = 0,
+    test: int = 0,
+    unlabelled: int = 0,
+    regression: bool = False,
+    probed: bool = True,
+    max_tokens: int = 128,
+    gpu: bool = False,
 ) -> float:
     """Seconds from claim to publication of one job.
 
     Args:
-        rows: training rows.
+        rows: training rows, without those that are held out.
         mean_tokens: tokens of a row on average, before cutting.
-        evaluation_rows: rows of validation and test together.
+        validation: rows of validation, submitted or held out.
+        test: rows of the test split.
+        unlabelled: texts of which some are to be labelled next.
+        regression: whether the labels are numbers.
+        probed: whether the initialisation is chosen; one that was named is only measured.
         max_tokens: tokens after which a row is cut.
         gpu: whether the worker has one.
     """
     tokens = min(mean_tokens, max_tokens)
-    work = (
-        PROBE_SECONDS_PER_TOKEN * min(rows, PROBE_MOST_ROWS)
-        + TRAIN_SECONDS_PER_TOKEN * TRAIN_STEPS * min(rows, BATCH_ROWS)
-        + EVALUATE_SECONDS_PER_TOKEN * evaluation_rows
-    )
-    return START_SECONDS + tokens * work / (_GPU_SPEEDUP if gpu else 1.0)
+    probe = probe_passes(rows) if probed else Passes(min(rows, PROBE_ROWS))
+    train = train_passes(rows, validation, tokens, regression=regression, gpu=gpu)
+    evaluated = Passes(validation + test + unlabelled)
+    work = probe.seconds(min(tokens, PROBE_TOKENS)) + train.seconds(tokens) + evaluated.seconds(tokens)
+    return START_SECONDS + work / (GPU_SPEEDUP if gpu else 1.0)

@@ -40,8 +40,8 @@ class FewShotSettings:
     most_steps: int = 400
     batch: int = 8
     learning_rate: float = 0.1
-    averaged_share: float = 0.25
-    norm_per_root: float = 2.0
+    averaged_share: float = Steps.averaged_share
+    norm_per_root: float = Steps.norm_per_root
     pull: float = 0.01
     seeds: int = 3
     fold_seeds: int = 1
@@ -51,7 +51,8 @@ class FewShotSettings:
     def for_rows(self, count: int) -> FewShotSettings:
         """The same with as many steps as so many rows need: max(steps, ceil(count / batch)), `most_steps` at most.
 
-        So every row is seen about once at least. Up to 100 rows the steps are those that were chosen for few rows.
+        So every one of up to 3,200 rows is seen about once at least. Up to 100 rows the steps are those that were
+        chosen for few rows.
         """
         if count <= FEW_ROWS:
             return self

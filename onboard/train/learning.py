@@ -1,10 +1,9 @@
 """The train stage as a whole: one embedding of all rows, and those of the folds beside it, which predict them.
 
 The learning curve is wanted, but not at any price: from `submit` to the published version a job of 32 rows may take
-45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7. What is left is 23 s, or 5,750 rows
-forward at 250 a second, and a row that is trained on costs as much as three forward. A training of 32 rows in 20 steps
-of 8, in three orders, passes 480 rows, its four folds 640, and their halves (in batches of 4) 320: 3 · 1,440 = 4,320,
-and the curve is there. Of 16 to 20 rows it is not: a fold's rows are then one batch of 12 to 15, which takes more.
+45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. A training of
+32 rows in 20 steps of 8, in three orders, passes 480 rows, its four folds 640, and their halves (in batches of 4) 320.
+Of some 40 tokens each that is what there is time for; of longer rows the curve is left out on a CPU.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.data.estimate import affordable_curve
 from onboard.domain.dataset import Dataset
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
@@ -25,8 +25,6 @@ from onboard.train.fewshot import FewShotSettings, LabelledRows, Part, Trained, 
 from onboard.train.learning_curve import MoreRows, more_rows
 from onboard.train.suspects import Suspect, suspected_errors
 
-CURVE_PASSES: Final = 5_750  # rows forward that a training with its curve may cost where a CPU does it
-TRAINED_COST: Final = 3  # of a row that is trained on, in rows forward
 FEWEST_CHOOSING: Final = 32  # held-out rows below which nothing is chosen on them
 MOST_CHOOSING: Final = 256
 _NO_TIME: Final = "Training on fewer rows as well would take too long here."
@@ -129,7 +127,8 @@ def learn(
 def _affordable(
     engine: Engine, rows: LabelledRows, parts: Sequence[Part], settings: FewShotSettings, seed: int
 ) -> bool:
-    return engine.device.type != "cpu" or TRAINED_COST * row_passes(rows, parts, settings, seed) <= CURVE_PASSES
+    tokens = float(np.mean([len(ids) for ids in rows.ids]))
+    return engine.device.type != "cpu" or affordable_curve(row_passes(rows, parts, settings, seed), tokens)
 
 
 def _out_of_fold(

@@ -9,6 +9,7 @@ import watched_jobs as past
 from sqlalchemy import update
 
 from onboard import watching
+from onboard.data.estimate import estimate_seconds
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.waiting import Waiting
 from onboard.domain.worker import WorkerState
@@ -91,11 +92,37 @@ def test_the_dataset_says_how_long_a_first_job_of_the_shipped_base_takes(databas
     slow = past.running(database, "cpu", base_digest="new", dataset_report=SMALL)
     quick = past.running(database, "gpu", base_digest="new", dataset_report=SMALL)
     left = {worker["job"]: worker for worker in watching.workers(database).to_json()["workers"]}
-    # 6 s to start + 100 tokens · (32 rows · 1.5 ms + 40 steps of 16 rows · 0.15 ms), twenty times quicker on a GPU
-    assert left[slow.id]["left_seconds"] == pytest.approx(6 + 14.4, abs=NEAR)
-    assert left[quick.id]["left_seconds"] == pytest.approx(6 + 14.4 / 20, abs=NEAR)
+    assert left[slow.id]["left_seconds"] == pytest.approx(estimate_seconds(32, 100), abs=NEAR)
+    assert left[quick.id]["left_seconds"] == pytest.approx(estimate_seconds(32, 100, gpu=True), abs=NEAR)
     assert left[quick.id]["left_seconds"] < left[slow.id]["left_seconds"]
     assert left[slow.id]["left_basis"] == "the size of its dataset"
+
+
+def test_all_that_was_handed_in_takes_its_time(database: Database) -> None:
+    report = {
+        "kind": "classification",
+        "rows": {"train": 2000, "validation": 0, "test": 1000},
+        "characters": {"mean": 4000.0},
+        "validation": {"held_out": 500},
+    }
+    for name in ("plain", "named", "more"):
+        past.worker(database, name)
+    jobs = {
+        "plain": past.running(database, "plain", base_digest="new", dataset_report=report),
+        "named": past.running(database, "named", base_digest="new", dataset_report=report, init="sst2"),
+        "more": past.running(
+            database, "more", base_digest="new", dataset_report=report, unlabelled={"considered": 5000}
+        ),
+    }
+    found = {each["job"]: each["left_seconds"] for each in watching.workers(database).to_json()["workers"]}
+    left = {name: found[job.id] for name, job in jobs.items()}
+    expected = {
+        "plain": estimate_seconds(1500, 1000, validation=500, test=1000),
+        "named": estimate_seconds(1500, 1000, validation=500, test=1000, probed=False),
+        "more": estimate_seconds(1500, 1000, validation=500, test=1000, unlabelled=5000),
+    }
+    assert left == pytest.approx(expected, abs=NEAR)
+    assert left["named"] + NEAR < left["plain"] < left["more"] - NEAR
 
 
 def test_jobs_like_it_say_more_than_the_size_of_its_dataset_and_for_another_base_they_alone_do(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tiny_base import WORDS as VOCABULARY
 
+from onboard.data import estimate
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import CancelledError
 from onboard.model.batched import log_probabilities
@@ -167,9 +168,11 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
     assert more is not None
     assert [rows for rows, _ in more.points] == [6, 12]
     passes = 6 * (4 + FOLDS * 4 + FOLDS * 2)
-    monkeypatch.setattr(learning, "CURVE_PASSES", learning.TRAINED_COST * passes)
+    tokens = float(np.mean([len(ids) for ids in labelled(tiny_engine, dataset_of(16)).ids]))
+    seconds = estimate.Passes(trained=passes).seconds(tokens)
+    monkeypatch.setattr(estimate, "CURVE_SECONDS", seconds + 1e-9)
     assert not learned(tiny_engine, dataset_of(16), curved).curve_left_out
-    monkeypatch.setattr(learning, "CURVE_PASSES", learning.TRAINED_COST * passes - 1)
+    monkeypatch.setattr(estimate, "CURVE_SECONDS", seconds - 1e-9)
     left = learned(tiny_engine, dataset_of(16), curved)
     assert len(sizes[-1]) == 1 + FOLDS
     assert left.folds is not None

@@ -1,0 +1,81 @@
+"""The time estimate counts the rows of a training as it passes them through the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onboard.data.estimate import train_passes
+from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.data.splits import holdout
+from onboard.domain.dataset import Dataset, Example
+from onboard.model.engine import Engine
+from onboard.model.side_by_side import Moved, Run
+from onboard.pipeline import FIXED_STEPS_ROWS
+from onboard.train import crossvalidation, fewshot, learning
+from onboard.train.fewshot import FewShotSettings, LabelledRows
+from onboard.train.learning import learn
+
+SIZE = 16
+
+
+@dataclass
+class Counted:
+    """Rows that went through the model."""
+
+    scored: int = 0
+    trained: int = 0
+
+    def train(self, engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+        self.trained += sum(len(batch) for run in runs for batch in run.batches)
+        return [Moved(run.start, (0.5,) * len(run.batches), np.zeros((len(run.batches), SIZE))) for run in runs]
+
+    def score(self, engine: Engine, ids: Sequence[Sequence[int]], *more: Any) -> np.ndarray:
+        self.scored += len(ids)
+        return np.full((len(ids), 2), np.log(0.5))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    found = Counted()
+    monkeypatch.setattr(fewshot, "train_side_by_side", found.train)
+    monkeypatch.setattr(learning, "log_probabilities", found.score)
+    monkeypatch.setattr(crossvalidation, "mixed_log_probabilities", found.score)
+    return found
+
+
+def labelled(rows: Sequence[Example], tokens: int) -> LabelledRows:
+    targets = np.eye(2, dtype=np.float32)[[int(row.label == "b") for row in rows]]
+    return LabelledRows([[7] * tokens for _ in rows], targets)
+
+
+@pytest.mark.parametrize("tokens", [12, 128])
+@pytest.mark.parametrize("count", [1, 7, 10, 17, 32, 48, 64, 65, 100, 200, 1500])
+def test_training_passes_as_many_rows_as_the_estimate_says(
+    tiny_engine: Engine, counted: Counted, count: int, tokens: int
+) -> None:
+    rows = tuple(Example(f"text {number}", None, ("a", "b")[number % 2]) for number in range(count))
+    dataset = holdout(Dataset("classification", ("a", "b"), rows), 0)
+    train, validation = dataset.train, dataset.validation
+    settings = FewShotSettings().for_rows(len(train))
+    learn(
+        tiny_engine, np.zeros(SIZE, dtype=np.float32), labelled(train, tokens), tiny_engine.trie(["a", "b"]), settings,
+        0, dataset, cross_validated=not validation and len(train) <= HOLDOUT_FREE_ROWS,
+        held=labelled(validation, tokens) if validation and len(train) > FIXED_STEPS_ROWS else None,
+    )  # fmt: skip
+    passes = train_passes(len(train), len(validation), tokens)
+    assert passes.scored == counted.scored
+    assert passes.trained == pytest.approx(counted.trained, rel=0.005)  # batches differ by a row, in an order by chance
+
+
+def test_a_regression_has_no_curve_and_a_gpu_time_for_one() -> None:
+    plain, scale, quick = (train_passes(32, 0, 128, **more) for more in ({}, {"regression": True}, {"gpu": True}))
+    assert plain == scale
+    assert quick.scored == 2 * plain.scored
+    assert quick.trained > plain.trained
+    assert train_passes(32, 0, 128, regression=True, gpu=True) == plain
+    assert train_passes(32, 0, 12) == quick
