@@ -60,7 +60,7 @@ def _table(document: Document) -> RenderableType:
     from onboard.report.map_html import map_rows
     from onboard.report.map_layout import headline, map_notes
 
-    table = Table("task", "latest", "family", "x", "y", "nearest")
+    table = Table("task", "latest", "nearest source family", "x", "y", "nearest")
     for task, row in zip(document["tasks"], map_rows(document), strict=True):
         name, version, family, nearest = map(Text, row)  # Text knows no markup
         table.add_row(name, version, family, f"{task['x']:.2f}", f"{task['y']:.2f}", nearest)

@@ -9,7 +9,7 @@ import numpy as np
 
 from onboard.compare import label_keys, unseen, words_in_order
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Example, label_key
+from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
@@ -100,9 +100,7 @@ class Judged:
         self._z = np.array(trained["z"], dtype=np.float32)
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
-        train = bench.dataset.train
-        self._one_row_each = bench.buckets is None and len({label_key(row.label) for row in train}) == len(train)
-        self._folds = None if self._one_row_each else trained["folds"]  # each would be asked for a label never seen
+        self._folds = trained["folds"]
 
     def on(self, split: str) -> Metrics | None:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
@@ -119,7 +117,7 @@ class Judged:
         dataset, folds, metric = self._bench.dataset, self._folds, self._spec.metric
         if dataset.validation:
             return self.on("validation"), "held-out", self._chosen_on()
-        if self._one_row_each:
+        if dataset.one_row_each:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
             return None, None, f"{len(dataset.train)} rows are too few for a validation estimate."
@@ -137,7 +135,9 @@ class Judged:
 
     def _chosen_on(self) -> str | None:
         rows = self._trained["training"]["chosen_on"]
-        return f"{rows} of these rows chose where training stopped: it is a little too good." if rows else None
+        if not rows:
+            return None
+        return f"{rows} of these rows chose where training stopped, so these numbers are a little too good."
 
     def baselines(self) -> dict[str, Baselines | dict[str, Any]]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""

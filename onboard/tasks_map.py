@@ -84,7 +84,8 @@ def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
         `base`: its digest, None without any task. `left_out`: tasks of other bases. `explained`: share of the variance
         that each of the two directions tells. `families`: each with its number of `tasks`, the largest first. `tasks`
         by name, each with `x` and `y`, its `nearest` tasks by the cosine of all numbers, and its `family`: of a source
-        its own, else that of the `nearest_source`; None where there is none.
+        its own, else that of the `nearest_source`, which says little about what it asks (training moves the numbers
+        little, so the nearest is often where it started); None where there is none.
     """
     bases = Counter(each.base_digest for each in embedded)
     base = max(bases, key=lambda digest: (bases[digest], digest), default=None)

@@ -59,7 +59,7 @@ def words_finding(labels: Sequence[Label], words: Sequence[str]) -> Finding | No
     label, word = other[0]
     message = (
         f"{len(other):,} of {len(labels):,} labels cannot go by their own words, first {preview(label_text(label))!r}: "
-        f"to the base it is {word!r}. Answers say it as it was submitted."
+        f"to the base it is {word!r}, unless the start brings words of its own. Answers say it as it was submitted."
     )
     shown = tuple({"label": label, "words": word} for label, word in other[:MAX_EXAMPLES])
     return Finding(

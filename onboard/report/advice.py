@@ -30,6 +30,7 @@ def callouts(document: Mapping[str, Any]) -> list[Callout]:
         _error(document),
         _weak(document),
         _not_measured(document),
+        _alarm(document),
         _guard(document),
         _latest(document),
         _cross_validated(document),
@@ -97,6 +98,16 @@ def _not_measured(document: Mapping[str, Any]) -> Callout | None:
     reason = text(document.get("validation_reason")) or "No rows were held out."
     step = "Hand in rows that are not trained on: `onboard submit --dataset FILE --test HELD_OUT_FILE`"
     return Callout("warn", "How good it is was not measured", reason, (step,))
+
+
+def _alarm(document: Mapping[str, Any]) -> Callout | None:
+    init = mapping(document.get("init"))
+    chosen = text(init.get("chosen"))
+    if not init.get("alarm") or not chosen:
+        return None
+    title = f"Nothing learned before was found to help this task: training started from `{chosen}`"
+    others = "How the other starting points did stands under “Where training started”."
+    return Callout("warn", title, others)
 
 
 def _guard(document: Mapping[str, Any]) -> Callout | None:

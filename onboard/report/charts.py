@@ -43,7 +43,7 @@ class Track:
 
     label: str
     shown: str
-    at: float
+    at: float | None
     low: float | None
     high: float | None
     emphasised: bool = False

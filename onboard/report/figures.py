@@ -8,7 +8,7 @@ from typing import Any
 from onboard.domain.moment import seconds_text
 from onboard.domain.report import SHARE_METRICS
 from onboard.report.charts import Curve, RowChart, Scale, Track, curve
-from onboard.report.reading import any_label, mapping, mappings, number, numbers, text
+from onboard.report.reading import any_label, label_name, mapping, mappings, number, numbers, text
 from onboard.report.sentences import (
     TRIVIAL_BASELINES,
     baseline_name,
@@ -17,7 +17,7 @@ from onboard.report.sentences import (
     metric_name,
     value_text,
 )
-from onboard.report.start import MOST_CANDIDATES, candidate_detail
+from onboard.report.start import candidate_detail, own_loss, shown_candidates
 
 MOST_LABELS = 30
 CORRELATIONS = frozenset({"mcc", "pearson", "spearman"})
@@ -87,37 +87,29 @@ def _place(scale: Scale, value: Any) -> float | None:
 
 
 def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
-    """The probe's candidates as dots with intervals: those that came farthest first, then by their loss.
-
-    The chosen one is always among them.
-    """
-    losses = [
-        (loss, each) for each in mappings(init.get("candidates")) if (loss := number(each.get("loss"))) is not None
-    ]
-    if not losses:
+    """The probe's candidates as dots with intervals, those of the table in its order; a mixture has no dot."""
+    shown, hidden = shown_candidates(init)
+    measured = [(each, *own_loss(each)) for each in shown]
+    ends = [found for _, *of_loss in measured for found in of_loss if found is not None]
+    if not ends:
         return None
-    ranked = [each for _, each in sorted(losses, key=lambda pair: (-(number(pair[1].get("round")) or 0.0), pair[0]))]
-    chosen = text(init.get("chosen"))
-    shown = ranked[:MOST_CANDIDATES] + [
-        each for each in ranked[MOST_CANDIDATES:] if text(each.get("embedding")) == chosen
-    ]
-    ends = [found for each in shown for key in ("loss", "low", "high") if (found := number(each.get(key))) is not None]
     pad = (max(ends) - min(ends)) * 0.05 or 0.05
     scale = Scale(max(0.0, min(ends) - pad), max(ends) + pad)
+    chosen = text(init.get("chosen"))
     return RowChart(
         title="The probe's loss of each starting point",
-        caption=_probe_caption(init, len(ranked) - len(shown)),
+        caption=_probe_caption(init, hidden),
         tracks=[
             Track(
                 label=text(each.get("embedding")),
-                shown=f"{number(each.get('loss')):.3f}",
-                at=scale.at(number(each.get("loss")) or 0.0),
-                low=_place(scale, each.get("low")),
-                high=_place(scale, each.get("high")),
+                shown="" if loss is None else f"{loss:.3f}",
+                at=_place(scale, loss),
+                low=_place(scale, low),
+                high=_place(scale, high),
                 emphasised=text(each.get("embedding")) == chosen,
                 detail=candidate_detail(each),
             )
-            for each in shown
+            for each, loss, low, high in measured
         ],
         ticks=[(scale.at(tick), f"{tick:.3g}") for tick in scale.ticks()],
     )
@@ -125,15 +117,21 @@ def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
 
 def _probe_caption(init: Mapping[str, Any], hidden: int) -> str:
     rows, overlap = number(init.get("rows")), number(init.get("overlap"))
-    sentences = ["Mean loss in nats; lower is better."]
+    sentences = ["Mean loss in nats before any training; lower is better."]
     if rows is not None:
-        sentences.append(f"The chosen one was scored on {rows:,.0f} rows.")
+        sentences.append(f"{'It' if init.get('reason') else 'The chosen one'} was scored on {_rows(rows)}.")
     if overlap:
-        sentences.append(f"Some candidate had been trained on {overlap:,.0f} of the task's rows.")
-    if hidden > 0:
-        sentences.append(f"{hidden:,} worse candidates are not shown.")
-    sentences.append("These numbers chose the start, so they do not say how good the version is.")
+        known = "It" if init.get("reason") else "Some candidate"
+        sentences.append(f"{known} had been trained on {overlap:,.0f} of the task's rows.")
+    if hidden:
+        sentences.append(f"{hidden:,} worse {'candidate is' if hidden == 1 else 'candidates are'} not shown.")
+    if not init.get("reason"):  # else nothing was chosen
+        sentences.append("These numbers chose the start, so they do not say how good the version is.")
     return " ".join(sentences)
+
+
+def _rows(count: float) -> str:
+    return f"{count:,.0f} row{'' if count == 1 else 's'}"
 
 
 def curves(training: Mapping[str, Any]) -> list[Curve]:
@@ -175,7 +173,7 @@ def labels_chart(dataset: Mapping[str, Any]) -> RowChart | None:
         caption=f"{hidden:,} more labels are not shown." if hidden > 0 else "",
         tracks=[
             Track(
-                label=any_label(each.get("label")),
+                label=label_name(each.get("label")),
                 shown=f"{count:,.0f}",
                 at=scale.at(count),
                 low=None,

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from onboard.report.reading import any_label, mapping, mappings, number, text
+from onboard.report.reading import label_name, mapping, mappings, number, text
+
+FEWEST_ROWS: Final = 24  # training rows below which nothing is extrapolated (`onboard.train.learning_curve`)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A text to label next, or a pair of them, and what is answered now."""
+
+    answer: str
+    texts: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class MoreLabels:
-    """What more labels would bring, in sentences, and the texts to label next with what is answered now."""
+    """What more labels would bring, in sentences, and what to label next."""
 
     sentences: list[str]
-    rows: list[list[str]]
+    rows: list[Asked]
 
 
 def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
@@ -22,7 +32,7 @@ def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
     found = mapping(document.get("label_next"))
     rows = mappings(found.get("rows"))
     sentences = [*_worth(document), *([_sentence(found, len(rows))] if rows else [])]
-    return MoreLabels(sentences, [[_answer(each), _text(each)] for each in rows]) if sentences else None
+    return MoreLabels(sentences, [Asked(_answer(each), _texts(each)) for each in rows]) if sentences else None
 
 
 def _worth(document: Mapping[str, Any]) -> list[str]:
@@ -30,13 +40,16 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
     found = mapping(document.get("more_rows"))
     more = number(found.get("more"))
     if more is None:
-        return []
+        return list(filter(None, [_too_few(document)]))
     gain, low, high = (number(found.get(key)) for key in ("gain", "low", "high"))
     reason = text(found.get("reason")) or "It was not measured."
     said = f"What {more:.0f} more labels would bring cannot be told. {reason}"
     if gain is not None and low is not None and high is not None:
-        points = f"{100 * gain:+.0f} points of accuracy (95% interval {100 * low:+.0f} to {100 * high:+.0f})"
-        said = f"{more:.0f} more labels would bring about {points}."
+        interval = f"95% interval {_points(low)} to {_points(high)}"
+        untold = "" if round(100 * low) > 0 else ": no gain can be told"
+        said = (
+            f"With {more:.0f} more labels accuracy would change by about {_points(gain)} points ({interval}){untold}."
+        )
     curve = [
         f"{100 * accuracy:.0f}% right with {rows:.0f} rows"
         for each in mappings(found.get("points"))
@@ -45,14 +58,37 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
     return [said, *([f"Learning curve: {', '.join(curve)}."] if curve else [])]
 
 
+def _too_few(document: Mapping[str, Any]) -> str:
+    """Why nothing is said of more labels, where no row was held out and the training rows are too few to try."""
+    dataset = mapping(document.get("dataset"))
+    rows = number(mapping(dataset.get("rows")).get("train"))
+    if document.get("state") != "succeeded" or document.get("validation_kind") == "held-out" or rows is None:
+        return ""
+    if dataset.get("kind") != "classification":
+        return ""
+    counts = [number(each.get("count")) for each in mappings(dataset.get("labels"))]
+    if counts and all(count == 1 for count in counts):
+        return "What more labels would bring cannot be told: every label has one training row."
+    if rows >= FEWEST_ROWS:
+        return ""
+    return f"What more labels would bring cannot be told with fewer than {FEWEST_ROWS} training rows."
+
+
+def _points(share: float) -> str:
+    """ "+5", "0" or "−4": per cent with their sign."""
+    points = round(100 * share)
+    return f"{points:+d}".replace("-", "−") if points else "0"
+
+
 def _sentence(found: Mapping[str, Any], rows: int) -> str:
     considered, read = number(found.get("considered")), number(found.get("read"))
     rest = "" if read is None or considered is None or read <= considered else f"; the file has {read:,.0f} rows"
     of = "" if considered is None else f" (of {considered:,.0f} that were looked at{rest})"
-    texts = "This text is" if rows == 1 else f"These {rows} texts are"
+    if rows == 1:
+        return f"This text is worth a label most{of}. Label it, add it to the dataset, and submit it again."
     return (
-        f"{texts} worth a label most{of}: this version is unsure of them, and no two are alike. "
-        "Label them, add them to the dataset, and submit it again."
+        f"These {rows} texts are worth a label most{of}, the least sure first; variants of one text are avoided where "
+        "the file has enough. Label them, add them to the dataset, and submit it again."
     )
 
 
@@ -61,12 +97,10 @@ def _answer(each: Mapping[str, Any]) -> str:
     if value is not None:
         return f"{value:.3g}" if spread is None else f"{value:.3g} ± {spread:.2g}"
     return " or ".join(
-        f"{any_label(answer.get('label'))} {100 * (number(answer.get('probability')) or 0.0):.0f}%"
+        f"{label_name(answer.get('label'))} {100 * (number(answer.get('probability')) or 0.0):.0f}%"
         for answer in mappings(each.get("answers"))
     )
 
 
-def _text(each: Mapping[str, Any]) -> str:
-    if "text" in each:
-        return text(each.get("text"))
-    return f"{text(each.get('text_a'))} | {text(each.get('text_b'))}"
+def _texts(each: Mapping[str, Any]) -> list[str]:
+    return [text(each.get(key)) for key in (("text",) if "text" in each else ("text_a", "text_b"))]

@@ -31,7 +31,7 @@ def render_map(document: Mapping[str, Any]) -> str:
 
 
 def map_rows(document: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Task, version, family and nearest tasks, as people read them."""
+    """Task, version, nearest source family and nearest tasks, as people read them."""
     return [
         (
             printable(text(each.get("task"))),

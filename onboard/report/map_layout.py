@@ -119,7 +119,10 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
     """What a reader of the map has to know."""
     notes = ["Near means alike only as far as two directions can tell; the nearest tasks are by all numbers."]
     if any(mapping(each.get("nearest_source")) for each in mappings(document.get("tasks"))):
-        notes.append("A learned task has the family of the source task that is nearest to it.")
+        notes.append(
+            "A learned task has the family of the source task nearest to it, "
+            "often the one it started from; it may ask something else."
+        )
     if left_out := number(document.get("left_out")):
         counted = f"{left_out:,.0f} {'task is' if left_out == 1 else 'tasks are'}"
         notes.append(f"{counted} on another base, whose numbers mean something else: not shown.")

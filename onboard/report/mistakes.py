@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onboard.report.reading import any_label, listing, number, text
+from onboard.report.reading import label_name, listing, number, text
 
 MOST_HEATED = 20  # labels; a larger matrix is told by its mistakes alone
 MOST_MISTAKES = 5
@@ -45,7 +45,7 @@ class Mistakes:
 
 def mistakes(confusion: Mapping[str, Any]) -> Mistakes | None:
     """The confusion matrix of a document; None where it is missing or not square."""
-    labels = [any_label(label) for label in listing(confusion.get("labels"))]
+    labels = [label_name(label) for label in listing(confusion.get("labels"))]
     matrix = [[int(number(count) or 0) for count in listing(row)] for row in listing(confusion.get("matrix"))]
     if not labels or len(matrix) != len(labels) or any(len(row) != len(labels) for row in matrix):
         return None

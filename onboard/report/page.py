@@ -1,4 +1,4 @@
-"""Everything that the HTML template shows, decided: the template itself only places it."""
+"""Everything that both reports show, decided, and in their order: HTML template and terminal only place it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onboard.report.figures import (
 )
 from onboard.report.label_next import MoreLabels, more_labels
 from onboard.report.mistakes import Mistakes, mistakes
-from onboard.report.reading import any_label, mapping, mappings, number, text
+from onboard.report.reading import any_label, label_name, mapping, mappings, number, text
 from onboard.report.sentences import (
     baseline_name,
     deciding_metric,
@@ -62,8 +62,10 @@ class Page:
     made: str
     headline: str
     callouts: list[Callout]
-    commands: list[str]
     results: list[SplitResults]
+    warnings: list[Warned]
+    mistakes: Mistakes | None
+    more_labels: MoreLabels | None
     chosen: str
     chosen_is: str
     start_notes: list[str]
@@ -74,14 +76,12 @@ class Page:
     word_notes: list[str]
     curves: list[Curve]
     training: Facts
-    mistakes: Mistakes | None
-    more_labels: MoreLabels | None
     guard: list[list[str]]
-    warnings: list[Warned]
     dataset: Facts
     labels: RowChart | None
     times: RowChart | None
     facts: Facts
+    commands: list[str]
     events: list[tuple[str, str, str]]
 
 
@@ -97,8 +97,10 @@ def page_of(document: Mapping[str, Any]) -> Page:
         made=text(document.get("finished_at") or document.get("created_at")),
         headline=headline(document),
         callouts=callouts(document),
-        commands=_commands(task, version, pair=dataset.get("pairs") is True),
         results=list(split_results(document)),
+        warnings=dataset_warnings(dataset),
+        mistakes=mistakes(mapping(document.get("confusion"))),
+        more_labels=more_labels(document),
         chosen=text(init.get("chosen")),
         chosen_is=", ".join(filter(None, (what_it_is(text(init.get("chosen"))), text(init.get("reason"))))),
         start_notes=start_notes(init),
@@ -109,14 +111,12 @@ def page_of(document: Mapping[str, Any]) -> Page:
         word_notes=word_notes(document),
         curves=curves(training),
         training=training_facts(training) + memory_facts(document),
-        mistakes=mistakes(mapping(document.get("confusion"))),
-        more_labels=more_labels(document),
         guard=guard_rows(mapping(document.get("guard"))),
-        warnings=dataset_warnings(dataset),
         dataset=dataset_facts(dataset),
         labels=labels_chart(dataset),
         times=times_chart(mapping(document.get("seconds"))),
         facts=pinned_facts(document),
+        commands=_commands(task, version, pair=dataset.get("pairs") is True),
         events=[
             (text(e.get("at")), text(e.get("stage")), text(e.get("message"))) for e in mappings(document.get("events"))
         ],
@@ -224,13 +224,17 @@ def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:
         Warned(
             text(each.get("message")),
             text(each.get("remedy")),
-            [
-                ", ".join(f"{key}: {any_label(value)}" for key, value in e.items())
-                for e in mappings(each.get("examples"))
-            ],
+            [_example(example) for example in mappings(each.get("examples"))],
         )
         for each in mappings(dataset.get("warnings"))
     ]
+
+
+def _example(example: Mapping[str, Any]) -> str:
+    if example.keys() == {"text", "label", "likelier"}:
+        label, likelier = (label_name(example[key]) for key in ("label", "likelier"))
+        return f"“{text(example['text'])}” is labelled {label}; {likelier} looks likelier."
+    return ", ".join(f"{key}: {any_label(value)}" for key, value in example.items())
 
 
 def dataset_facts(dataset: Mapping[str, Any]) -> Facts:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from onboard.data.previews import both_ends
 from onboard.domain.dataset import label_text
+
+_LABEL_CHARACTERS: Final = 40  # of a label in a table, a chart or a sentence
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -45,3 +48,8 @@ def any_label(label: Any) -> str:
     """A label as people write it; whatever is no label of a dataset, as its plain text."""
     is_label = isinstance(label, (str, bool)) or number(label) is not None
     return label_text(label) if is_label else text(label)
+
+
+def label_name(label: Any) -> str:
+    """A label as people write it; of a sentence the beginning and the end."""
+    return both_ends(any_label(label), _LABEL_CHARACTERS)

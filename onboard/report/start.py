@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from onboard.report.reading import any_label, listing, mapping, mappings, number, text
+from onboard.data.verbaliser import words_of
+from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text
 
 MOST_TIES = 5
 MOST_CANDIDATES: Final = 10  # shown; a registry may hold a thousand
 MOST_LABELS: Final = 8  # of a mapping that are named
 CANDIDATE_HEAD: Final = ["starting point", "loss (95%)", "right", "rows", "round", "tuned", ""]
+FEWEST_ROWS: Final = 8  # of a loss that has an interval: of fewer the normal distribution is no guide
+UNLIKE_FROM: Final = 52  # measured embeddings: 32 tasks that are like it, 8 that are not, 12 anchors (see `prefilter`)
+_MIXTURE: Final = "mixture"
 _WHAT: Final = {
     "random": "random numbers, no earlier task",
-    "mean": "the mean of all embeddings",
+    "mean": "an average of embeddings",
     "fingerprint": "what the texts look like to the base, no earlier task",
-    "mixture": "a mixture of the best",
+    _MIXTURE: "a mixture of the best",
 }
 
 
 def start_notes(init: Mapping[str, Any]) -> list[str]:
     """What the probe's numbers do not say: an alarm, ties, what a mixture is made of, what was not even measured."""
-    return list(filter(None, (text(init.get("alarm")), _mixture(init), _ties(init), _prefilter(init), _strategy(init))))
+    notes = text(init.get("alarm")), _mixture(init), _ties(init), _prefilter(init), _known(init), *_strategy(init)
+    return list(filter(None, notes))
 
 
 def what_it_is(name: str) -> str:
     """What stands behind the name of a starting point, where the name does not say it; "" for a task's version."""
-    return _WHAT.get(name, "" if "@" in name or not name else "a task that the base was trained on, made for that")
+    return _WHAT.get(name, "" if "@" in name or not name else "a practice task of the base")
+
+
+def shown_candidates(init: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
+    """Those of the table and the chart, in the probe's order, the chosen one first; and how many are left out."""
+    chosen = text(init.get("chosen"))
+    found = [each for each in mappings(init.get("candidates")) if number(each.get("loss")) is not None]
+    found.sort(key=lambda each: text(each.get("embedding")) != chosen)
+    return found[:MOST_CANDIDATES], max(0, len(found) - MOST_CANDIDATES)
+
+
+def own_loss(each: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
+    """A candidate's loss before any training, and its interval where it was measured on rows enough.
+
+    A mixture has none: it is made by training, and what stands there is its loss after it.
+    """
+    if text(each.get("embedding")) == _MIXTURE and number(each.get("tuned")) is not None:
+        return None, None, None
+    loss, low, high, rows = (number(each.get(key)) for key in ("loss", "low", "high", "rows"))
+    if low is None or high is None or (rows is not None and rows < FEWEST_ROWS):
+        return loss, None, None
+    return loss, max(0.0, low), high
 
 
 def candidate_detail(each: Mapping[str, Any]) -> str:
@@ -46,7 +71,7 @@ def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
     last = max((number(each.get("round")) or 0.0 for each in mappings(init.get("candidates"))), default=0.0)
     ties, chosen = [text(each) for each in listing(init.get("ties"))], text(init.get("chosen"))
     rows = []
-    for each in _measured(init):
+    for each in shown_candidates(init)[0]:
         name, of_round = text(each.get("embedding")), number(each.get("round"))
         left = "" if of_round is None else "last" if of_round == last else f"{of_round:.0f} of {last:.0f}"
         remark = "chosen" if name == chosen else "tie" if name in ties else ""
@@ -58,52 +83,53 @@ def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
 
 def word_rows(document: Mapping[str, Any]) -> list[list[str]]:
     """Which word stands for which label, of each row of `candidate_rows`: [name, mapping]; empty for a regression."""
-    init = mapping(document.get("init"))
-    pairs = ((text(each.get("embedding")), _words(document, each)) for each in _measured(init))
+    shown, _ = shown_candidates(mapping(document.get("init")))
+    pairs = ((text(each.get("embedding")), _words(document, each)) for each in shown)
     return [[name, _mapping_text(words)] for name, words in pairs if words]
 
 
 def word_notes(document: Mapping[str, Any]) -> list[str]:
-    """The chosen candidate's mapping, and those of the last round that differ from it."""
-    measured = list(_measured(mapping(document.get("init"))))
-    if not measured or not (chosen := _words(document, measured[0])):
+    """The chosen candidate's mapping, and those of the last round that differ from it, each with all who have it."""
+    shown, _ = shown_candidates(mapping(document.get("init")))
+    if not shown or not (chosen := _words(document, shown[0])):
         return []
-    others = [
-        f"Under {text(each.get('embedding'))} they would be: {_mapping_text(words)}."
-        for each in measured[1:]
-        if number(each.get("tuned")) is not None and (words := _words(document, each)) and words != chosen
+    others: dict[str, list[str]] = {}
+    for each in shown[1:]:
+        words = _words(document, each)
+        if number(each.get("tuned")) is not None and words and words != chosen:
+            others.setdefault(_mapping_text(words), []).append(text(each.get("embedding")))
+    return [
+        f"Words that stand for the labels: {_mapping_text(chosen)}.",
+        *(f"Under {_listed(names)} they would be {words}." for words, names in others.items()),
     ]
-    return [f"Words that stand for the labels: {_mapping_text(chosen)}.", *others]
 
 
-def _measured(init: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What is shown of the candidates; the chosen one stands first."""
-    chosen = text(init.get("chosen"))
-    found = [each for each in mappings(init.get("candidates")) if number(each.get("loss")) is not None]
-    return islice(sorted(found, key=lambda each: text(each.get("embedding")) != chosen), MOST_CANDIDATES)
-
-
-def _words(document: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _words(document: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """(label, word) of a candidate; empty where nothing is known, or the labels are the buckets of a number."""
-    labels = [any_label(each.get("label")) for each in mappings(mapping(document.get("dataset")).get("labels"))]
+    labels = [each.get("label") for each in mappings(mapping(document.get("dataset")).get("labels"))]
     words = [text(word) for word in listing(candidate.get("words"))]
     return list(zip(labels, words, strict=True)) if len(words) == len(labels) else []
 
 
-def _mapping_text(words: Sequence[tuple[str, str]]) -> str:
-    """ "good for positive, bad for negative", or that it is the labels' own words."""
-    if all(_plain(label) == _plain(word) for label, word in words):
-        return "their own"
-    named = ", ".join(f"“{word}” for {label}" for label, word in words[:MOST_LABELS])
+def _mapping_text(words: Sequence[tuple[Any, str]]) -> str:
+    """ "“good” for positive, “bad” for negative", or that it is the labels' own words."""
+    if all(_own_words(label) == words_of(word) for label, word in words):
+        return "the labels' own"
+    named = ", ".join(f"“{label_name(word)}” for {label_name(label)}" for label, word in words[:MOST_LABELS])
     return named + (f" and {len(words) - MOST_LABELS} more" if len(words) > MOST_LABELS else "")
 
 
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
+def _own_words(label: Any) -> str:
+    """ "1" for 1.0, but "1.0" for "1.0"."""
+    return words_of(any_label(label) if number(label) is None else label)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _loss(each: Mapping[str, Any]) -> str:
-    loss, low, high = (number(each.get(key)) for key in ("loss", "low", "high"))
+    loss, low, high = own_loss(each)
     around = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
     return f"{_shown(loss, '.3f')}{around}"
 
@@ -119,9 +145,13 @@ def _mixture(init: Mapping[str, Any]) -> str:
 
 
 def _ties(init: Mapping[str, Any]) -> str:
-    ties = [text(each) for each in listing(init.get("ties"))]
-    more = f" and {len(ties) - MOST_TIES} more" if len(ties) > MOST_TIES else ""
-    return f"A tie: the rows cannot tell it from {', '.join(ties[:MOST_TIES])}{more}." if ties else ""
+    ties, others = [text(each) for each in listing(init.get("ties"))], len(mappings(init.get("candidates"))) - 1
+    if not ties:
+        return ""
+    if len(ties) <= MOST_TIES:
+        return f"A tie: the rows cannot tell it from {', '.join(ties)}."
+    of = f"{len(ties)} of the {others} other" if others > len(ties) else f"the {len(ties)} other"
+    return f"A tie: the rows cannot tell it from {of} starting points."
 
 
 def _prefilter(init: Mapping[str, Any]) -> str:
@@ -129,16 +159,35 @@ def _prefilter(init: Mapping[str, Any]) -> str:
     considered, kept = number(found.get("considered")), number(found.get("kept"))
     if considered is None or kept is None or kept >= considered:
         return ""
+    unlike = ", and a few that are unlike them" if kept >= UNLIKE_FROM else ""
+    alike = f"those whose texts and labels are most like these{unlike}"
+    return f"{kept:,.0f} of {considered:,.0f} embeddings were measured: {alike}."
+
+
+def _known(init: Mapping[str, Any]) -> str:
+    if init.get("known_too") is not True or init.get("reason"):  # one that was asked for is measured in any case
+        return ""
     return (
-        f"{kept:,.0f} of {considered:,.0f} embeddings were measured: those whose texts and labels are most like these, "
-        "and where there are many, a few that do not."
+        "The base or earlier versions had been trained on all of these rows, or nearly all: "
+        "the candidates were measured on them all the same, so the losses flatter what knows them."
     )
 
 
-def _strategy(init: Mapping[str, Any]) -> str:
-    if init.get("strategy") == "race":
-        return (
-            "They raced: those that fell behind left after few rows. Compare losses within a round only; "
-            "the last round is decided by the loss after a little training (tuned), on rows held out of it."
+def _strategy(init: Mapping[str, Any]) -> list[str]:
+    """How it was chosen, as far as it was: few rows are one round, and too few for a little training."""
+    candidates = mappings(init.get("candidates"))
+    raced = any((number(each.get("round")) or 0.0) > 1 for each in candidates)
+    tuned = any(number(each.get("tuned")) is not None for each in candidates)
+    notes = []
+    if init.get("strategy") == "race" and raced:
+        notes.append(
+            "The candidates raced: those that fell behind left after few rows. Compare losses within a round only."
         )
-    return "Every candidate was measured on all rows." if init.get("strategy") == "exhaustive" else ""
+    elif init.get("strategy") in ("race", "exhaustive") and candidates:
+        unknown = (
+            " that it had not been trained on" if number(init.get("overlap")) and not init.get("known_too") else ""
+        )
+        notes.append(f"Every candidate was measured on all rows{unknown}.")
+    if tuned:
+        notes.append("Among the best, the loss after a little training decided (tuned), on rows held out of it.")
+    return notes

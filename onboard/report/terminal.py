@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onboard.data.problems import preview
+from onboard.data.previews import both_ends, preview_texts
 from onboard.report.charts import moving_average
 from onboard.report.page import Page, page_of
 from onboard.report.reading import mapping, numbers
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARKLINE_CHARACTERS = 40
+NAME_CHARACTERS = 34  # of a starting point in the table: two lines of 80 columns; the end tells names apart
 STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
 
 
@@ -42,48 +43,59 @@ class _TerminalReport:
                 _text(line) for line in (callout.sentence, *_bulleted(map(_command_below, callout.steps))) if line
             )
         for result in page.results:
-            yield _text(f"\n{result.title}: {result.explanation}", "bold")
+            yield _heading(f"{result.title}: {result.explanation}")
             yield _table(result.head, result.rows, plain)
             yield from (_text(line, "dim") for line in _bulleted(result.notes))
+        yield from self._warnings()
+        yield from self._mistakes(plain)
+        yield from self._more_labels(plain)
         yield from self._start(plain)
         yield from self._training(options)
-        if page.mistakes and page.mistakes.worst:
-            yield _text("\nMost frequent mistakes", "bold")
-            rows = [[each.true, each.predicted, f"{each.count} of {each.of}"] for each in page.mistakes.worst]
-            yield _table(["true", "answered", "rows"], rows, plain)
-        yield from self._more_labels(plain)
         if page.guard:
-            yield _text("\nEarlier tasks under the tuned hypernetwork", "bold")
+            yield _heading("Earlier tasks under the tuned hypernetwork")
             yield _table(["task", "verdict", "change of loss", "flipped"], page.guard, plain)
-        if page.warnings:
-            yield _text("\nWarnings about the dataset", STYLES["warn"])
-            yield from (_text(line) for line in _bulleted([f"{each.message} {each.remedy}" for each in page.warnings]))
         yield from self._facts(plain)
+
+    def _warnings(self) -> Iterator[RenderableType]:
+        warnings = self.page.warnings
+        if warnings:
+            yield _heading("Warnings about the dataset", STYLES["warn"])
+            yield from (_text(line) for line in _bulleted([f"{each.message} {each.remedy}" for each in warnings]))
+
+    def _mistakes(self, plain: bool) -> Iterator[RenderableType]:
+        mistakes = self.page.mistakes
+        if mistakes and mistakes.worst:
+            yield _heading("What it confuses")
+            rows = [[each.true, each.predicted, f"{each.count} of {each.of}"] for each in mistakes.worst]
+            yield _table(["true", "answered", "rows"], rows, plain)
 
     def _more_labels(self, plain: bool) -> Iterator[RenderableType]:
         more = self.page.more_labels
         if more is None:
             return
-        yield _text("\nMore labels", "bold")
+        yield _heading("More labels")
         yield from (_text(sentence) for sentence in more.sentences)
         if more.rows:
-            rows = [[answer, preview(text)] for answer, text in more.rows]
+            rows = [[each.answer, preview_texts(each.texts)] for each in more.rows]
             yield _table(["answered now", "text"], rows, plain)
 
     def _start(self, plain: bool) -> Iterator[RenderableType]:
         page = self.page
+        if not page.chosen and not page.candidates:
+            return
+        yield _heading("Where training started")
         if page.chosen:
-            reason = f" ({page.chosen_is})" if page.chosen_is else ""
-            yield _text(f"\nTraining started from {page.chosen}{reason}", "bold")
+            yield _text(f"Chosen: {page.chosen}{f' ({page.chosen_is})' if page.chosen_is else ''}")
         yield from (_text(line) for line in _bulleted([*page.start_notes, *page.word_notes]))
         if page.candidates:
-            yield _table(page.candidate_head, page.candidate_rows, plain)
+            rows = [[both_ends(name, NAME_CHARACTERS), *cells] for name, *cells in page.candidate_rows]
+            yield _table(page.candidate_head, rows, plain)
             yield _text(page.candidates.caption, "dim")
 
     def _training(self, options: ConsoleOptions) -> Iterator[RenderableType]:
         if not self.page.training and not self.loss:
             return
-        yield _text("\nTraining", "bold")
+        yield _heading("Training")
         if self.page.training:
             yield _text(", ".join(f"{name} {value}" for name, value in self.page.training))
         if len(self.loss) > 1:
@@ -92,15 +104,18 @@ class _TerminalReport:
 
     def _facts(self, plain: bool) -> Iterator[RenderableType]:
         page = self.page
+        if page.dataset:
+            yield _heading("Dataset")
+            yield _text(", ".join(f"{name} {value}" for name, value in page.dataset if name != "digest"))
         if page.times:
-            yield _text(f"\n{page.times.title}", "bold")
+            yield _heading("Time")
+            yield _text(page.times.title)
             yield _text(", ".join(f"{track.label} {track.shown}" for track in page.times.tracks))
-        if page.dataset or page.facts:
-            yield _text("\nFacts and pins", "bold")
-            dataset = [[f"dataset {name}", value] for name, value in page.dataset if name != "digest"]
-            yield _table([], dataset + [[name, value] for name, value in page.facts], plain)
+        if page.facts:
+            yield _heading("Facts and pins")
+            yield _table([], [[name, value] for name, value in page.facts], plain)
         if page.commands:
-            yield _text("\nUse it", "bold")
+            yield _heading("Use it")
             yield from (_text(command) for command in page.commands)
 
 
@@ -121,6 +136,10 @@ def _command_below(step: str) -> str:
     """A step whose command, if it ends in one, stands alone on the next line, where it can be copied."""
     sentence, found, command = step.partition(": `")
     return f"{sentence}:\n    {command.removesuffix('`')}" if found else step
+
+
+def _heading(title: str, style: str = "bold") -> Text:
+    return _text(f"\n{title}", style)
 
 
 def _text(content: str, style: str = "") -> Text:

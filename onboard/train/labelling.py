@@ -1,4 +1,4 @@
-"""Which unlabelled texts to label next: those that the embedding is least sure of, and no two that say the same.
+"""Which unlabelled texts to label next: those that the embedding is least sure of, and not many that say the same.
 
 Uncertainty alone would ask twenty times for the same kind of sentence; among the most uncertain texts, each next one is
 the one farthest from those that were taken, by the frozen encoder's features (farthest-first, after arXiv 1708.00489).
@@ -19,7 +19,8 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
 WANTED: Final = 20
-SHORTLIST: Final = 60  # most uncertain texts that are told apart by their features; of few texts half
+SHORTLIST: Final = 60  # most uncertain texts, at most, that are told apart by their features
+SURE: Final = 0.95  # a probability; of twenty texts that are answered more surely less than one should be wrong
 _SAME: Final = 1e-6  # cosine distance up to which two texts say the same to the encoder
 
 
@@ -43,7 +44,9 @@ def label_next(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> list[Next]:
-    """The texts to label next, the most uncertain first, `WANTED` at most.
+    """The texts to label next, the most uncertain first: `WANTED` or half of them at most, and one at least.
+
+    Texts whose answer is surer than `SURE` are left out, unless all are.
 
     Args:
         engine: the model.
@@ -59,9 +62,12 @@ def label_next(
     at_once = at_once or RowsAtOnce()
     probabilities = np.exp(log_probabilities(engine, ids, z, trie, before_batch, at_once))
     unsure = uncertainty(probabilities)
-    shortlist = np.argsort(-unsure, kind="stable")[: max(WANTED, min(SHORTLIST, len(ids) // 2))]
+    wanted = min(WANTED, max(1, len(ids) // 2))
+    ranked = np.argsort(-unsure, kind="stable")
+    doubtful = ranked[probabilities[ranked].max(1) <= SURE]
+    shortlist = (doubtful if len(doubtful) else ranked[:1])[: min(SHORTLIST, max(len(ids) // 2, wanted * 3 // 2))]
     features = at_once.fitting(len(shortlist), lambda: _features(engine, [ids[row] for row in shortlist], at_once))
-    chosen = shortlist[farthest_first(features, WANTED)]
+    chosen = shortlist[farthest_first(features, wanted)]
     ordered = chosen[np.argsort(-unsure[chosen], kind="stable")]
     return [Next(int(row), probabilities[row], float(unsure[row])) for row in ordered]
 

@@ -2,7 +2,8 @@
 
 Accuracy grows about linearly with the logarithm of the rows in the range of a few to a few hundred. The interval comes
 from a bootstrap of folds and of rows within them: embeddings differ by what they were trained on, not only by luck on
-the rows that are predicted.
+the rows that are predicted. Only rows that became right or wrong as more were trained on tell anything, and a bootstrap
+of hardly any would be sure of what it has not seen: where they are few, nothing is said.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 MORE_ROWS: Final = 32
 FEWEST_ROWS: Final = 24  # out-of-fold predictions below which an extrapolation says nothing
+FEWEST_CHANGED: Final = 6  # rows that became right or wrong: of fewer, all go one way by chance in over 5% (2 · 0.5⁵)
 WIDEST: Final = 0.25  # width of the 95% interval beyond which it cannot be told
 _DRAWS: Final = 1000
 
@@ -64,14 +66,22 @@ def more_rows(
         return MoreRows(points, reason="Only one number of rows was trained on.")
     if count < FEWEST_ROWS:
         return MoreRows(points, reason=f"{count} rows are too few to extrapolate from.")
-    per_log = _slope(sizes, right.mean(1))
+    if right[-1].all():
+        reason = "Everything was answered right out of fold: more labels cannot show a gain here."
+        return MoreRows(points, reason=reason)
+    if (right != right[0]).any(0).sum() < FEWEST_CHANGED:
+        return MoreRows(points, reason="Too few rows became right or wrong as more were trained on.")
     growth = float(np.log((count + MORE_ROWS) / count))
+    gain = _slope(sizes, right.mean(1)) * growth
     drawn = np.array([_slope(sizes, right[:, chosen].mean(1)) for chosen in _draws(fold)]) * growth
-    low, high = (float(each) for each in np.clip(np.percentile(drawn, (2.5, 97.5)), -1.0, 1.0))
-    room = 1.0 - points[-1][1]  # nothing is more than right
+    low, high = (float(each) for each in np.percentile(drawn, (2.5, 97.5)))
+    low, high = min(low, gain - 1.0 / count), max(high, gain + 1.0 / count)  # a row is the least that can be seen
     if high - low > WIDEST:
-        return MoreRows(points, reason=f"From {100 * low:+.0f} to {100 * high:+.0f} points: it is too uncertain.")
-    return MoreRows(points, gain=(min(per_log * growth, room), min(low, room), min(high, room)))
+        reason = f"It is too uncertain: the 95% interval is {100 * (high - low):.0f} points wide."
+        return MoreRows(points, reason=reason)
+    accuracy = points[-1][1]
+    gain, low, high = (float(each) for each in np.clip((gain, low, high), -accuracy, 1.0 - accuracy))
+    return MoreRows(points, gain=(gain, low, high))
 
 
 def _slope(sizes: np.ndarray, accuracies: np.ndarray) -> float:

@@ -13,11 +13,12 @@ from typing import Any, Final
 import numpy as np
 
 from onboard.data.limits import MAX_EXAMPLES
-from onboard.data.problems import preview
-from onboard.domain.dataset import Dataset, label_text
+from onboard.data.previews import beginning, preview_texts
+from onboard.domain.dataset import Dataset, Example, label_text
 
 MOST: Final = 10
 _MARGIN: Final = 0.6  # between the probability of the other label and of the given one
+_LABEL_CHARACTERS: Final = 40  # of a label in the warning
 _LEAST_GAIN: Final = 0.5  # of what the commonest label gets wrong, so much must be right
 
 
@@ -34,6 +35,8 @@ class Suspect:
 def suspected_errors(estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]:
     """The most doubtful rows, the clearest first; ten at most.
 
+    A label's only row is none of them: the embedding that was trained without it has never seen its label.
+
     Args:
         estimate: out-of-fold log-probabilities (n, K).
         targets: (n, K), one-hot.
@@ -44,6 +47,7 @@ def suspected_errors(estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]
     if accuracy - commonest < _LEAST_GAIN * (1.0 - commonest):
         return []
     margin = probabilities[rows, best] - probabilities[rows, given]
+    margin[targets.sum(0)[given] < 2] = 0.0
     doubted = [row for row in np.argsort(-margin, kind="stable").tolist() if margin[row] >= _MARGIN]
     return [
         Suspect(row, int(best[row]), float(probabilities[row, best[row]]), float(probabilities[row, given[row]]))
@@ -60,15 +64,15 @@ def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> dict[str, Any]:
     """
     examples = [
         {
-            "text": preview(dataset.train[each.row].text_a),
+            "text": _shown(dataset.train[each.row]),
             "label": dataset.train[each.row].label,
             "likelier": dataset.labels[each.seems],
         }
         for each in suspects[:MAX_EXAMPLES]
     ]
     rows = "1 training row looks" if len(suspects) == 1 else f"{len(suspects)} training rows look"
-    first, likelier = (label_text(examples[0][key]) for key in ("label", "likelier"))
-    told = f"“{examples[0]['text']}” is {first!r} rather than {likelier!r}?"
+    first, likelier = (beginning(label_text(examples[0][key]), _LABEL_CHARACTERS) for key in ("label", "likelier"))
+    told = f"“{examples[0]['text']}” is labelled {first}; {likelier} looks likelier."
     return {
         "code": "contradicted_labels",
         "message": f"{rows} mislabelled to embeddings that were trained without them: {told}",
@@ -76,3 +80,7 @@ def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> dict[str, Any]:
         "count": len(suspects),
         "examples": examples,
     }
+
+
+def _shown(row: Example) -> str:
+    return preview_texts([row.text_a] if row.text_b is None else [row.text_a, row.text_b])

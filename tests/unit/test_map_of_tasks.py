@@ -62,6 +62,9 @@ def test_a_learned_task_has_the_family_of_its_nearest_source() -> None:
     families = {each["task"]: each["family"] for each in document["tasks"]}
     assert families == {"qqp": "paraphrase", "mine": "mine", "tickets": "paraphrase", "mrpc": "mine"}
     assert document["families"] == [{"family": "mine", "tasks": 2}, {"family": "paraphrase", "tasks": 2}]
+    page = render_map(document)
+    assert "<th>nearest source family</th>" in page
+    assert "it may ask something else" in page
 
 
 def test_tasks_of_another_base_are_counted_and_not_shown() -> None:

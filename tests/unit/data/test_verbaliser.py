@@ -118,5 +118,6 @@ def test_labels_that_do_not_go_by_their_own_words_are_told(given_labels, words, 
     found = words_finding(given_labels, words)
     assert [each["label"] for each in found.examples] == renamed if found else renamed == []
     if found:
-        assert repr(words[given_labels.index(renamed[0])]) in found.message
+        told = repr(words[given_labels.index(renamed[0])])
+        assert f"to the base it is {told}, unless the start brings words of its own." in found.message
         assert found.remedy

@@ -172,6 +172,21 @@ def test_a_failed_job_shows_its_remedy_and_how_to_go_on():
     assert "onboard jobs retry j1" in shown
 
 
+def test_nothing_that_helps_is_told_above_the_numbers(document):
+    alarm = "Nothing is a better start than mean by more than the noise (a@v1: 0.010 nats a row, the noise is 0.020)."
+    document["init"] |= {"chosen": "mean", "alarm": alarm}
+    shown = visible(render(document))
+    told = "Nothing learned before was found to help this task: training started from mean"
+    assert shown.index(told) < shown.index("Test rows") < shown.index(alarm)
+    assert told not in visible(render(document | {"init": document["init"] | {"alarm": None}}))
+
+
+def test_a_row_that_looks_mislabelled_is_told_in_a_sentence(document):
+    example = {"text": "premise | hypothesis", "label": 1, "likelier": True}
+    document["dataset"]["warnings"][0]["examples"] = [example]
+    assert "“premise | hypothesis” is labelled 1; true looks likelier." in visible(render(document))
+
+
 def test_an_alias_that_stayed_and_a_refused_tuning_are_told(document):
     document["latest"] = {"alias": "latest", "moved": False, "reason": "It is significantly worse."}
     document["guard"]["verdict"] = "refused"
@@ -203,7 +218,7 @@ def test_a_thousand_candidates_show_the_best_and_the_chosen_one(document):
     assert "t500@v1" in shown
     assert "t8@v1" in shown
     assert "t10@v1" not in shown
-    assert "989 worse candidates are not shown." in shown
+    assert "990 worse candidates are not shown." in shown
 
 
 def test_a_matrix_of_many_labels_is_told_by_its_worst_mistakes(document):

@@ -2,8 +2,9 @@ import pytest
 
 from onboard.domain.moment import seconds_text
 from onboard.report import headline
-from onboard.report.label_next import more_labels
+from onboard.report.label_next import FEWEST_ROWS, Asked, more_labels
 from onboard.report.sentences import interval_text, metric_text, value_text
+from onboard.train import learning_curve
 
 
 def test_the_headline_says_it_in_one_sentence(document):
@@ -91,12 +92,12 @@ def test_durations_are_written_for_people(seconds, expected):
 
 def test_what_more_labels_would_buy_is_said_or_why_it_cannot_be() -> None:
     points = [{"rows": 12.0, "accuracy": 0.61}, {"rows": 24.0, "accuracy": 0.7}]
-    told = {"points": points, "more": 32, "gain": 0.052, "low": -0.01, "high": 0.11, "reason": None}
+    told = {"points": points, "more": 32, "gain": 0.052, "low": 0.01, "high": 0.11, "reason": None}
     found = more_labels({"more_rows": told})
     assert found is not None
     assert found.rows == []
     assert found.sentences == [
-        "32 more labels would bring about +5 points of accuracy (95% interval -1 to +11).",
+        "With 32 more labels accuracy would change by about +5 points (95% interval +1 to +11).",
         "Learning curve: 61% right with 12 rows, 70% right with 24 rows.",
     ]
     untold = {"points": [], "more": 32, "gain": None, "low": None, "high": None, "reason": "16 rows are too few."}
@@ -107,14 +108,57 @@ def test_what_more_labels_would_buy_is_said_or_why_it_cannot_be() -> None:
         assert more_labels(nothing) is None
 
 
+@pytest.mark.parametrize(
+    ("gain", "low", "high", "said"),
+    [
+        (-0.04, -0.15, 0.002, "−4 points (95% interval −15 to 0): no gain can be told."),
+        (-0.001, -0.004, 0.004, "0 points (95% interval 0 to 0): no gain can be told."),
+        (0.02, 0.004, 0.05, "+2 points (95% interval 0 to +5): no gain can be told."),
+        (0.02, 0.006, 0.05, "+2 points (95% interval +1 to +5)."),
+    ],
+)
+def test_a_gain_is_told_only_where_the_interval_has_nothing_else(gain, low, high, said) -> None:
+    found = more_labels({"more_rows": {"more": 32, "gain": gain, "low": low, "high": high}})
+    assert found is not None
+    assert found.sentences == [f"With 32 more labels accuracy would change by about {said}"]
+
+
+def job(rows: int, counts: list[int], **more: object) -> dict[str, object]:
+    labels = [{"label": number, "count": count} for number, count in enumerate(counts)]
+    dataset = {"kind": "classification", "rows": {"train": rows}, "labels": labels}
+    return {"state": "succeeded", "dataset": dataset, "more_rows": None, **more}
+
+
+def test_too_few_rows_to_tell_what_more_would_bring_are_told() -> None:
+    assert FEWEST_ROWS == learning_curve.FEWEST_ROWS
+    for few in (job(12, [6, 6], validation_kind="cross-validated"), job(4, [2, 2])):
+        found = more_labels(few)
+        assert found is not None
+        assert found.sentences == ["What more labels would bring cannot be told with fewer than 24 training rows."]
+    found = more_labels(job(30, [1] * 30))
+    assert found is not None
+    assert found.sentences == ["What more labels would bring cannot be told: every label has one training row."]
+    dataset = {"kind": "regression", "rows": {"train": 12}}
+    for nothing in (
+        job(24, [12, 12]),
+        job(12, [6, 6], validation_kind="held-out"),
+        job(12, [6, 6], state="failed"),
+        job(12, [6, 6], dataset=dataset),
+    ):
+        assert more_labels(nothing) is None
+
+
 def test_texts_to_label_next_are_shown_with_what_is_answered_now() -> None:
     answers = [{"label": True, "probability": 0.52}, {"label": "no", "probability": 0.46}]
     rows = [{"text": "so so", "answers": answers}, {"text_a": "a", "text_b": "b", "value": 2.5, "spread": 0.71}]
     found = more_labels({"label_next": {"rows": rows, "read": 900, "known": 3, "repeated": 7, "considered": 890}})
     assert found is not None
-    assert found.rows == [["true 52% or no 46%", "so so"], ["2.5 ± 0.71", "a | b"]]
+    assert found.rows == [Asked("true 52% or no 46%", ["so so"]), Asked("2.5 ± 0.71", ["a", "b"])]
     assert "These 2 texts are" in found.sentences[0]
+    assert "the least sure first; variants of one text are avoided where the file has enough" in found.sentences[0]
     assert "of 890 that were looked at; the file has 900 rows" in found.sentences[0]
     for nothing in ({"label_next": None}, {"label_next": {"rows": []}}, {"label_next": "x"}):
         assert more_labels(nothing) is None
-    assert more_labels({"label_next": {"rows": [{"value": "x"}, 3]}}) is not None
+    one = more_labels({"label_next": {"rows": [{"value": "x"}, 3], "considered": 2}})
+    assert one is not None
+    assert one.sentences[0].startswith("This text is worth a label most (of 2 that were looked at). Label it,")

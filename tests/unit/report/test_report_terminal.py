@@ -1,17 +1,18 @@
 import io
+import re
 import subprocess
 import sys
 
 import pytest
 from rich.console import Console
 
-from onboard.report import render_text
+from onboard.report import render, render_text
 from onboard.report.terminal import sparkline
 
 
-def printed(document, *, terminal: bool = False) -> str:
+def printed(document, *, terminal: bool = False, width: int = 100) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=100, force_terminal=terminal, legacy_windows=False).print(render_text(document))
+    Console(file=stream, width=width, force_terminal=terminal, legacy_windows=False).print(render_text(document))
     return stream.getvalue()
 
 
@@ -37,6 +38,35 @@ def test_without_a_terminal_there_are_neither_colours_nor_rules(document):
     coloured = printed(document, terminal=True)
     assert "\x1b[1m" in coloured
     assert "─" in coloured
+
+
+def test_both_reports_have_the_same_order(document):
+    document["more_rows"] = {"more": 32, "reason": "why"}
+    titles = re.findall(r"<h2>(.*?)</h2>", render(document))
+    assert len(titles) == 12
+    lines = [re.sub(r": .*", "", line).strip() for line in printed(document).splitlines()]
+    assert [line for line in lines if line in titles] == [title for title in titles if title != "Log"]
+
+
+def test_pairs_that_share_a_text_are_told_apart(document):
+    premise = "A man in a blue shirt stands on a ladder and cleans the window of a large house. " * 2
+    rows = [{"text_a": premise, "text_b": f"{number} hypotheses", "value": 1.0} for number in range(3)]
+    document["label_next"] = {"rows": rows}
+    shown = printed(document)
+    assert all(f"A man in a blue shirt stands on a ladde… | {number} hypotheses" in shown for number in range(3))
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize(("width", "most"), [(80, 2), (104, 1)])
+def test_long_names_of_starting_points_take_two_lines_at_most(document, terminal, width, most):
+    name = "topics-question-40-food-depends-programming-exams-formu-4b724767"
+    each = {"loss": 1.0, "low": 0.9, "high": 1.1, "rows": 256, "accuracy": 1.0, "tuned": 1.0, "round": 1}
+    document["init"] = {"chosen": name, "candidates": [each | {"embedding": name}, each | {"round": 6}]}
+    lines = printed(document, terminal=terminal, width=width).splitlines()
+    first, second = (index for index, line in enumerate(lines) if "1.000" in line)
+    assert second - first == most
+    shown = "".join(line.split()[0] for line in lines[first:second])
+    assert shown == "topics-question-4…s-formu-4b724767"
 
 
 def test_commands_stand_alone_on_their_line(document):

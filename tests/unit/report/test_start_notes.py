@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from onboard import candidates as collecting
+from onboard.probe import prefilter
 from onboard.report.figures import candidates_chart
 from onboard.report.start import (
     MOST_CANDIDATES,
+    UNLIKE_FROM,
     candidate_detail,
     candidate_rows,
     start_notes,
@@ -21,19 +26,59 @@ def test_the_alarm_stands_first_and_then_what_the_numbers_do_not_say() -> None:
         "ties": ["c@v1", "mean"],
         "prefilter": {"considered": 1000, "kept": 52},
         "strategy": "race",
+        "candidates": [measured("a@v1", OWN, round=3, tuned=0.4), measured("b@v1", OWN, round=1)],
     }
-    alarm, mixture, ties, prefiltered, strategy = start_notes(init)
+    alarm, mixture, ties, prefiltered, raced, tuned = start_notes(init)
     assert alarm == "Nothing is a better start than random."
     assert mixture == "The mixture is 75% b@v1, 25% a@v1."
     assert ties == "A tie: the rows cannot tell it from c@v1, mean."
     assert prefiltered.startswith("52 of 1,000 embeddings were measured")
-    assert "raced" in strategy
+    assert raced.startswith("The candidates raced")
+    assert "a little training decided" in tuned
 
 
 def test_nothing_is_said_of_what_was_not_there() -> None:
     assert start_notes({}) == []
     assert start_notes({"ties": [], "prefilter": {"considered": 9, "kept": 9}, "alarm": None, "weights": None}) == []
-    assert start_notes({"ties": [f"t{index}@v1" for index in range(8)]})[0].endswith("t4@v1 and 3 more.")
+
+
+def test_many_ties_are_counted() -> None:
+    init = {
+        "ties": [f"t{index}@v1" for index in range(8)],
+        "candidates": [measured(f"t{index}@v1", OWN) for index in range(10)],
+    }
+    of_nine, of_eight = "8 of the 9 other", "the 8 other"
+    assert start_notes(init) == [f"A tie: the rows cannot tell it from {of_nine} starting points."]
+    assert start_notes({"ties": init["ties"]}) == [f"A tie: the rows cannot tell it from {of_eight} starting points."]
+
+
+def test_no_race_and_no_training_is_told_of_where_there_was_none() -> None:
+    """8 rows are one round, and below 16 nothing is trained."""
+    few = [measured("a@v1", OWN, round=1, rows=8), measured("b@v1", OWN, round=1, rows=8)]
+    assert start_notes({"strategy": "race", "candidates": few}) == ["Every candidate was measured on all rows."]
+    rounds = [measured("a@v1", OWN, round=2, rows=12), measured("b@v1", OWN, round=1, rows=8)]
+    (raced,) = start_notes({"strategy": "race", "candidates": rounds})
+    assert "raced" in raced
+    assert "tuned" not in raced
+    trained = [measured("a@v1", OWN, round=1, tuned=0.3), measured("b@v1", OWN, round=1)]
+    for strategy in ("race", "exhaustive"):
+        every, tuned = start_notes({"strategy": strategy, "candidates": trained, "overlap": 3})
+        assert every == "Every candidate was measured on all rows that it had not been trained on."
+        assert "(tuned)" in tuned
+
+
+def test_rows_that_were_known_to_all_are_told() -> None:
+    (known,) = start_notes({"known_too": True})
+    assert known.startswith("The base or earlier versions had been trained on all of these rows")
+    for other in ({"known_too": False}, {"known_too": None}, {"known_too": True, "reason": "asked for"}):
+        assert start_notes(other) == []
+
+
+@pytest.mark.parametrize(("kept", "unlike"), [(UNLIKE_FROM - 1, False), (UNLIKE_FROM, True)])
+def test_unlike_embeddings_are_told_of_only_where_some_were_measured(kept: int, unlike: bool) -> None:
+    (note,) = start_notes({"prefilter": {"considered": 1000, "kept": kept}})
+    assert note.endswith("most like these, and a few that are unlike them." if unlike else "most like these.")
+    assert prefilter.NEAREST + prefilter.SPREAD + collecting._NEAREST == UNLIKE_FROM
 
 
 def test_a_candidate_that_left_early_says_when_and_one_that_was_tuned_says_how_it_did() -> None:
@@ -71,12 +116,44 @@ def test_the_table_says_how_far_each_came_and_the_chosen_one_stands_first() -> N
         ],
     }
     assert candidate_rows(init) == [
-        ["mixture", "0.500 (0.40–0.60)", "", "32", "last", "0.500", "chosen"],
+        ["mixture", "", "", "32", "last", "0.500", "chosen"],  # it has no loss before training
         ["a@v1", "0.500 (0.40–0.60)", "75%", "32", "last", "0.450", "tie"],
         ["b@v1", "0.500 (0.40–0.60)", "", "8", "1 of 3", "", ""],
     ]
-    many = {"candidates": [measured(f"t{number}@v1", OWN) for number in range(30)]}
-    assert len(candidate_rows(many)) == MOST_CANDIDATES
+    chart = candidates_chart(init)
+    assert chart is not None
+    assert [(track.label, track.shown, track.at is None) for track in chart.tracks] == [
+        ("mixture", "", True), ("a@v1", "0.500", False), ("b@v1", "0.500", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "told"), [(10, ""), (11, "1 worse candidate is"), (30, "20 worse candidates are")])
+def test_table_and_chart_show_the_same_candidates_and_how_many_there_are_besides(count: int, told: str) -> None:
+    init = {"chosen": "t9@v1", "candidates": [measured(f"t{number}@v1", OWN) for number in range(count)]}
+    chart = candidates_chart(init)
+    assert chart is not None
+    shown = [name for name, *_ in candidate_rows(init)]
+    assert shown == [track.label for track in chart.tracks]
+    assert len(shown) == MOST_CANDIDATES
+    assert shown[0] == "t9@v1"
+    assert told in chart.caption
+    assert bool(told) == ("not shown" in chart.caption)
+
+
+def test_no_loss_is_below_nothing_and_few_rows_have_no_interval() -> None:
+    wide = {"embedding": "a@v1", "loss": 0.2, "low": -0.1, "high": 0.5}
+    cells = [candidate_rows({"candidates": [{**wide, "rows": rows}]})[0][1] for rows in (8, 7)]
+    assert cells == ["0.200 (0.00–0.50)", "0.200"]
+    chart = candidates_chart({"candidates": [{**wide, "rows": 7}]})
+    assert chart is not None
+    assert (chart.tracks[0].low, chart.tracks[0].high) == (None, None)
+
+
+def test_a_start_that_was_asked_for_was_not_chosen_by_numbers() -> None:
+    asked = candidates_chart({"candidates": [measured("a@v1", OWN)], "reason": "asked for", "rows": 32, "overlap": 1})
+    assert asked is not None
+    assert "chose" not in asked.caption
+    assert "It had been trained on 1 of" in asked.caption
 
 
 def test_every_candidate_has_its_mapping_and_those_that_differ_in_the_last_round_are_told() -> None:
@@ -90,14 +167,46 @@ def test_every_candidate_has_its_mapping_and_those_that_differ_in_the_last_round
     mapped = "“good” for positive_one, “bad” for negative"
     assert word_rows(document) == [
         ["a@v1", mapped],
-        ["b@v1", "their own"],
+        ["b@v1", "the labels' own"],
         ["c@v1", mapped],
         ["d@v1", "“bad” for positive_one, “good” for negative"],
     ]
     assert word_notes(document) == [
         f"Words that stand for the labels: {mapped}.",
-        "Under b@v1 they would be: their own.",
+        "Under b@v1 they would be the labels' own.",
     ]
+
+
+def test_candidates_with_the_same_words_share_a_sentence() -> None:
+    candidates = [measured("a@v1", OTHER), *(measured(name, OWN, tuned=0.5) for name in ("b@v1", "c@v1", "mean"))]
+    document = {"dataset": LABELS, "init": {"chosen": "a@v1", "candidates": candidates}}
+    assert word_notes(document)[1:] == ["Under b@v1, c@v1 and mean they would be the labels' own."]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words", "own"),
+    [
+        (["+", "-"], ["+", "-"], True),
+        (["+", "-"], ["-", "+"], False),
+        ([-1, 1], ["-1", "1"], True),
+        ([-1, 1], ["1", "-1"], False),
+        (["CardLost", 1.0], ["card lost", "1"], True),
+        (["not_entailment", True], ["not_entailment", "true"], True),
+        (["😀", "x"], ["label 1", "x"], False),
+        ([None, {"a": 1}], ["x", "y"], False),
+    ],
+)
+def test_words_are_the_labels_own_only_where_they_say_the_same(labels: list, words: list[str], own: bool) -> None:
+    init = {"candidates": [{"embedding": "a@v1", "loss": 1.0, "words": words}]}
+    ((_, told),) = word_rows({"dataset": {"labels": [{"label": label} for label in labels]}, "init": init})
+    assert (told == "the labels' own") == own
+
+
+def test_labels_that_are_sentences_are_shortened() -> None:
+    sentence = "The customer wants the money back because the parcel has not arrived"
+    init = {"candidates": [{"embedding": "a@v1", "loss": 1.0, "words": ["refund"]}]}
+    ((_, told),) = word_rows({"dataset": {"labels": [{"label": sentence}]}, "init": init})
+    assert told == "“refund” for The customer wants t…cel has not arrived"
 
 
 def test_of_many_labels_only_some_words_are_told_and_of_a_regression_none() -> None:
@@ -115,4 +224,5 @@ def test_of_many_labels_only_some_words_are_told_and_of_a_regression_none() -> N
 def test_a_name_that_says_nothing_to_a_reader_is_explained() -> None:
     assert what_it_is("sst2@v1") == what_it_is("") == ""
     assert "mixture" in what_it_is("mixture")
-    assert "base" in what_it_is("topics-any-3")
+    assert what_it_is("topics-any-3") == "a practice task of the base"
+    assert what_it_is("mean") == "an average of embeddings"

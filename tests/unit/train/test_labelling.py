@@ -1,4 +1,4 @@
-"""Which texts to label next: uncertain ones, and no two that say the same."""
+"""Which texts to label next: uncertain ones, and not many that say the same."""
 
 from __future__ import annotations
 
@@ -57,6 +57,34 @@ def test_only_the_most_uncertain_are_told_apart_and_they_are_shown_in_that_order
     everything = [each.row for each in label_next(tiny_engine, ids, trie, Z)]
     assert {each.row for each in found} <= set(everything[:30])
     assert [each.row for each in found] != everything[:20]  # some of them say what others say
+
+
+@pytest.mark.parametrize(("texts", "named"), [(1, 1), (3, 1), (7, 3), (30, 15), (41, 20), (64, 20)])
+def test_of_few_texts_half_are_named_and_more_are_compared(
+    tiny_engine: Engine, ids: list[list[int]], monkeypatch: pytest.MonkeyPatch, texts: int, named: int
+) -> None:
+    compared = []
+
+    def farthest(features: np.ndarray, count: int) -> list[int]:
+        compared.append(len(features))
+        return farthest_first(features, count)
+
+    monkeypatch.setattr(labelling, "farthest_first", farthest)
+    assert len(label_next(tiny_engine, ids[:texts], tiny_engine.trie(["a", "b"]), Z)) == named
+    assert compared[0] >= min(named * 3 // 2, texts)
+    assert compared[0] <= max(texts // 2, named * 3 // 2)
+
+
+def test_what_is_answered_surely_is_not_asked_for_unless_nothing_else_is_there(
+    tiny_engine: Engine, ids: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sure = np.array([0.99, 0.96, 0.6, 0.97, 0.94, 0.98])
+    monkeypatch.setattr(
+        labelling, "log_probabilities", lambda _, given, *rest: np.log(np.stack([sure, 1 - sure], 1))[: len(given)]
+    )
+    trie = tiny_engine.trie(["a", "b"])
+    assert [each.row for each in label_next(tiny_engine, ids[:6], trie, Z)] == [2, 4]
+    assert [each.row for each in label_next(tiny_engine, ids[:2], trie, Z)] == [1]
 
 
 def test_memory_that_runs_short_changes_nothing(tiny_engine: Engine, ids: list[list[int]]) -> None:

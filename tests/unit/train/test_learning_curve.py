@@ -54,11 +54,44 @@ def test_one_point_is_no_curve() -> None:
 
 
 def test_nothing_gets_better_than_all_right() -> None:
-    found = curve(64, {0.5: 0.9, 1.0: 0.99})
+    found = curve(128, {0.5: 0.9, 1.0: 0.99})
     assert found.gain is not None
     assert found.gain[0] <= 0.02
     assert found.gain[2] <= 0.02
     assert found.gain[2] - found.gain[1] <= WIDEST
+
+
+@pytest.mark.parametrize("accuracies", [{0.5: 0.75, 1.0: 0.75}, {0.5: 0.7, 1.0: 0.75}, {0.5: 0.75, 1.0: 0.7}])
+def test_rows_that_stay_right_or_wrong_tell_nothing(accuracies: dict[float, float]) -> None:
+    """The bootstrap of a few changed rows would be sure of what it has not seen."""
+    found = curve(64, accuracies)
+    assert found.gain is None
+    assert found.reason == "Too few rows became right or wrong as more were trained on."
+    assert len(found.points) == 2
+
+
+def test_where_all_was_right_no_gain_can_show() -> None:
+    found = curve(64, {0.5: 0.8, 1.0: 1.0})
+    assert found.gain is None
+    assert found.reason is not None
+    assert found.reason.startswith("Everything was answered right")
+
+
+def test_the_interval_is_no_narrower_than_a_row_on_either_side() -> None:
+    """Where so few rows are half of them, the slope hardly varies with the rows that are drawn."""
+    count = 64
+    targets = np.tile(np.eye(2), (count // 2, 1))
+    few, many = np.ones(count, dtype=bool), np.ones(count, dtype=bool)
+    few[:4], many[4:8] = False, False
+    scores = {
+        share: np.log(np.where(right[:, None], targets, 1 - targets) * 0.8 + 0.1)
+        for share, right in ((0.5, few), (1.0, many))
+    }
+    found = more_rows(scores, {0.5: 1e-9, 1.0: 48.0}, targets, np.arange(count) % 4)  # hardly a slope
+    assert found.gain is not None
+    gain, low, high = found.gain
+    assert low <= gain - 1 / count + 1e-9
+    assert high >= gain + 1 / count - 1e-9
 
 
 def test_the_document_names_everything() -> None:

@@ -39,6 +39,14 @@ def test_ten_are_told_at_most() -> None:
     assert len(suspected_errors(many[:120], targets[:120])) == MOST
 
 
+def test_a_labels_only_row_is_not_doubted_as_nothing_was_taught_of_it() -> None:
+    targets = np.vstack([np.hstack([TARGETS, np.zeros((COUNT, 1))]), [[0, 0, 1], [0, 0, 1]]])
+    sure = np.log(np.where(targets > 0, 0.98, 0.01))
+    sure[-2:] = np.log([0.98, 0.01, 0.01])  # their label is not believed
+    assert [each.row for each in suspected_errors(sure, targets)] == [COUNT, COUNT + 1]
+    assert suspected_errors(sure[:-1], targets[:-1]) == []
+
+
 def test_right_labels_are_not_doubted() -> None:
     assert suspected_errors(estimate(0.95, {}), TARGETS) == []
 
@@ -50,6 +58,15 @@ def test_the_warning_names_rows_and_labels() -> None:
     assert found["count"] == 2
     assert found["message"] == (
         "2 training rows look mislabelled to embeddings that were trained without them: "
-        "“text 08” is 'no' rather than 'yes'?"
+        "“text 08” is labelled no; yes looks likelier."
     )
     assert found["examples"][1] == {"text": "text 03", "label": "yes", "likelier": "no"}
+
+
+def test_both_texts_of_a_pair_are_shown() -> None:
+    rows = tuple(Example(f"premise {index} {'x' * 60}", f"hypothesis {index}", "no") for index in range(COUNT))
+    dataset = Dataset("classification", ("no", "yes"), rows)
+    found = warning_of(suspected_errors(estimate(0.9, {8: 0.97}), TARGETS), dataset)
+    shown = f"premise 8 {'x' * 29}… | hypothesis 8"
+    assert f"“{shown}” is labelled no; yes looks likelier." in found["message"]
+    assert found["examples"][0]["text"] == shown
