@@ -36,6 +36,9 @@ def check(
     task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
     validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
     test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,
+    unlabelled: Annotated[
+        Path | None, typer.Option(help="File of texts, of which a report would name those to label next.")
+    ] = None,
     kind: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
     labels: Annotated[str, typer.Option(help="The label set, A,B,…; labels outside it are errors.")] = "",
     text_field: Annotated[list[str] | None, typer.Option(help="Field of the text; twice for pairs.")] = None,
@@ -48,8 +51,9 @@ def check(
     from onboard.order import Order
 
     order = Order(
-        dataset=file, task=task, validation=validation, test=test, kind=require_kind(kind), labels=labels,
-        text_field=text_field or [], label_field=label_field, shots=shots, seed=seed,
+        dataset=file, task=task, validation=validation, test=test, unlabelled=unlabelled,
+        kind=require_kind(kind), labels=labels, text_field=text_field or [], label_field=label_field, shots=shots,
+        seed=seed,
     )  # fmt: skip
     require_order(order)
     document = _checked(order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -23,9 +23,18 @@ _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
 
 def check(client: Onboard, order: Order) -> Document:
     """What a service says of a dataset."""
-    options = {name: getattr(order, name) for name in DatasetOptions.__optional_keys__}
-    report = client.check(order.dataset, order.task, validation=order.validation, test=order.test, **options)
+    report = client.check(
+        order.dataset, order.task, validation=order.validation, test=order.test, unlabelled=order.unlabelled,
+        **_options(order, DatasetOptions.__optional_keys__),
+    )  # fmt: skip
     return {**report, "source": order.dataset}  # the service knows the name of the file only
+
+
+def _options(order: Order, known: Iterable[str]) -> dict[str, Any]:
+    """What the order wants beyond the defaults: a service of an earlier version may not know every field."""
+    plain = type(order)(order.dataset)
+    wanted = {name: getattr(order, name) for name in known}
+    return {name: value for name, value in wanted.items() if value != getattr(plain, name)}
 
 
 class RemoteGateway(RemoteVersions):
@@ -35,10 +44,9 @@ class RemoteGateway(RemoteVersions):
 
     def submit(self, order: Order) -> Document:
         """Upload a dataset, to be checked and queued."""
-        options = {name: getattr(order, name) for name in JobOptions.__optional_keys__}
         job = self._client.submit(
             order.dataset, order.task, validation=order.validation, test=order.test, unlabelled=order.unlabelled,
-            key=order.key, **options,
+            key=order.key, **_options(order, JobOptions.__optional_keys__),
         ).document  # fmt: skip
         for finding in job["warnings"]:
             say(f"warning: {finding['message']} {finding['remedy']}")

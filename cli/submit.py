@@ -28,7 +28,7 @@ def submit(
     validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
     test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,
     unlabelled: Annotated[
-        Path | None, typer.Option(help="File of texts: the report names the 20 to label next.")
+        Path | None, typer.Option(help="File of texts: the report names up to 20 to label next.")
     ] = None,
     kind: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
     labels: Annotated[str, typer.Option(help="The label set, A,B,…; labels outside it are errors.")] = "",

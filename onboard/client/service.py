@@ -100,8 +100,7 @@ class Onboard:
             DatasetError: rows are wrong; nothing was queued.
             InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
         """
-        files = {**_splits(validation, test), "unlabelled": unlabelled}
-        upload = Upload.of(dataset, files, {"task": task, **options})
+        upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
         return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": key or uuid.uuid4().hex}))
 
     def check(
@@ -111,10 +110,11 @@ class Onboard:
         *,
         validation: Path | None = None,
         test: Path | None = None,
+        unlabelled: Path | None = None,
         **options: Unpack[DatasetOptions],
     ) -> dict[str, Any]:
         """The checks of a dataset and a time estimate, as `onboard check --json` prints them. Raises as `submit`."""
-        upload = Upload.of(dataset, _splits(validation, test), {"task": task, **options})
+        upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
         return self._upload("/v1/check", upload)
 
     def job(self, job: str) -> JobStatus:
@@ -299,8 +299,8 @@ class Onboard:
         return document_of(response)
 
 
-def _splits(validation: Path | None, test: Path | None) -> dict[str, Path | None]:
-    return {"validation": validation, "test": test}
+def _files(validation: Path | None, test: Path | None, unlabelled: Path | None) -> dict[str, Path | None]:
+    return {"validation": validation, "test": test, "unlabelled": unlabelled}
 
 
 def _default_cache() -> Path:

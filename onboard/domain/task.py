@@ -142,8 +142,12 @@ class EmbeddingVersion:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote. Raises KeyError, TypeError, ValueError for anything else."""
-        facts = {each.name: document[each.name] for each in fields(cls) if each.name != "fingerprint"}
+        """Read what `to_json` wrote, here or in a service that knew no mixtures yet.
+
+        Raises KeyError, TypeError, ValueError for anything else.
+        """
+        told = {**document, "mixed_from": document.get("mixed_from", {})}
+        facts = {each.name: told[each.name] for each in fields(cls) if each.name != "fingerprint"}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
 

@@ -118,6 +118,8 @@ class Case:
 CASES = (
     Case("check {data}"),
     Case("check {data} --labels bad,good --shots 8 --task moods --seed 3"),
+    Case("check {data} --unlabelled {pool}"),
+    Case("check {data} --unlabelled {data}", 2, changes=True),
     Case("check {bad}", 2, changes=True),
     Case("submit --dataset {data} --task new-{side} --shots 16 --priority 3 --queue slow --key {side}", changes=True),
     Case("submit --dataset {bad}", 2, changes=True),
@@ -239,14 +241,16 @@ def test_what_works_on_the_machine_of_the_service_only_says_so(said: Said, path:
 def test_a_command_says_the_same_here_and_there(
     remote: Remote, tiny_base: Base, tmp_path: Path, said: Said, case: Case
 ) -> None:
-    data, bad = tmp_path / "moods.jsonl", tmp_path / "bad.jsonl"
+    data, bad, pool = tmp_path / "moods.jsonl", tmp_path / "bad.jsonl", tmp_path / "pool.jsonl"
     rows = [{"text": f"text {n}", "label": ("bad", "good")[n % 2]} for n in range(40)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     bad.write_text('{"text": "", "label": 1}\n{"text": "x"}\n')
+    pool.write_text("".join(json.dumps({"text": f"unlabelled {n}"}) + "\n" for n in range(1200)))
     report = tmp_path / "report.html"
     files = {
         "data": data,
         "bad": bad,
+        "pool": pool,
         "report": report,
         "picture": tmp_path / "map.png",
         "source": tiny_base.sources[0].name,

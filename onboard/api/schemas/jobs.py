@@ -14,7 +14,10 @@ Text = Annotated[str, Field(max_length=200)]
 
 
 class DatasetForm(BaseModel):
-    """Fields of an upload, named like the flags of `onboard check`. The files are dataset, validation and test."""
+    """Fields of an upload, named like the flags of `onboard check`.
+
+    The files are dataset, validation, test and unlabelled.
+    """
 
     model_config = ConfigDict(extra="forbid")
 

@@ -12,6 +12,7 @@ from dataset_rows import balanced
 from typer.testing import CliRunner
 
 from cli.check import check
+from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
 from onboard.errors import DatasetError, InputError
 from onboard.order import split_labels
 
@@ -33,6 +34,23 @@ def test_json_is_one_document_with_the_report_and_an_estimate(write_jsonl) -> No
     assert document["warnings"] == []
 
 
+def test_the_estimate_counts_what_is_trained_held_out_tested_and_looked_at(write_jsonl) -> None:
+    rows, held = balanced(400), [{"text": f"other {number}", "label": "good"} for number in range(400)]
+    test, pool = write_jsonl(held, "test.jsonl"), write_jsonl([{"text": f"new {n}"} for n in range(300)], "pool.jsonl")
+    numbers = [{"text": f"sentence number {number}", "label": number / 7} for number in range(24)]
+    for data, flags, wanted in (
+        (rows, (), {"rows": 300, "validation": 100}),
+        (rows, ("--validation", test), {"rows": 400, "validation": 400}),
+        (rows, ("--test", test), {"rows": 300, "validation": 100, "test": 400}),
+        (rows, ("--unlabelled", pool), {"rows": 300, "validation": 100, "unlabelled": 300}),
+        (rows, ("--shots", 24), {"rows": 24}),
+        (numbers, ("--kind", "regression"), {"rows": 24, "regression": True}),
+    ):
+        document = json.loads(run(write_jsonl(data), *flags, "--json"))
+        tokens = document["characters"]["mean"] * TOKENS_PER_CHARACTER
+        assert document["estimated_seconds"] == round(estimate_seconds(mean_tokens=tokens, **wanted)), flags
+
+
 def test_people_see_task_labels_warnings_and_that_nothing_was_queued(write_jsonl) -> None:
     rows = [*balanced(20, ("CardLost", "[red]ok[/red]")), *balanced(1, ("CardLost",))]
     shown = run(write_jsonl(rows), "--task", "cards")
@@ -49,6 +67,15 @@ def test_flags_reach_the_checks(write_jsonl) -> None:
     assert document["rows"]["test"] == 1
     regression = json.loads(run(write_jsonl(rows), *flags[:4], "--kind", "regression", "--json"))
     assert (regression["kind"], regression["low"], regression["high"]) == ("regression", 0.0, 2.0)
+
+
+def test_texts_to_choose_from_are_checked_as_a_submission_checks_them(write_jsonl) -> None:
+    dataset = write_jsonl(balanced(20), "reviews.jsonl")
+    many = write_jsonl([{"text": f"unlabelled {number}"} for number in range(1_003)], "pool.jsonl")
+    document = json.loads(run(dataset, "--unlabelled", many, "--json"))
+    assert [(each["code"], each["count"]) for each in document["warnings"]] == [("many_unlabelled", 3)]
+    with pytest.raises(DatasetError, match="labelled already"):
+        run(dataset, "--unlabelled", dataset)
 
 
 def test_problems_are_raised_not_printed(write_jsonl) -> None:

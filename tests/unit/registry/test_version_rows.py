@@ -13,6 +13,7 @@ from onboard.artifacts import digest_of
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
 from onboard.errors import ConflictError, FencedError, InputError, NotFoundError, PreconditionFailedError
+from onboard.registry import versions
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
@@ -339,6 +340,27 @@ def test_a_version_keeps_the_fingerprint_of_its_data_and_what_it_was_mixed_from(
     again = EmbeddingVersion.from_json(found.to_json())
     assert replace(again, created_at=0.0) == replace(found, created_at=0.0, fingerprint=None)
     assert named(database) == [("colours@v1", "AACAPw==")]
+
+
+def test_a_version_that_an_earlier_service_tells_of_was_mixed_from_nothing(database: Database) -> None:
+    with database.write() as session:
+        told = VersionRepository(session).add(sample_version(), sample_task()).to_json()
+    del told["mixed_from"]
+    again = EmbeddingVersion.from_json(told)
+    assert (again.mixed_from, again.parents) == ({}, ("random",))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4, 5_000])
+def test_more_versions_than_a_statement_takes_are_found_in_order(
+    database: Database, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "_PAIRS_AT_ONCE", at_once)
+    for task in ("colours", "shapes", "shapes", "colours", "shapes"):
+        publish(database, task)
+    wanted = [("shapes", 3), ("colours", 2), ("nothing", 1), ("shapes", 1), ("colours", 1), ("shapes", 3)]
+    with database.read() as session:
+        found = VersionRepository(session).published(each for each in wanted)
+    assert [each.reference for each in found] == ["colours@v1", "colours@v2", "shapes@v1", "shapes@v3"]
 
 
 def test_only_a_version_of_a_living_task_is_found_by_its_number(database: Database) -> None:

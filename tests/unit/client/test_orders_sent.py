@@ -1,0 +1,57 @@
+"""What of an order is sent to a service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_service import FakeService, answer
+
+from cli.remote import RemoteGateway, check
+from onboard.order import Order
+
+ACCEPTED: dict[str, Any] = {"job": "j", "state": "queued", "task": "rows", "warning": None, "warnings": []}
+Ask = Callable[[FakeService, Path, Order], Any]
+
+
+def asked_to_check(service: FakeService, folder: Path, order: Order) -> None:
+    service.routes["POST", "/v1/check"] = answer({"task": "rows"})
+    assert check(service.client(folder), order) == {"task": "rows", "source": order.dataset}
+
+
+def asked_to_submit(service: FakeService, folder: Path, order: Order) -> None:
+    service.routes["POST", "/v1/jobs"] = answer(ACCEPTED, 202)
+    RemoteGateway(service.client(folder)).submit(order)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "x", "label": 1}\n')
+    return path
+
+
+@pytest.mark.parametrize("ask", [asked_to_check, asked_to_submit])
+def test_texts_without_labels_go_with_the_dataset(service: FakeService, tmp_path: Path, data: Path, ask: Ask) -> None:
+    ask(service, tmp_path, Order(str(data), unlabelled=data, shots=3, seed=0))
+    (request,) = service.requests
+    body = request.read()
+    assert b'name="unlabelled"; filename="rows.jsonl"' in body
+    assert b'name="shots"\r\n\r\n3\r\n' in body
+
+
+@pytest.mark.parametrize("ask", [asked_to_check, asked_to_submit])
+def test_nothing_is_asked_that_an_earlier_service_need_not_know(
+    service: FakeService, tmp_path: Path, data: Path, ask: Ask
+) -> None:
+    ask(service, tmp_path, Order(str(data)))
+    (request,) = service.requests
+    assert request.read().count(b"Content-Disposition") == 1  # the dataset
+
+
+def test_a_strategy_of_the_probe_is_sent_where_it_is_wanted(service: FakeService, tmp_path: Path, data: Path) -> None:
+    asked_to_submit(service, tmp_path, Order(str(data), probe="exhaustive"))
+    (request,) = service.requests
+    assert b'name="probe"\r\n\r\nexhaustive\r\n' in request.read()
