@@ -14,13 +14,14 @@ import json
 import statistics
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from bench.as_if_new import drawn_tests, without
 from bench.budgeted import DATA, datasets_there
 from bench.machine import describe
 from onboard.bases import Base, find_base
@@ -86,7 +87,7 @@ def measure(
     options = ReadOptions(test=folder / "test.jsonl.gz", shots=shots, seed=seed, suspects=False)
     dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
     bench = Workbench(base, engine, dataset, label_words(dataset, engine))
-    test = [dataset.test[row] for row in np.random.default_rng(0).permutation(len(dataset.test))[:TEST_ROWS]]
+    test = drawn_tests(dataset, TEST_ROWS)
     started = time.monotonic()
     ids, targets = bench.encode(dataset.train), bench.targets(dataset.train)
     evaluator = Evaluator(
@@ -123,15 +124,12 @@ def measure(
 
 def candidates(base: Base, seed: int, task: str, fingerprint: np.ndarray | None) -> list[Candidate]:
     """What an empty home would offer, but for the task itself and the made tasks that bear its name."""
+    rest = without(base, task)
     found = [
-        Candidate(source.name, base.embeddings[source.name], source.words, source.kind == "regression")
-        for source in base.sources
-        if source.name != task
+        Candidate(source.name, rest.embeddings[source.name], source.words, source.kind == "regression")
+        for source in rest.sources
     ]
-    anchors = base.document.get("anchors", {})
-    others = {name: facts for name, facts in anchors.items() if f"-{task}-" not in f"-{name}-"}
-    without = replace(base, document={**base.document, "anchors": others})
-    return [*found, *shipped_candidates(without, [candidate.z for candidate in found], seed, fingerprint)]
+    return [*found, *shipped_candidates(rest, [candidate.z for candidate in found], seed, fingerprint)]
 
 
 def accuracy(bench: Workbench, z: np.ndarray, words: tuple[str, ...], rows: list[Example]) -> float:

@@ -20,7 +20,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 from bench import probe_registry
+from bench.as_if_new import drawn_tests
 from bench.budgeted import DATA, datasets_there, end_last_line, finished
 from bench.machine import describe
 from bench.probe_pool import Known, own, pool
@@ -139,10 +140,11 @@ def run(base: Base, asked: argparse.Namespace) -> list[Row]:
     output = asked.work / "probe.jsonl"
     end_last_line(output)
     done = {json.dumps(row["key"]): row for row in finished(output)}
+    settings = json.loads(json.dumps([asdict(ProbeSettings()), asdict(FewShotSettings())]))
     found = []
     for draw in range(asked.draws):
         for task in asked.tasks:
-            key = [base.digest, task, asked.shots, draw, asked.sizes, asked.exhaustive]
+            key = [base.digest, task, asked.shots, draw, asked.sizes, asked.exhaustive, settings]
             found.append(_once(done, output, key, partial(measure, base, asked, task, draw)))
     for size in asked.sizes:
         key = [base.digest, REGISTRY, size]
@@ -189,7 +191,7 @@ def prepare(base: Base, folder: Path, shots: int, draw: int) -> Cell:
     engine = load_engine(base, "cpu")
     bench = Workbench(base, engine, dataset, label_words(dataset, engine))
     rows = [dataset.train[row] for row in fair_order(dataset, draw)]
-    test = [dataset.test[row] for row in np.random.default_rng(0).permutation(len(dataset.test))[:TEST_ROWS]]
+    test = drawn_tests(dataset, TEST_ROWS)
     return Cell(
         bench, bench.encode(rows), bench.targets(rows), bench.encode(test), bench.targets(test), bench.hashes(rows),
         draw,

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from bench.as_if_new import without
 from onboard.bases import Base
 from onboard.probe.candidates import Candidate
 
@@ -44,15 +45,13 @@ def pool(base: Base, task: str, count: int, seed: int = 0) -> list[Known]:
 def own(base: Base, task: str) -> list[Known]:
     """The embeddings of the base's sources and anchors, but for the task's own and those that bear its name."""
     assert base.fingerprints is not None
-    of = base.fingerprints.of
+    of, rest = base.fingerprints.of, without(base, task)
     sources = [
         Candidate(source.name, base.embeddings[source.name], source.words, source.kind == "regression")
-        for source in base.sources
+        for source in rest.sources
     ]
-    anchors = [Candidate(anchor.name, base.embeddings[anchor.name]) for anchor in base.anchors]
-    return [
-        Known(each, of[each.embedding]) for each in (*sources, *anchors) if f"-{task}-" not in f"-{each.embedding}-"
-    ]
+    anchors = [Candidate(anchor.name, base.embeddings[anchor.name]) for anchor in rest.anchors]
+    return [Known(each, of[each.embedding]) for each in (*sources, *anchors)]
 
 
 def _mixed(real: Sequence[Known], rng: np.random.Generator) -> Known:

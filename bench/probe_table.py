@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.recipe_table import interval
+from bench.recipe_table import LEAST_CELLS, LEAST_TASKS, interval
 
 REGISTRY: Final = "registry"
 TRAINED_COST: Final = 3  # of a row that is trained on, in rows forward
@@ -20,7 +20,7 @@ def page(document: Mapping[str, Any]) -> str:
     stored = [row for row in document["rows"] if row["key"][1] == REGISTRY]
     parts = ["# The probe among 10 to 10,000 embeddings\n", _introduction(document, cells)]
     if cells:
-        parts += [table(cells, document["shots"], document["exhaustive"]), _ratio(cells)]
+        parts += [table(cells, document["shots"], document["exhaustive"]), _ratio(cells, stored)]
     if stored:
         parts += ["## The registry\n", _registry(stored)]
     parts.append(f"Made by `{document['command']}` on {document['machine']['processor']}.\n")
@@ -36,8 +36,8 @@ def _introduction(document: Mapping[str, Any], cells: Sequence[Mapping[str, Any]
         f"counts {TRAINED_COST}. One by one: every embedding alone on all rows; its CPU seconds are those of "
         "20 embeddings, multiplied. Regret: what the probe's choice is worse by than that of measuring every embedding "
         "on all rows (with the same last round), on test rows after the standard training, with a 95% bootstrap "
-        f"interval over tasks. Beyond {document['exhaustive']:,} embeddings it is against the best choice among so "
-        "many of them.\n"
+        f"interval over tasks where there are {LEAST_TASKS} of them and {LEAST_CELLS} draws at least. Beyond "
+        f"{document['exhaustive']:,} embeddings it is against the best choice among so many of them.\n"
     )
 
 
@@ -67,13 +67,18 @@ def table(cells: Sequence[Mapping[str, Any]], shots: int, exhaustive: int) -> st
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def _ratio(cells: Sequence[Mapping[str, Any]]) -> str:
-    seconds = {each["size"]: _mean([row["sizes"][place] for row in cells], "cpu_seconds")
-               for place, each in enumerate(cells[0]["sizes"])}  # fmt: skip
-    if LARGE not in seconds or LARGER not in seconds:
+def _ratio(cells: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]]) -> str:
+    """What many embeddings cost beside fewer; nothing without the registry's share of both."""
+    probed = {each["size"]: _mean([row["sizes"][place] for row in cells], "cpu_seconds")
+              for place, each in enumerate(cells[0]["sizes"])}  # fmt: skip
+    collected = {row["key"][2]: row["collect_seconds"] for row in stored}
+    if not {LARGE, LARGER} <= set(probed) & set(collected):
         return ""
-    ratio = seconds[LARGER] / seconds[LARGE]
-    return f"{LARGER:,} embeddings take {ratio:.2f} times the CPU seconds of {LARGE:,} (wanted: below 2).\n"
+    large, larger = (probed[size] + collected[size] for size in (LARGE, LARGER))
+    return (
+        f"{LARGER:,} embeddings take {larger / large:.2f} times as long as {LARGE:,} (wanted: below 2): {larger:.1f} "
+        f"and {large:.1f} s, the probe's CPU seconds and those that the registry takes to the candidates (below).\n"
+    )
 
 
 def _registry(stored: Sequence[Mapping[str, Any]]) -> str:
@@ -94,5 +99,6 @@ def _mean(found: Sequence[Mapping[str, Any]], key: str) -> float:
 
 
 def _shown(values: np.ndarray, tasks: Sequence[str], digits: int) -> str:
-    low, high = interval(values, tasks)
-    return f"{values.mean():+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+    between = interval(values, tasks)
+    told = f" ({between[0]:+.{digits}f} to {between[1]:+.{digits}f})" if between else ""
+    return f"{values.mean():+.{digits}f}{told}"

@@ -18,14 +18,16 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 
+from bench.as_if_new import drawn_tests
 from bench.budgeted import DATA, datasets_there, end_last_line, finished
 from bench.calibration import calibrated, cross_calibrated, fit_offsets
 from bench.few_shot import candidates
@@ -33,8 +35,7 @@ from bench.recipe_table import page
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.read import ReadOptions, read_dataset
-from onboard.data.splits import holdout
-from onboard.domain.dataset import Example
+from onboard.data.splits import fair_order, holdout
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
@@ -52,6 +53,8 @@ TRAININGS: Final = ((0.03, 0.0), (0.1, 0.0), (0.1, 0.01))  # learning rate and p
 CHECKPOINTS: Final = (20, 40)  # steps
 ALPHAS: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 PENALTIES: Final = (None, 0.5, 2.0)  # of the constants per label
+SHOTS: Final = (16, 32, 100)
+DRAWS: Final = 3
 SEEDS: Final = 3
 BATCH: Final = 8
 TEST_ROWS: Final = 300
@@ -66,9 +69,9 @@ class Cell:
     draw: int
     start: str
 
-    def key(self, rate: float, pull: float) -> tuple[Any, ...]:
+    def key(self, rate: float, pull: float, settings: Sequence[Any]) -> list[Any]:
         """What tells one training from all others."""
-        return self.task, self.shots, self.draw, self.start, rate, pull
+        return [self.task, self.shots, self.draw, self.start, rate, pull, *settings]
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,8 @@ def main() -> int:
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--base", default="mini")
     parser.add_argument("--tasks", nargs="*", default=list(TASKS), choices=TASKS)
-    parser.add_argument("--shots", nargs="*", type=int, default=[16, 32, 100])
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--shots", nargs="*", type=int, default=list(SHOTS))
+    parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--starts", nargs="*", default=["auto", "random"], choices=("auto", "random"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="print what was measured, and measure nothing")
@@ -102,7 +105,7 @@ def main() -> int:
     asked = parser.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
     if asked.table:
-        text = page(read(asked.work))
+        text = page(read(asked.work), Counter(cell.start for cell in grid(TASKS, SHOTS, DRAWS)))
         print(text)
         if asked.output:
             asked.output.write_text(text, encoding="utf-8")
@@ -135,22 +138,28 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 def run(base: Base, engine: Engine, cells: Sequence[Cell], folder: Path, output: Path) -> None:
     """Measure what no line of the folder holds; the lines go to `output`."""
-    done = {tuple(row["key"]) for row in read(folder)}
+    done, settings = [row["key"] for row in read(folder)], settings_of(base)
     end_last_line(output)
     for cell in cells:
-        missing = [training for training in TRAININGS if cell.key(*training) not in done]
+        missing = [training for training in TRAININGS if cell.key(*training, settings) not in done]
         material = prepare(base, engine, cell) if missing else None
         for rate, pull in missing:
             assert material is not None
             started = time.monotonic()
             row: dict[str, Any] = {
-                "key": cell.key(rate, pull), "base": base.digest, "chosen": material.chosen, "rows": len(material.ids),
+                "key": cell.key(rate, pull, settings), "chosen": material.chosen, "rows": len(material.ids),
                 "variants": measure(engine, material, rate, pull, cell.draw),
                 "seconds": round(time.monotonic() - started, 1),
             }  # fmt: skip
             with output.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(row) + "\n")
-            print(*row["key"], row["chosen"], row["seconds"], flush=True)
+            print(*row["key"][:6], row["chosen"], row["seconds"], flush=True)
+
+
+def settings_of(base: Base) -> list[Any]:
+    """What the numbers depend on beside the cell and the training, as it will be read again."""
+    found: list[Any] = json.loads(json.dumps([base.digest, asdict(ProbeSettings()), asdict(FewShotSettings())]))
+    return found
 
 
 def prepare(base: Base, engine: Engine, cell: Cell) -> Material:
@@ -167,19 +176,15 @@ def prepare(base: Base, engine: Engine, cell: Cell) -> Material:
     )
     if cell.start == "auto":
         evaluator = Evaluator(engine, ids, targets, bench.words, bench.hashes(dataset.train), mapped=True)
-        order = np.random.default_rng((cell.draw, 11)).permutation(len(ids))
+        order = np.array(fair_order(dataset, cell.draw))
         offered = candidates(base, cell.draw, cell.task, bench.fingerprint(ids, targets))
         probed = choose(evaluator, offered, order, ProbeSettings())
         start, words, chosen = probed.z, probed.chosen.words, probed.chosen.embedding
-    test = _drawn(dataset.test)
+    test = drawn_tests(dataset, TEST_ROWS)
     return Material(
         start, engine.trie(words), part_rows(dataset, cell.draw), ids, targets, bench.encode(test),
         bench.targets(test), chosen,
     )  # fmt: skip
-
-
-def _drawn(test: Sequence[Example]) -> list[Example]:
-    return [test[row] for row in np.random.default_rng(0).permutation(len(test))[:TEST_ROWS]]
 
 
 def measure(engine: Engine, material: Material, rate: float, pull: float, seed: int) -> list[dict[str, Any]]:

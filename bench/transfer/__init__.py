@@ -2,7 +2,7 @@
 
 cells.py     which runs there are, in the order of their worth
 material.py  the rows of a run, and where an embedding may start
-recipes.py   each method's hyper-parameters, chosen on the source tasks
+recipes.py   hyper-parameters: ours chosen on the source tasks, two of each baseline
 methods.py   what is trained, beside embeddings, by one plain loop
 runs.py      one run: train, test, one row
 sharing.py   finished rows in a file, parts for several processes, a budget of time

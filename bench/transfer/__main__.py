@@ -17,7 +17,7 @@ import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from bench.transfer.figures import Results
 from bench.transfer.material import Cells
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
-from bench.transfer.recipes import RECIPES, Recipe, grid
+from bench.transfer.recipes import RECIPES, Recipe, RecipeKey, grid
 from bench.transfer.runs import Row, few_shot_settings, measure, settings_of
 from bench.transfer.sharing import rows_of, run_missing
 from bench.writing import write
@@ -98,22 +98,25 @@ def _part(told: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def _settings(cells: Cells, suite: str, recipes: Mapping[str, Recipe], run: Run) -> dict[str, Any]:
+def _settings(cells: Cells, suite: str, recipes: Mapping[RecipeKey, Recipe], run: Run) -> dict[str, Any]:
     """What the numbers of a run depend on."""
     of_all = {"base": cells.base.digest, "suite": suite, "test_rows": cells.test_rows}
     return of_all | {"method": settings_of(run, recipes)}
 
 
 def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
-    """Every recipe of the methods, of ours from auto, on the sources; the best of each method first."""
+    """Every recipe of the methods, of ours from auto, on the sources; the best of each method first.
+
+    Recipes are compared on the runs that all measured recipes of their method have.
+    """
     if asked.suite != "source":
         print("recipes are chosen on the sources: --suite source")
         return 2
-    mine = [run for run in runs if run.start in ("", AUTO)]
-    scores: dict[tuple[str, str], list[float]] = {}
+    mine = list(dict.fromkeys(replace(run, recipe="") for run in runs if run.start in ("", AUTO)))
     for method in dict.fromkeys(run.method for run in mine):
+        measured: dict[str, dict[Run, Row]] = {}
         for recipe in grid(method):
-            recipes = {**RECIPES, method: recipe}
+            recipes = {**RECIPES, (method, ""): recipe}
             settings = partial(_settings, cells, asked.suite, recipes)
             of_method = [run for run in mine if run.method == method]
             if not asked.report:
@@ -121,25 +124,40 @@ def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
                 run_missing(part, partial(measure, cells, recipes=recipes), settings, asked.work, asked.hours)
             found = rows_of(of_method, settings, asked.work)
             if found:
-                scores[method, str(recipe)] = [row["accuracy"] for row in found.values()]
-    for method, told in sorted(scores, key=lambda each: (each[0], -statistics.fmean(scores[each]))):
-        of_recipe = scores[method, told]
-        print(f"{method:13s} {statistics.fmean(of_recipe):6.2f}  {len(of_recipe):4d} runs  {told}")
+                measured[str(recipe)] = found
+        for line in ranked(method, measured, len(grid(method))):
+            print(line)
     return 0
 
 
+def ranked(method: str, measured: Mapping[str, Mapping[Run, Row]], count: int) -> list[str]:
+    """The recipes of a method, the best first, on the runs that all of them have; nothing without a recipe.
+
+    Args:
+        method: whose recipes they are.
+        measured: rows of each recipe that has any.
+        count: recipes that there are.
+    """
+    if not measured:
+        return []
+    common = set.intersection(*(set(found) for found in measured.values()))
+    runs = "1 run" if len(common) == 1 else f"{len(common)} runs"
+    told = [f"{method}: {len(measured)} of {count} recipes, on the {runs} that each of them has"]
+    if not common:
+        return told
+    scores = {name: statistics.fmean(found[run]["accuracy"] for run in common) for name, found in measured.items()}
+    return [*told, *(f"{method:13s} {scores[name]:6.2f}  {name}" for name in sorted(scores, key=lambda n: -scores[n]))]
+
+
 def summary(found: Mapping[Run, Row]) -> list[str]:
-    """Mean accuracy by method, start and n."""
-    keys = dict.fromkeys((run.shots, run.method, run.start) for run in found)
-    told = []
-    for shots, method, start in keys:
-        rows = [
-            row["accuracy"]
-            for run, row in found.items()
-            if (run.shots, run.method, run.start) == (shots, method, start)
-        ]
-        told.append(f"n={shots:<5d} {method:13s} {start:10s} {statistics.fmean(rows):6.2f}  {len(rows):4d} runs")
-    return told
+    """Mean accuracy by method, start or recipe, and n."""
+    by_key: dict[tuple[int, str, str], list[float]] = {}
+    for run, row in found.items():
+        by_key.setdefault((run.shots, run.method, run.start or run.recipe), []).append(row["accuracy"])
+    return [
+        f"n={shots:<5d} {method:13s} {which:10s} {statistics.fmean(of):6.2f}  {len(of):4d} runs"
+        for (shots, method, which), of in by_key.items()
+    ]
 
 
 def _write(

@@ -1,15 +1,17 @@
-"""Which runs there are: task × number of rows × draw × method × start, in the order of their worth."""
+"""Which runs there are: task × number of rows × draw × method × start or recipe, in the order of their worth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from typing import Final
+
+from bench.transfer.recipes import TRAINED, recipes_at
 
 AUTO, RANDOM = "auto", "random"
 OURS: Final = ("embedding", "hypernetwork")  # methods that have a start; the others have none ("")
-BASELINES: Final = ("full", "adapters", "lora", "prompt", "tfidf")
+BASELINES: Final = (*TRAINED, "tfidf")
 SOURCES: Final = ("cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte")
 UNGATED: Final = ("cb",)  # 56 test rows say too little; it is shown
 
@@ -30,7 +32,7 @@ TITLES: Final = {
 }  # fmt: skip
 
 SHOTS: Final = (32, 16, 100)
-WITH_EVERY_SOURCE: Final = (16, 100)
+WITH_EVERY_SOURCE: Final = (16, 100)  # regret is told there
 EMBEDDING_ONLY: Final = (4,)
 MORE_SAMPLES: Final = (500, 2000)  # footnote 4: embedding-only is "comparable with more samples"
 MORE_SAMPLES_TASKS: Final = ("imdb", "paws", "trec")
@@ -46,6 +48,7 @@ class Run:
         seed: of the draw of the rows, and of the training.
         method: one of OURS or BASELINES.
         start: auto, random or a source for OURS; empty for the others.
+        recipe: its name, for baselines that are trained; empty for the others.
     """
 
     task: str
@@ -53,6 +56,7 @@ class Run:
     seed: int
     method: str
     start: str = ""
+    recipe: str = ""
 
     @property
     def cell(self) -> tuple[str, int, int]:
@@ -87,17 +91,19 @@ class Wanted:
 
 
 def plan(suite: str, wanted: Wanted) -> list[Run]:
-    """The runs, those that the numbers wanted depend on first; the runs of a cell stand together."""
-    hand = HAND_PICKED[suite]
-    starts = {task: (AUTO, RANDOM, source) for task, source in hand.items()}
+    """The runs, those that the numbers wanted depend on first; within a stage the runs of a cell stand together."""
+    hand, (embedding, hypernetwork) = HAND_PICKED[suite], OURS
+    auto = dict.fromkeys(hand, (AUTO,))
+    three = {task: (AUTO, RANDOM, source) for task, source in hand.items()}
     every = {task: tuple(source for source in SOURCES if source != task) for task in hand}
     of_more = {task: (AUTO,) for task in MORE_SAMPLES_TASKS if task in hand}
     runs = [
-        *_crossed(SHOTS, wanted.seeds, starts, OURS, BASELINES),
-        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, every, OURS[:1]),
-        *_crossed(EMBEDDING_ONLY, wanted.seeds, starts, OURS[:1], ("tfidf",)),
-        *_crossed(MORE_SAMPLES, wanted.seeds, of_more, OURS, ("full", "tfidf")),
-        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, every, OURS[1:]),
+        *_crossed(SHOTS, wanted.seeds, {embedding: three, hypernetwork: auto}, BASELINES),
+        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, {embedding: every}),
+        *_crossed(SHOTS, wanted.seeds, {hypernetwork: three}),
+        *_crossed(EMBEDDING_ONLY, wanted.seeds, {embedding: three}, ("tfidf",)),
+        *_crossed(MORE_SAMPLES, wanted.seeds, {embedding: of_more, hypernetwork: of_more}, ("full", "tfidf")),
+        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, {hypernetwork: every}),
     ]
     return [run for run in dict.fromkeys(runs) if wanted.takes(run, hand[run.task])]
 
@@ -105,15 +111,15 @@ def plan(suite: str, wanted: Wanted) -> list[Run]:
 def _crossed(
     shots: Iterable[int],
     seeds: int,
-    starts: Mapping[str, Sequence[str]],
-    ours: Sequence[str],
+    ours: Mapping[str, Mapping[str, Sequence[str]]],
     others: Sequence[str] = (),
 ) -> Iterable[Run]:
+    """Cell by cell: of ours by method the starts of each task, then the other methods with their recipes."""
     for count in shots:
-        for seed in range(seeds):
-            for task, names in starts.items():
-                yield from (Run(task, count, seed, method, start) for method in ours for start in names)
-                yield from (Run(task, count, seed, method) for method in others)
+        for seed, task in product(range(seeds), next(iter(ours.values()))):
+            yield from (Run(task, count, seed, method, start) for method in ours for start in ours[method][task])
+            for method in others:
+                yield from (Run(task, count, seed, method, "", name) for name in recipes_at(method, count))
 
 
 def part_of(runs: Sequence[Run], index: int, count: int) -> list[Run]:

@@ -9,12 +9,13 @@ from typing import Final
 
 import numpy as np
 
+from bench.as_if_new import drawn_tests
 from bench.transfer.cells import AUTO, Run
-from bench.transfer.material import Cells, drawn, read
-from bench.transfer.recipes import Recipe, rows_a_step
+from bench.transfer.material import Cells, read
+from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from bench.transfer.runs import embedding_passes, measure
 from onboard.bases.load import load_engine
-from onboard.pipeline import PROBE_ROWS
+from onboard.data.limits import PROBE_ROWS
 
 TRIAL_SHOTS, TRIAL_TEST_ROWS, TRIAL_STEPS = 16, 32, 8
 TEST_COST: Final = 1 / 3  # of a row that is tested, in rows that are trained on
@@ -45,14 +46,14 @@ class Estimate:
         return [*told, f"{'all':13s} {'':7s} {len(self.by_run):5d} runs  {self.hours:6.2f} core hours"]
 
 
-def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[str, Recipe]) -> Estimate:
+def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[RecipeKey, Recipe]) -> Estimate:
     """Try each method once on the plan's first task, and scale by rows and tokens."""
     tokens = {task: mean_tokens(cells, task) for task in dict.fromkeys(run.task for run in plan)}
     trial = Cells(cells.base, cells.folder, TRIAL_TEST_ROWS)
-    short = {method: replace(recipe, steps=TRIAL_STEPS) for method, recipe in recipes.items()}
+    short = {key: replace(recipe, steps=TRIAL_STEPS) for key, recipe in recipes.items()}
     rates: dict[str, float] = {}
     for run in {run.method: run for run in reversed(plan)}.values():
-        first = Run(plan[0].task, TRIAL_SHOTS, 0, run.method, "random" if run.start else "")
+        first = Run(plan[0].task, TRIAL_SHOTS, 0, run.method, "random" if run.start else "", run.recipe)
         measure(trial, first, short)  # warms up what is loaded once
         row = measure(trial, first, short)
         units = (row["row_passes"] + TEST_COST * row["rows"]) * tokens[first.task]
@@ -64,7 +65,7 @@ def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[str, Recipe]) -
 def _seconds(
     cells: Cells,
     run: Run,
-    recipes: Mapping[str, Recipe],
+    recipes: Mapping[RecipeKey, Recipe],
     rates: Mapping[str, float],
     probe: float,
     tokens: Mapping[str, float],
@@ -75,17 +76,17 @@ def _seconds(
     return rates[run.method] * units + probed
 
 
-def row_passes(run: Run, recipes: Mapping[str, Recipe]) -> float:
+def row_passes(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> float:
     """Rows that the run trains on, each time it does."""
     if run.method == "embedding":
         return embedding_passes(run.shots)
-    recipe = recipes[run.method]
+    recipe = recipes[run.method, run.recipe]
     return recipe.steps_for(run.shots) * rows_a_step(run.shots, recipe.batch)
 
 
 def mean_tokens(cells: Cells, task: str) -> float:
     """Tokens of a test row on average."""
-    rows = drawn(read(cells.folder / task), 100)
+    rows = drawn_tests(read(cells.folder / task), 100)
     encoder = load_engine(cells.base, "cpu").encoder
     return float(np.mean([len(ids) for ids in encoder.encode([(row.text_a, row.text_b) for row in rows])]))
 

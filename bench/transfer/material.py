@@ -9,14 +9,14 @@ from typing import Final
 
 import numpy as np
 
+from bench.as_if_new import drawn_tests
 from bench.few_shot import candidates
 from bench.transfer.cells import AUTO, Run
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.data.read import ReadOptions, read_dataset
-from onboard.data.splits import fair_order, shots
-from onboard.domain.dataset import Dataset, Example
-from onboard.pipeline import PROBE_ROWS
+from onboard.data.splits import shots
+from onboard.domain.dataset import Dataset
 from onboard.probe.candidates import Candidate
 from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator
@@ -63,7 +63,7 @@ class Cell:
         self.bench = Workbench(base, engine, self.dataset, label_words(self.dataset, engine))
         self.ids = self.bench.encode(self.dataset.train)
         self.targets = self.bench.targets(self.dataset.train)
-        self.test = drawn(self.dataset, test_rows)
+        self.test = drawn_tests(self.dataset, test_rows)
         self.test_ids = self.bench.encode(self.test)
         self.truth = np.array(self.dataset.class_indices(self.test))
 
@@ -72,39 +72,28 @@ class Cell:
         if name == AUTO:
             return self._auto
         (candidate,) = [each for each in self._candidates if each.embedding == name]
-        rows, evaluator = self._probed
-        before = evaluator.passes
-        score = evaluator.score(candidate, np.arange(len(rows)), known_too=True)
+        before = self._evaluator.passes
+        score = self._evaluator.score(candidate, np.arange(self._evaluator.rows), known_too=True)
         assert score is not None
-        return Start(name, candidate.z, score.words, evaluator.passes - before)
+        return Start(name, candidate.z, score.words, self._evaluator.passes - before)
 
     @cached_property
     def _auto(self) -> Start:
-        rows, evaluator = self._probed
-        before = evaluator.passes
-        found = choose(evaluator, self._candidates, np.arange(len(rows)), SETTINGS)
-        return Start(found.chosen.embedding, found.z, found.chosen.words, evaluator.passes - before, found.alarm)
+        before = self._evaluator.passes
+        found = choose(self._evaluator, self._candidates, np.arange(self._evaluator.rows), SETTINGS)
+        passes = self._evaluator.passes - before
+        return Start(found.chosen.embedding, found.z, found.chosen.words, passes, found.alarm)
 
     @cached_property
     def _candidates(self) -> list[Candidate]:
-        return candidates(self.base, self.seed, self.task, self.bench.fingerprint(self.ids, self.targets))
+        rows = self.bench.probed(self.seed)
+        fingerprint = self.bench.fingerprint(self.bench.encode(rows), self.bench.targets(rows))
+        return candidates(self.base, self.seed, self.task, fingerprint)
 
     @cached_property
-    def _probed(self) -> tuple[np.ndarray, Evaluator]:
-        """Rows that choose, any beginning of them a fair sample, and what measures on them."""
-        rows = np.array(fair_order(self.dataset, self.seed)[:PROBE_ROWS])
-        evaluator = Evaluator(
-            self.bench.engine, [self.ids[row] for row in rows], self.targets[rows], self.bench.words,
-            self.bench.hashes([self.dataset.train[row] for row in rows]), mapped=True,
-            at_once=self.bench.scored_at_once, trained_at_once=self.bench.trained_at_once,
-        )  # fmt: skip
-        return rows, evaluator
-
-
-def drawn(dataset: Dataset, count: int) -> list[Example]:
-    """At most so many test rows, whatever rows are trained on."""
-    order = np.random.default_rng(0).permutation(len(dataset.test))
-    return [dataset.test[row] for row in order[:count]]
+    def _evaluator(self) -> Evaluator:
+        """As in a job."""
+        return self.bench.evaluator(self.bench.probed(self.seed))
 
 
 @lru_cache(TASKS_IN_MEMORY)

@@ -13,7 +13,7 @@ import torch
 from bench.transfer.cells import Run
 from bench.transfer.material import SETTINGS, Cell, Cells, Start
 from bench.transfer.methods import answers, baseline, fit, hypernetwork_and_embedding
-from bench.transfer.recipes import Recipe, rows_a_step
+from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from onboard.bases.load import fresh_engine
 from onboard.evaluate.baselines import predict_baselines
 from onboard.model.batched import log_probabilities
@@ -38,13 +38,13 @@ class Learned:
     start: Start | None = None
 
 
-def measure(cells: Cells, run: Run, recipes: Mapping[str, Recipe]) -> Row:
+def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     """Train and test.
 
     Args:
         cells: where the rows come from.
         run: what to train.
-        recipes: by method.
+        recipes: by method and name.
     """
     cell = cells.of(run)
     torch.manual_seed(run.seed)
@@ -65,13 +65,13 @@ def measure(cells: Cells, run: Run, recipes: Mapping[str, Recipe]) -> Row:
     return row | {"row_passes": learned.row_passes, "seconds": round(time.monotonic() - started, 2)}
 
 
-def _learn(cell: Cell, run: Run, recipes: Mapping[str, Recipe]) -> Learned:
+def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
     if run.method == "tfidf":
         found = predict_baselines(cell.dataset, cell.dataset.train, cell.test, run.seed)
         return Learned(found["tfidf_logistic_regression"].argmax(1))
     if run.method == "embedding":
         return embedding_only(cell, cell.start(run.start), run.seed)
-    recipe, engine = recipes[run.method], fresh_engine(cell.base)
+    recipe, engine = recipes[run.method, run.recipe], fresh_engine(cell.base)
     if run.method == "hypernetwork":
         start = cell.start(run.start)
         learner, words = hypernetwork_and_embedding(engine, start.z, recipe), start.words
@@ -107,11 +107,11 @@ def embedding_passes(rows: int) -> int:
     return round(settings.steps * settings.seeds * rows_a_step(rows, settings.batch))
 
 
-def settings_of(run: Run, recipes: Mapping[str, Recipe]) -> Row:
+def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     """What the run's numbers depend on, beside the base and the rows."""
     if run.method == "tfidf":
         return {}
-    found = asdict(few_shot_settings(run.shots) if run.method == "embedding" else recipes[run.method])
+    found = asdict(few_shot_settings(run.shots) if run.method == "embedding" else recipes[run.method, run.recipe])
     return found | ({"probe": asdict(SETTINGS)} if run.start == "auto" else {})
 
 

@@ -20,7 +20,8 @@ def rows_of(plan: Sequence[Run], settings: Settings, work: Path) -> dict[Run, Ro
     wanted = set(plan)
     found: dict[Run, Row] = {}
     for row in finished(work):
-        run = Run(*(row[name] for name in ("task", "shots", "seed", "method", "start")))
+        recipe = row.get("recipe", "")  # recipes of older rows had no names
+        run = Run(row["task"], row["shots"], row["seed"], row["method"], row["start"], recipe)
         if run in wanted and run not in found and row["settings"] == plain(settings(run)):
             found[run] = row
     return found
@@ -56,7 +57,7 @@ def run_missing(
         row = {**measure(run), "settings": plain(settings(run))}
         with work.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        told = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start}".rstrip()
+        told = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
         print(f"{number}/{len(missing)}  {told}: {row['accuracy']:.1f} in {row['seconds']:.1f} s", flush=True)
 
 

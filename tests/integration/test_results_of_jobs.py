@@ -94,7 +94,8 @@ def test_of_many_rows_all_are_seen_and_held_out_ones_say_that_they_chose_where_t
     assert many["training"]["chosen_on"] == held
     steps = math.ceil(train / 8)
     assert many["training"]["steps"] in {round(share * steps) for share in (0.25, 0.5, 0.75, 1.0)}
-    assert many["validation_reason"].startswith(f"{held} of these rows chose")
+    told = f"{held} of these rows chose where training stopped, so these numbers are a little too good."
+    assert many["validation_reason"] == told
     assert desk.learn(opinions(100), "fewer")["validation_reason"] is None
 
 

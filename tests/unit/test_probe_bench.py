@@ -15,6 +15,8 @@ from bench import probe, probe_registry
 from bench.probe_pool import own, pool
 from bench.probe_table import page
 from onboard.bases import Base
+from onboard.probe.choice import ProbeSettings
+from onboard.train.fewshot import FewShotSettings
 
 
 @pytest.fixture
@@ -50,6 +52,27 @@ def test_every_size_is_probed_and_compared_and_nothing_is_measured_twice(
     assert json.loads((tmp_path / "out.json").read_text())["rows"] == document["rows"]
 
 
+@pytest.mark.parametrize("changed", ["ProbeSettings", "FewShotSettings"])
+def test_with_other_settings_it_is_measured_again(
+    asked: list[str], monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    measured: list[str] = []
+
+    def measure(base: Base, options: Any, task: str, draw: int) -> dict[str, Any]:
+        measured.append(task)
+        return {"sizes": [], "one_by_one_cpu_seconds": 0.1}
+
+    monkeypatch.setattr(probe, "measure", measure)
+    monkeypatch.setattr(probe_registry, "measure", lambda *_: {})
+    monkeypatch.setattr(probe, "page", lambda document: "")
+    for _ in range(2):
+        assert probe.main(asked) == 0
+    other = {"ProbeSettings": ProbeSettings(exhaustive=True), "FewShotSettings": FewShotSettings(steps=1)}[changed]
+    monkeypatch.setattr(probe, changed, lambda: other)
+    assert probe.main(asked) == 0
+    assert measured == ["moods", "moods"]
+
+
 def test_the_pool_of_a_small_registry_is_the_beginning_of_a_larger_one(fingerprinted_base: Base) -> None:
     real, many = own(fingerprinted_base, "sst2"), pool(fingerprinted_base, "sst2", 60)
     names = [each.candidate.embedding for each in many]
@@ -72,12 +95,21 @@ def test_the_table_tells_cost_regret_and_the_ratio_that_is_wanted() -> None:
 
     rows = [
         {
-            "key": ["sha256:0", task, 32, 0], "one_by_one_cpu_seconds": 0.1,
+            "key": ["sha256:0", task, 32, draw], "one_by_one_cpu_seconds": 0.1,
             "sizes": [size(1000, 4.0, accuracy), size(10_000, 6.0, accuracy)],
         }
-        for task, accuracy in (("sst2", 79.0), ("cola", 78.0))
+        for draw in (0, 1) for task, accuracy in (("sst2", 79.0), ("cola", 78.0))
     ]  # fmt: skip
-    shown = page({"rows": rows, "shots": 32, "exhaustive": 1000, "command": "bench", "machine": {"processor": "quick"}})
+    stored = [
+        {"key": ["sha256:0", "registry", size], "versions": size + 2, "candidates": 43, "select_seconds": seconds / 2,
+         "collect_seconds": seconds}
+        for size, seconds in ((1000, 1.0), (10_000, 6.5))
+    ]  # fmt: skip
+    told = {"shots": 32, "exhaustive": 1000, "command": "bench", "machine": {"processor": "quick"}}
+    alone, one_draw = (page({**told, "rows": of}) for of in (rows, rows[:2]))
+    assert "times as long" not in alone  # what the registry takes is not known
+    assert "| +1.50 | +0.100 |" in one_draw  # an interval over two cells would say nothing
+    shown = page({**told, "rows": [*rows, *stored]})
     assert "| 1,000 | 43 | 9.9 | 4.0 | 1,000 | 100.0 | 32,000 | 25.0 | 32.0 | +1.50 (+1.00 to +2.00) | +0.100" in shown
     assert "(among 1,000)" in shown
-    assert "10,000 embeddings take 1.50 times the CPU seconds of 1,000" in shown
+    assert "10,000 embeddings take 2.50 times as long as 1,000 (wanted: below 2): 12.5 and 5.0 s" in shown

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_training import FILLERS, write_split
+from transfer_rows import made
 
-from bench.machine import describe
 from bench.transfer import __main__ as bench
 from bench.transfer import runs
-from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SOURCES, Run, Wanted, part_of, plan
-from bench.transfer.figures import Results, figure, holm, oracle
+from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SHOTS, SOURCES, Run, Wanted, part_of, plan
 from bench.transfer.material import Cells
-from bench.transfer.page import Facts, lines, markdown
-from bench.transfer.plot import svg
-from bench.transfer.recipes import MOST_STEPS, RECIPES, Recipe, grid, rows_a_step
+from bench.transfer.recipes import (
+    ELSEWHERE,
+    GENTLE,
+    MOST_STEPS,
+    RECIPES,
+    TRAINED,
+    USUAL,
+    Recipe,
+    RecipeKey,
+    grid,
+    rows_a_step,
+)
 from bench.transfer.runs import Row, measure, packed, unpacked
 from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import Base
@@ -30,10 +39,9 @@ from onboard.bases.load import load_engine
 from onboard.train.fewshot import FewShotSettings
 
 QUICK = {
-    "hypernetwork": Recipe(0.01, 60, z_learning_rate=0.1), "full": Recipe(0.003, 60), "adapters": Recipe(0.01, 60),
-    "lora": Recipe(0.03, 60), "prompt": Recipe(0.3, 60),
+    ("hypernetwork", ""): Recipe(0.01, 60, z_learning_rate=0.1), ("full", USUAL): Recipe(0.003, 60),
+    ("adapters", USUAL): Recipe(0.01, 60), ("lora", USUAL): Recipe(0.03, 60), ("prompt", USUAL): Recipe(0.3, 60),
 }  # fmt: skip
-HANDS = {"imdb": "sst2", "cb": "mnli"}
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +65,18 @@ def cells(tiny_base: Base, data: Path) -> Cells:
 
 
 @pytest.mark.parametrize(
-    ("method", "start"),
-    [("embedding", AUTO), ("embedding", "sst2"), ("hypernetwork", "sst2"), ("full", ""), ("adapters", ""),
-     ("lora", ""), ("prompt", ""), ("tfidf", "")],
+    ("method", "start", "recipe"),
+    [("embedding", AUTO, ""), ("embedding", "sst2", ""), ("hypernetwork", "sst2", ""), ("full", "", USUAL),
+     ("adapters", "", USUAL), ("lora", "", USUAL), ("prompt", "", USUAL), ("tfidf", "", "")],
 )  # fmt: skip
 def test_each_method_learns_what_one_word_tells(
-    cells: Cells, monkeypatch: pytest.MonkeyPatch, method: str, start: str
+    cells: Cells, monkeypatch: pytest.MonkeyPatch, method: str, start: str, recipe: str
 ) -> None:
     monkeypatch.setattr(runs, "few_shot_settings", lambda rows: FewShotSettings(steps=40, learning_rate=0.3, pull=0.0))
     weights = load_engine(cells.base, "cpu").backbone.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
-    row = measure(cells, Run("imdb", 32, 0, method, start), QUICK)
+    row = measure(cells, Run("imdb", 32, 0, method, start, recipe), QUICK)
+    assert row["recipe"] == recipe
     assert row["accuracy"] > 80
     assert row["accuracy"] == pytest.approx(100 * unpacked(row).mean(), abs=0.01)
     assert row["row_passes"] == (0 if method == "tfidf" else 60 * 16)
@@ -94,8 +103,18 @@ def test_all_methods_have_the_same_rows_and_all_draws_the_same_test_rows(cells: 
 
 def test_the_plan_holds_every_cell_once_and_what_the_goals_need_comes_first() -> None:
     found = plan("target", Wanted())
-    assert len(found) == len(set(found)) == 693 + 294 + 84 + 72 + 294
-    assert {run.shots for run in found[:231]} == {32}
+    stages = [273, 378, 294, 126, 84, 72, 294]
+    assert len(found) == len(set(found)) == sum(stages)
+    parted = np.split(np.array(found, dtype=object), np.cumsum(stages)[:-1])
+    assert [{run.shots for run in stage} for stage in parted] == [
+        {32}, {16, 100}, {16, 100}, {16, 32, 100}, {4}, {500, 2000}, {16, 100},
+    ]  # fmt: skip
+    assert [{run.method for run in stage if run.start} for stage in parted] == [
+        {"embedding", "hypernetwork"}, {"embedding", "hypernetwork"}, {"embedding"}, {"hypernetwork"}, {"embedding"},
+        {"embedding", "hypernetwork"}, {"hypernetwork"},
+    ]  # fmt: skip
+    for stage in parted:
+        assert len(list(groupby(stage, key=lambda run: run.cell))) == len({run.cell for run in stage})
     starts = {run.start for run in found if (run.task, run.shots, run.method) == ("imdb", 16, "embedding")}
     assert starts == {AUTO, RANDOM, *SOURCES}
     of_footnote = {(run.task, run.method) for run in found if run.shots == 2000}
@@ -105,31 +124,34 @@ def test_the_plan_holds_every_cell_once_and_what_the_goals_need_comes_first() ->
     assert not any(run.start == run.task for run in plan("source", Wanted()))
 
 
+def test_a_baseline_has_two_recipes_where_they_are_chosen_and_one_elsewhere() -> None:
+    found = plan("target", Wanted())
+    for method in TRAINED:
+        of = {shots: {run.recipe for run in found if (run.method, run.shots) == (method, shots)} for shots in SHOTS}
+        assert of == {32: {GENTLE, USUAL}, 16: {ELSEWHERE[method]}, 100: {ELSEWHERE[method]}}
+    assert {run.recipe for run in found if run.method not in TRAINED} == {""}
+
+
 def test_only_what_is_asked_for_is_planned() -> None:
     wanted = Wanted(("paws",), (16,), ("embedding", "lora"), ("hand",), 2)
     assert plan("target", wanted) == [
-        Run("paws", 16, seed, *of) for seed in (0, 1) for of in (("embedding", "qqp"), ("lora", ""))
+        Run("paws", 16, seed, *of) for seed in (0, 1) for of in (("embedding", "qqp"), ("lora", "", USUAL))
     ]
 
 
-def test_the_parts_of_several_processes_are_the_whole_plan_and_part_no_cell() -> None:
+def test_the_parts_of_several_processes_are_the_whole_plan_and_runs_of_a_cell_stay_together() -> None:
     everything = plan("target", Wanted(shots=(32,)))
     first, second = (part_of(everything, index, 2) for index in (1, 2))
     assert sorted([*first, *second]) == sorted(everything)
-    assert not {run.cell for run in first} & {run.cell for run in second}
-
-
-def made(run: Run, right: np.ndarray, **more: Any) -> Row:
-    accuracy = 100.0 * float(right.mean())
-    return {**asdict(run), "accuracy": accuracy, "rows": len(right), "correct": packed(right), "seconds": 1.0,
-            "row_passes": 10, "chosen": "sst2", **more}  # fmt: skip
+    groups = [list(group) for _, group in groupby(everything, key=lambda run: run.cell)]
+    assert all(set(group) <= set(first) or set(group) <= set(second) for group in groups)
 
 
 def test_finished_runs_stay_a_line_that_was_cut_off_is_made_again_and_other_settings_are_other_runs(
     tmp_path: Path,
 ) -> None:
     work, measured = tmp_path / "work.jsonl", []
-    planned = [Run("imdb", 16, seed, "full") for seed in (0, 1, 2)]
+    planned = [Run("imdb", 16, 0, "full", "", USUAL), *(Run("imdb", 16, seed, "full") for seed in (1, 2))]
 
     def measure_one(run: Run) -> Row:
         measured.append(run.seed)
@@ -160,119 +182,20 @@ def test_when_the_time_is_up_no_further_run_begins(tmp_path: Path, capsys: pytes
     assert "2 runs are left" in capsys.readouterr().out
 
 
+def test_rows_of_before_recipes_had_names_are_found_and_each_recipe_has_rows_of_its_own(tmp_path: Path) -> None:
+    work, (one, other) = tmp_path / "work.jsonl", (Run("imdb", 32, 0, "full", "", name) for name in (GENTLE, USUAL))
+    old = made(Run("imdb", 32, 0, "full"), np.array([True]))
+    del old["recipe"]
+    rows = [{**row, "settings": {}} for row in (old, made(one, np.array([False])))]
+    work.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = rows_of([Run("imdb", 32, 0, "full"), one, other], lambda run: {}, work)
+    assert {run: row["accuracy"] for run, row in found.items()} == {Run("imdb", 32, 0, "full"): 100.0, one: 0.0}
+
+
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
 def test_right_answers_survive_their_packing(right: list[bool]) -> None:
     row = {"correct": packed(np.array(right)), "rows": len(right)}
     assert unpacked(row).tolist() == right
-
-
-def test_the_interval_is_the_binomials_where_only_rows_vary() -> None:
-    found = figure([np.array([[1.0, 0.0] * 200])])
-    assert (found.value, found.low, found.high) == pytest.approx((50.0, 45.1, 54.9), abs=0.3)
-
-
-def test_the_interval_holds_what_draws_differ_by() -> None:
-    found = figure([np.array([np.zeros(50), np.ones(50)])])  # two draws: one all wrong, one all right
-    assert (found.value, found.low, found.high) == pytest.approx((50.0, 0.0, 100.0))
-
-
-def test_a_mean_over_tasks_varies_less_than_each_and_a_sure_deficit_has_a_small_p() -> None:
-    matrix = -np.array([[1.0, 0.0] * 50])
-    one, four = figure([matrix]), figure([matrix] * 4)
-    assert (four.high - four.low) == pytest.approx((one.high - one.low) / 2, rel=0.1)
-    assert four.below == pytest.approx(1 / 4001)
-    assert figure([np.zeros((2, 5))]).below == 1.0
-
-
-def test_the_oracle_is_chosen_on_the_other_draws_and_scored_on_this_one() -> None:
-    best_at_first = [[1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 1]]
-    steady = [[0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
-    found = oracle(np.array([best_at_first, steady], dtype=np.float64))
-    # means by draw: 1, 0, ¼ and 0, ¾, ½. Others of draw 0: ⅛ < ⅝; of draw 1: ⅝ > ¼; of draw 2: ½ > ⅜.
-    assert found.tolist() == [steady[0], best_at_first[1], best_at_first[2]]
-
-
-def test_starts_that_tie_on_the_other_draws_count_half_each() -> None:
-    starts = np.array([[[1.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
-    assert oracle(starts)[0].tolist() == [0.5, 1.0]
-
-
-def test_holms_p_values_are_those_of_the_book() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
-def results(auto: float, hand: float, seeds: int = 2) -> Results:
-    """Made rows of two tasks: of 100 answers `auto` are right from auto, `hand` from the hand-picked source, half from
-    everything else."""
-    rows = {}
-    for run in plan("target", Wanted(tasks=tuple(HANDS), seeds=seeds)):
-        share = {AUTO: auto, HANDS[run.task]: hand}.get(run.start, 50)
-        rows[run] = made(run, np.arange(100) < share)
-    return Results(rows, HANDS, tuple(range(seeds)))
-
-
-def test_regret_is_what_the_best_start_of_the_other_draws_has_more() -> None:
-    found = results(auto=70, hand=80).regrets("embedding", (16, 32, 100))
-    assert set(found) == {(task, n) for task in HANDS for n in (16, 100)}
-    assert all(matrix.mean() == pytest.approx(0.1) for matrix in found.values())
-
-
-def test_a_start_that_was_not_measured_leaves_regret_open_and_so_does_a_single_draw() -> None:
-    whole = results(auto=70, hand=80)
-    lacking = {run: row for run, row in whole.rows.items() if run != Run("imdb", 16, 1, "embedding", "cola")}
-    found = Results(lacking, HANDS, (0, 1)).regrets("embedding", (16,))
-    assert set(found) == {("cb", 16)}
-    assert not results(auto=70, hand=80, seeds=1).regrets("embedding", (16,))
-
-
-def test_auto_is_below_the_hand_picked_source_only_where_it_is_sure_and_cb_is_not_judged() -> None:
-    found = {(each.task, each.shots): each for each in results(auto=70, hand=80).beside_hand("embedding", (16, 32))}
-    assert found["imdb", 16].gain.value == pytest.approx(-10)
-    assert found["imdb", 16].below
-    assert found["cb", 16].p_value is None
-    assert not found["cb", 16].below
-    assert not any(each.below for each in results(auto=80, hand=80).beside_hand("embedding", (16, 32)))
-
-
-FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, 0, describe())
-
-
-@pytest.mark.parametrize(
-    ("auto", "regret", "hand", "goal"),
-    [(80, "0.0 (0.0 to 0.0) over 4 cells | met", "0 of 3 cells | met", "met"),
-     (40, "40.0 (34.0 to 46.0) over 4 cells | **not met**", "3 of 3 cells | **not met**", "**not met**")],
-)  # fmt: skip
-def test_the_page_says_what_was_wanted_and_whether_it_came_about(
-    auto: float, regret: str, hand: str, goal: str
-) -> None:
-    page = markdown(results(auto, hand=80), FACTS)
-    told = {line.split(" | ")[0]: line for line in page.splitlines()}
-    verdict = told["| regret of auto, embedding only, at most 1 point"]
-    assert verdict.endswith(f"| {regret.split(' | ')[1]} |")
-    assert verdict.split(" | ")[1].split(" ")[0] == regret.split(" ")[0]
-    assert hand in told["| auto is not significantly below the hand-picked source, embedding only"]
-    assert told["| goal: embedding only above LoRA, r = 8, n = 32"].endswith(f"| {goal} |")
-    floor = told["| floor: embedding only at most 2 points below LoRA, r = 8, n = 32"]
-    assert floor.endswith(f"| {goal} |")
-    assert "| embedding only | CB | 32 | mnli | sst2, sst2 |" in page
-    assert "| 500 | IMDB |" in page
-    assert "were not made" not in page
-
-
-def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
-    page = markdown(Results({}, HANDS, (0, 1)), Facts(**{**vars(FACTS), "missing": 7}))
-    assert "**7 runs of the plan were not made" in page
-    assert page.count("| – | not measured |") == 14
-    assert "met" not in page.split("## Beside")[0].replace("method", "")
-
-
-def test_the_plot_has_a_line_a_method_and_a_point_a_number_of_rows() -> None:
-    drawn = svg("Accuracy", lines(results(auto=70, hand=80)))
-    assert drawn.count("<polyline") == 7
-    assert drawn.count("<circle") == 5 * 3 + 2 * 4  # embedding only and TF-IDF have n = 4 too
-    assert svg("Accuracy", lines(Results({}, HANDS, (0,)))).endswith("</svg>\n")
 
 
 @pytest.fixture
@@ -324,8 +247,8 @@ def test_recipes_are_tried_within_the_budget_and_on_the_sources_only(
 ) -> None:
     assert bench.main(command("--grid")) == 2
     assert "recipes are chosen on the sources" in capsys.readouterr().out
-    assert set(RECIPES) == {"hypernetwork", "full", "adapters", "lora", "prompt"}
-    for method, recipe in RECIPES.items():
+    assert set(RECIPES) == {("hypernetwork", ""), *((method, name) for method in TRAINED for name in (GENTLE, USUAL))}
+    for (method, _), recipe in RECIPES.items():
         assert recipe in grid(method)
         assert all(each.steps <= MOST_STEPS for each in grid(method))
     assert grid("tfidf") == []
@@ -335,17 +258,29 @@ def test_a_grid_on_the_sources_ranks_the_recipes_of_each_method(
     command: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    def measure_one(cells: Cells, run: Run, recipes: dict[str, Recipe]) -> Row:
-        return made(run, np.arange(100) < 1000 * recipes["prompt"].learning_rate / 10)
+    def measure_one(cells: Cells, run: Run, recipes: dict[RecipeKey, Recipe]) -> Row:
+        return made(run, np.arange(100) < 1000 * recipes["prompt", ""].learning_rate / 10)
 
     monkeypatch.setattr(bench, "measure", measure_one)
     for task in HAND_PICKED["source"]:
         (tmp_path / "source" / task).mkdir(parents=True)
     words = command("--data", str(tmp_path), "--suite", "source", "--methods", "prompt", "--grid")
     assert bench.main(words) == 0
-    ranked = [line for line in capsys.readouterr().out.splitlines() if line.startswith("prompt")]
+    head, *ranked = [line for line in capsys.readouterr().out.splitlines() if line.startswith("prompt")]
+    assert head == "prompt: 6 of 6 recipes, on the 7 runs that each of them has"
     assert [float(line.split()[1]) for line in ranked] == [30.0, 30.0, 10.0, 10.0, 3.0, 3.0]
-    assert "7 runs" in ranked[0]
+
+
+def test_recipes_are_ranked_on_the_runs_that_all_of_them_have() -> None:
+    easy, hard = Run("sst2", 32, 0, "lora"), Run("mnli", 32, 0, "lora")
+    measured = {"one": {easy: {"accuracy": 90.0}, hard: {"accuracy": 50.0}}, "other": {hard: {"accuracy": 60.0}}}
+    head, *told = bench.ranked("lora", measured, 6)
+    assert head == "lora: 2 of 6 recipes, on the 1 run that each of them has"
+    assert [line.split()[1:] for line in told] == [["60.00", "other"], ["50.00", "one"]]
+    assert bench.ranked("lora", {"one": {easy: {}}, "other": {hard: {}}}, 6) == [
+        "lora: 2 of 6 recipes, on the 0 runs that each of them has"
+    ]
+    assert bench.ranked("tfidf", {}, 0) == []
 
 
 def test_without_the_datasets_it_is_skipped_and_their_folder_is_named(

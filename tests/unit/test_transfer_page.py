@@ -1,0 +1,154 @@
+"""What the transfer bench makes of its rows: regret, the recipe that is credited, the page and the plot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from transfer_rows import made
+
+from bench.machine import describe
+from bench.transfer.cells import AUTO, Run, Wanted, plan
+from bench.transfer.figures import Key, Results, figure, holm, oracle
+from bench.transfer.page import Facts, lines, markdown
+from bench.transfer.plot import svg
+from bench.transfer.recipes import CHOSEN_BY, ELSEWHERE, GENTLE, RECIPES, USUAL
+
+HANDS = {"imdb": "sst2", "cb": "mnli"}
+
+
+def test_the_oracle_is_chosen_on_the_other_draws_and_scored_on_this_one() -> None:
+    best_at_first = [[1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 1]]
+    steady = [[0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    found = oracle(np.array([best_at_first, steady], dtype=np.float64))
+    # means by draw: 1, 0, ¼ and 0, ¾, ½. Others of draw 0: ⅛ < ⅝; of draw 1: ⅝ > ¼; of draw 2: ½ > ⅜.
+    assert found.tolist() == [steady[0], best_at_first[1], best_at_first[2]]
+
+
+def test_starts_that_tie_on_the_other_draws_count_half_each() -> None:
+    starts = np.array([[[1.0, 1.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
+    assert oracle(starts)[0].tolist() == [0.5, 1.0]
+
+
+def test_holms_p_values_are_those_of_the_book() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def results(auto: float, hand: float, seeds: int = 2, gentle: float = 40) -> Results:
+    """Made rows of two tasks: of 100 answers `auto` are right from auto, `hand` from the hand-picked source, `gentle`
+    by baselines with the gentle recipe, half by everything else."""
+    rows = {}
+    for run in plan("target", Wanted(tasks=tuple(HANDS), seeds=seeds)):
+        share = {AUTO: auto, HANDS[run.task]: hand, GENTLE: gentle}.get(run.start or run.recipe, 50)
+        rows[run] = made(run, np.arange(100) < share)
+    return Results(rows, HANDS, tuple(range(seeds)))
+
+
+def test_regret_is_what_the_best_start_of_the_other_draws_has_more() -> None:
+    found = results(auto=70, hand=80).regrets("embedding", (16, 32, 100))
+    assert set(found) == {(task, n) for task in HANDS for n in (16, 100)}
+    assert all(matrix.mean() == pytest.approx(0.1) for matrix in found.values())
+    assert figure(found).cells == 4
+
+
+def test_a_start_that_was_not_measured_leaves_regret_open_and_so_does_a_single_draw() -> None:
+    whole = results(auto=70, hand=80)
+    lacking = {run: row for run, row in whole.rows.items() if run != Run("imdb", 16, 1, "embedding", "cola")}
+    found = Results(lacking, HANDS, (0, 1)).regrets("embedding", (16,))
+    assert set(found) == {("cb", 16)}
+    assert not results(auto=70, hand=80, seeds=1).regrets("embedding", (16,))
+
+
+def test_auto_is_below_the_hand_picked_source_only_where_it_is_sure_and_cb_is_not_judged() -> None:
+    found = {(each.task, each.shots): each for each in results(auto=70, hand=80).beside_hand("embedding", (16, 32))}
+    assert found["imdb", 16].gain.value == pytest.approx(-10)
+    assert found["imdb", 16].below
+    assert found["cb", 16].p_value is None
+    assert not found["cb", 16].below
+    assert not any(each.below for each in results(auto=80, hand=80).beside_hand("embedding", (16, 32)))
+
+
+def test_a_baseline_is_credited_with_its_better_recipe_and_with_none_while_one_is_missing() -> None:
+    for gentle, better in ((40, USUAL), (60, GENTLE)):
+        found = results(auto=70, hand=80, gentle=gentle)
+        assert found.credited("lora", 32) == better
+        assert found.credited("lora", 100) == ELSEWHERE["lora"]
+        gain = found.gain(HANDS, 32, Key("embedding", AUTO), Key("lora"))
+        assert gain is not None
+        assert gain.value == pytest.approx(70 - max(gentle, 50))
+        assert f"| LoRA, r = 8, gentle | {gentle}.0 | {gentle}.0 |" in markdown(found, FACTS)
+    lacking = {run: row for run, row in found.rows.items() if run != Run("cb", 32, 1, "lora", "", USUAL)}
+    assert Results(lacking, HANDS, (0, 1)).credited("lora", 32) is None
+    assert Results(lacking, HANDS, (0, 1)).gain(HANDS, 32, Key("embedding", AUTO), Key("lora")) is None
+
+
+FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, 0, describe())
+
+
+@pytest.mark.parametrize(
+    ("auto", "regret", "hand", "goal"),
+    [(80, "0.0 (0.0 to 0.0) over 4 cells | met", "0 of 3 cells | met", "met"),
+     (40, "40.0 (25.0 to 55.0) over 4 cells | **not met**", "3 of 3 cells | **not met**", "**not met**")],
+)  # fmt: skip
+def test_the_page_says_what_was_wanted_and_whether_it_came_about(
+    auto: float, regret: str, hand: str, goal: str
+) -> None:
+    page = markdown(results(auto, hand=80), FACTS)
+    told = {line.split(" | ")[0]: line for line in page.splitlines()}
+    verdict = told["| regret of auto, embedding only, at most 1 point"]
+    assert verdict.endswith(f"| {regret} |")
+    assert hand in told["| auto is not significantly below the hand-picked source, embedding only"]
+    assert told["| goal: embedding only above LoRA, r = 8, n = 32"].endswith(f"| {goal} |")
+    floor = told["| floor: embedding only at most 2 points below LoRA, r = 8, n = 32"]
+    assert floor.endswith(f"| {goal} |")
+    assert "| embedding only | CB | 32 | mnli | sst2, sst2 |" in page
+    assert "| 500 | IMDB |" in page
+    assert "were not made" not in page
+
+
+def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
+    page = markdown(Results({}, HANDS, (0, 1)), Facts(**{**vars(FACTS), "missing": 7}))
+    assert "**7 runs of the plan were not made" in page
+    assert page.count("| – | not measured yet (0 of ") == 14
+    assert "met" not in page.split("## Beside")[0].replace("method", "")
+
+
+def test_nothing_is_met_before_every_cell_is_there_and_what_is_there_is_counted() -> None:
+    whole, gone = results(auto=80, hand=80), {("cb", 100, 1), ("imdb", 32, 0)}
+    page = markdown(
+        Results({run: row for run, row in whole.rows.items() if run.cell not in gone}, HANDS, (0, 1)), FACTS
+    )
+    told = {line.split(" | ")[0]: line.split(" | ", 1)[1] for line in page.splitlines() if " | " in line}
+    assert told["| regret of auto, embedding only, at most 1 point"] == "– | not measured yet (3 of 4 cells) |"
+    by_hand = told["| auto is not significantly below the hand-picked source, embedding only"]
+    assert by_hand == "– | not measured yet (2 of 3 cells) |"
+    assert told["| goal: embedding only above LoRA, r = 8, n = 32"] == "– | not measured yet (1 of 2 cells) |"
+    assert told["| goal: hypernetwork + embedding above LoRA, r = 8, n = 16"].endswith("| met |")
+
+
+def test_one_cell_one_run_and_one_draw_are_not_called_several() -> None:
+    hands = {"imdb": HANDS["imdb"]}
+    rows = {run: row for run, row in results(auto=80, hand=80, seeds=1).rows.items() if run.task == "imdb"}
+    page = markdown(Results(rows, hands, (0,)), Facts(**{**vars(FACTS), "missing": 1}))
+    assert "**1 run of the plan was not made" in page
+    assert "1 draw of n labelled rows" in page
+    assert "the intervals are of the test rows alone" in page
+    empty = markdown(Results({}, hands, (0,)), FACTS)
+    assert "not measured yet (0 of 1 cell)" in empty
+    assert "1 cells" not in page + empty
+
+
+def test_the_page_says_that_baselines_have_the_better_of_two_recipes_and_what_chose_ours() -> None:
+    page = markdown(results(auto=80, hand=80), FACTS)
+    assert "is better on the mean over the targets, that is, on the test rows themselves: an advantage to" in page
+    assert f"(`{CHOSEN_BY}`; " in page
+    assert "--tasks sst2 mrpc qnli mnli" in CHOSEN_BY
+    assert "At every other n one recipe ran: usual for full fine-tuning, Adapters†, LoRA, r = 8, prompt tuning." in page
+
+
+def test_the_plot_has_a_line_a_method_and_a_point_a_number_of_rows() -> None:
+    drawn = svg("Accuracy", lines(results(auto=70, hand=80)))
+    assert drawn.count("<polyline") == 7
+    assert drawn.count("<circle") == 5 * 3 + 2 * 4  # embedding only and TF-IDF have n = 4 too
+    assert svg("Accuracy", lines(Results({}, HANDS, (0,)))).endswith("</svg>\n")
