@@ -1,0 +1,157 @@
+"""How long a user waits: from `onboard submit` to the published version, on 32 rows of each target, by stage.
+
+    python -m bench.submitting --output bench/results/submitting.json --table docs/results/submitting.md
+
+The command is timed as a user sees it, with its own start, on the embedded default. Each draw of rows begins with an
+empty ONBOARD_HOME, so that the first submission also waits for the worker to start; the same rows are then submitted
+once more, as another task, to the worker that is there. Wanted: at most 45 s, of which the probe takes a third at most.
+The datasets stand beside the checkout (../shared/data); where they are missing it says so and stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bench.budgeted import DATA, datasets_there
+from bench.machine import describe
+from bench.transfer.cells import HAND_PICKED, TITLES
+from bench.transfer.material import read
+from bench.writing import write
+from onboard.data.limits import PROBE_TOKENS
+from onboard.data.splits import shots
+from onboard.domain.dataset import Example
+
+WANTED_SECONDS: Final = 45.0
+WANTED_SHARE: Final = 1 / 3  # of the probe
+STARTED, RUNNING = "started", "running"  # what the worker was when the rows were submitted
+PROGRAM: Final = str(Path(sys.executable).with_name("onboard"))
+
+Row = dict[str, Any]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, and write the results; 1 where a wish was not kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="*", default=list(HAND_PICKED["target"]))
+    parser.add_argument("--shots", type=int, default=32)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--table", type=Path)
+    asked = parser.parse_args(arguments)
+    if not datasets_there():
+        return 0
+    runs: list[Row] = []
+    for draw in range(asked.repeats):
+        for task in asked.tasks:
+            runs += submitted(task, asked.shots, draw)
+            print(*map(json.dumps, runs[-2:]), sep="\n", flush=True)
+    document = {
+        "command": f"python -m bench.submitting --shots {asked.shots} --repeats {asked.repeats}",
+        "machine": describe(),
+        "shots": asked.shots,
+        "wanted": f"seconds <= {WANTED_SECONDS:.0f}, the probe's at most a third of them",
+        "kept": all(kept(run) for run in runs),
+        "runs": runs,
+    }
+    print(page(document))
+    write(document, asked.output, page(document), asked.table)
+    return 0 if document["kept"] else 1
+
+
+def submitted(task: str, rows: int, draw: int) -> list[Row]:
+    """Submit rows of a task twice from an empty home; what each submission took."""
+    drawn = shots(read(DATA / "target" / task), rows, draw).train
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        environment = {**os.environ, "ONBOARD_HOME": str(folder / "home")}
+        try:
+            return [_timed(folder / f"{worker}.jsonl", drawn, worker, environment) | {"task": task, "draw": draw}
+                    for worker in (STARTED, RUNNING)]  # fmt: skip
+        finally:
+            for each in _answer(["workers", "list"], environment)["workers"]:
+                _answer(["workers", "drain", each["worker"]], environment)
+
+
+def _timed(dataset: Path, rows: Sequence[Example], worker: str, environment: Mapping[str, str]) -> Row:
+    dataset.write_text("".join(json.dumps(_told(each)) + "\n" for each in rows), encoding="utf-8")
+    begun = time.monotonic()
+    job = _answer(["submit", "--dataset", str(dataset), "--wait"], environment)
+    seconds = time.monotonic() - begun
+    return {
+        "worker": worker, "seconds": round(seconds, 1),
+        "stages": {stage: round(spent, 1) for stage, spent in job["seconds"].items()},
+        "chosen": job["init"]["chosen"], "truncated": _truncated(job),
+    }  # fmt: skip
+
+
+def _told(row: Example) -> Row:
+    texts = {"text": row.text_a} if row.text_b is None else {"text_a": row.text_a, "text_b": row.text_b}
+    return {**texts, "label": row.label}
+
+
+def _truncated(job: Row) -> int:
+    """How many rows are longer than what the base reads."""
+    return sum(each["count"] or 0 for each in job["dataset"]["warnings"] if each["code"] == "cut_texts")
+
+
+def _answer(words: list[str], environment: Mapping[str, str]) -> Row:
+    done = subprocess.run(
+        [PROGRAM, *words, "--json"], env=environment, check=True, capture_output=True, text=True
+    )  # fmt: skip
+    found: Row = json.loads(done.stdout)
+    return found
+
+
+def kept(run: Row) -> bool:
+    """Whether a run was as fast as wanted."""
+    return bool(run["seconds"] <= WANTED_SECONDS and run["stages"]["probe"] <= WANTED_SHARE * run["seconds"])
+
+
+def page(document: Row) -> str:
+    """The figures for people, in Markdown."""
+    machine, runs = document["machine"], document["runs"]
+    lines = [
+        "# From `onboard submit` to the published version", "",
+        f"{document['shots']} rows of each target task, on `mini` and the embedded default: seconds of the command "
+        "`onboard submit --wait`, the median of the draws and in brackets the slowest. The worker was started by the "
+        f"submission, or was there. Wanted: at most {WANTED_SECONDS:.0f} s, the probe a third of them.", "",
+        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+        "[Every run](../../bench/results/submitting.json).", "",
+        "| task | rows cut | worker started | worker there | probe | training | probe's share | kept |",
+        "|---|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for task in dict.fromkeys(run["task"] for run in runs):
+        of_task = [run for run in runs if run["task"] == task]
+        fresh, warm = ([run for run in of_task if run["worker"] == worker] for worker in (STARTED, RUNNING))
+        share = max(run["stages"]["probe"] / run["seconds"] for run in of_task)
+        cells = [
+            TITLES.get(task, task), f"{max(run['truncated'] for run in of_task)}",
+            _spread([run["seconds"] for run in fresh]), _spread([run["seconds"] for run in warm]),
+            _spread([run["stages"]["probe"] for run in of_task]),
+            _spread([run["stages"]["train"] for run in of_task]), f"{100 * share:.0f}%",
+            f"{sum(map(kept, of_task))} of {len(of_task)}",
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([
+        *lines, "",
+        f"The probe reads {PROBE_TOKENS} tokens of a row at most, the training 128; longer rows are cut. The rest of "
+        "the time is the command's own start, the worker's, and the evaluation.", "",
+    ])  # fmt: skip
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    return f"{statistics.median(seconds):.0f} ({max(seconds):.0f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
