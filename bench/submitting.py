@@ -85,8 +85,9 @@ def submitted(task: str, rows: int, draw: int) -> list[Row]:
 def _timed(dataset: Path, rows: Sequence[Example], worker: str, environment: Mapping[str, str]) -> Row:
     dataset.write_text("".join(json.dumps(_told(each)) + "\n" for each in rows), encoding="utf-8")
     begun = time.monotonic()
-    job = _answer(["submit", "--dataset", str(dataset), "--wait"], environment)
+    submission = _answer(["submit", "--dataset", str(dataset), "--wait"], environment)
     seconds = time.monotonic() - begun
+    job = _answer(["jobs", "show", submission["job"]], environment)
     return {
         "worker": worker, "seconds": round(seconds, 1),
         "stages": {stage: round(spent, 1) for stage, spent in job["seconds"].items()},

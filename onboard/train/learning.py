@@ -3,7 +3,7 @@
 The learning curve is wanted, but not at any price: from `submit` to the published version a job of 32 rows may take
 45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. A training of
 32 rows in 20 steps of 8, in three orders, passes 480 rows, its four folds 640, and their halves (in batches of 4) 320.
-Of some 40 tokens each that is what there is time for; of longer rows the curve is left out on a CPU.
+Of some 36 tokens each that is what there is time for; of longer rows the curve is left out on a CPU.
 """
 
 from __future__ import annotations
