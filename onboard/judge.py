@@ -100,7 +100,6 @@ class Judged:
         self._z = np.array(trained["z"], dtype=np.float32)
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
-        self._folds = trained["folds"]
 
     def on(self, split: str) -> Metrics | None:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
@@ -114,7 +113,7 @@ class Judged:
 
     def validation(self) -> tuple[Metrics | None, str | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
-        dataset, folds, metric = self._bench.dataset, self._folds, self._spec.metric
+        dataset, folds, metric = self._bench.dataset, self._trained["folds"], self._spec.metric
         if dataset.validation:
             return self.on("validation"), "held-out", self._chosen_on()
         if dataset.one_row_each:
@@ -141,7 +140,7 @@ class Judged:
 
     def baselines(self) -> dict[str, Baselines | dict[str, Any]]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
-        dataset, folds = self._bench.dataset, self._folds
+        dataset, folds = self._bench.dataset, self._trained["folds"]
         found: dict[str, Baselines | dict[str, Any]] = {}
         if dataset.validation:
             found["validation"] = score_baselines(dataset, dataset.validation, metric=self._spec.metric)
@@ -155,7 +154,7 @@ class Judged:
         """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
         split = "test" if self._splits["test"] else "validation"
         rows, labels = self._splits[split], self._bench.dataset.labels
-        folds = self._folds
+        folds = self._trained["folds"]
         if self._bench.buckets is not None or not (rows or folds):
             return None
         found = self._probabilities(split) if rows else np.array((folds or {})["probabilities"])

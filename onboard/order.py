@@ -12,7 +12,7 @@ from onboard.domain.job import JobSpec, KindChoice, ProbeStrategy, TuneHypernetw
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
-    from onboard.data.read import Checked, ReadOptions
+    from onboard.data.read import ReadOptions
     from onboard.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
@@ -70,11 +70,14 @@ def check(order: Order) -> dict[str, Any]:
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
+    from onboard.data.estimate import estimate_of
     from onboard.data.read import read_dataset
 
     name = order.name
     checked = read_dataset(order.dataset, _options(order))
-    return {"task": name, **checked.report.to_json(), "estimated_seconds": _estimate(checked)}
+    report = checked.report.to_json()
+    seconds = estimate_of(report, unlabelled=len(checked.unlabelled.rows) if checked.unlabelled else 0)
+    return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
 
 
 def prepare(order: Order, default_base: str) -> Request:
@@ -133,15 +136,3 @@ def _options(order: Order, **more: Any) -> ReadOptions:
         labels=split_labels(order.labels), text_fields=tuple(order.text_field), label_field=order.label_field,
         shots=order.shots, seed=order.seed, hide_folders=order.hide_folders, **more,
     )  # fmt: skip
-
-
-def _estimate(checked: Checked) -> int:
-    from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
-
-    report, rows = checked.report, checked.report.rows
-    seconds = estimate_seconds(
-        rows["train"] - report.held_out, report.mean_characters * TOKENS_PER_CHARACTER,
-        validation=rows["validation"] + report.held_out, test=rows["test"],
-        unlabelled=len(checked.unlabelled.rows) if checked.unlabelled else 0, regression=report.kind == "regression",
-    )  # fmt: skip
-    return round(seconds)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from onboard.data.estimate import START_SECONDS, TOKENS_PER_CHARACTER, estimate_seconds
+from onboard.data.estimate import START_SECONDS, estimate_of
 from onboard.domain.forecast import Likeness, TimeLeft, Timing, similar, time_left
 from onboard.domain.job import Job, Stage
 from onboard.domain.running import Attempt, RunningJob
@@ -54,7 +54,7 @@ def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | 
     if spec.base != _ESTIMATED_BASE or spec.tune_hypernetwork != "never" or job.attempt != 1:
         return None
     unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
-    return _estimate(report, unlabelled=unlabelled, probed=spec.init == "auto", gpu=device.startswith("cuda"))
+    return estimate_of(report, unlabelled=unlabelled, probed=spec.init == "auto", gpu=device.startswith("cuda"))
 
 
 def _timing(timed: TimedJob) -> Timing:
@@ -69,17 +69,5 @@ def _report(job: Job) -> Mapping[str, Any]:
 
 def _size(report: Mapping[str, Any]) -> float | None:
     """How much work a dataset is, in seconds of some machine: only ratios of it mean anything."""
-    seconds = _estimate(report)
+    seconds = estimate_of(report)
     return None if seconds is None else seconds - START_SECONDS
-
-
-def _estimate(report: Mapping[str, Any], **more: Any) -> float | None:
-    """Seconds by what was checked at submission; `more` as of `estimate_seconds`."""
-    rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
-    if not (rows and characters and validation):
-        return None
-    held_out = validation["held_out"]
-    return estimate_seconds(
-        rows["train"] - held_out, characters["mean"] * TOKENS_PER_CHARACTER, validation=held_out + rows["validation"],
-        test=rows["test"], regression=report.get("kind") == "regression", **more,
-    )  # fmt: skip

@@ -7,8 +7,9 @@ Rows are counted as the stages count them. Their settings (`onboard.probe`, `onb
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from onboard.data.limits import HOLDOUT_FREE_ROWS, PROBE_ROWS, PROBE_TOKENS
 
@@ -148,3 +149,20 @@ def estimate_seconds(
     evaluated = Passes(validation + test + unlabelled)
     work = probe.seconds(min(tokens, PROBE_TOKENS)) + train.seconds(tokens) + evaluated.seconds(tokens)
     return START_SECONDS + work / (GPU_SPEEDUP if gpu else 1.0)
+
+
+def estimate_of(report: Mapping[str, Any], **more: Any) -> float | None:
+    """Seconds by what the check of a dataset said of it; None where it says too little.
+
+    Args:
+        report: what `onboard.data.report.CheckReport.to_json` gives, here or in an earlier version.
+        more: as of `estimate_seconds`.
+    """
+    rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
+    if not (rows and characters and validation):
+        return None
+    held_out = validation["held_out"]
+    return estimate_seconds(
+        rows["train"] - held_out, characters["mean"] * TOKENS_PER_CHARACTER, validation=held_out + rows["validation"],
+        test=rows["test"], regression=report.get("kind") == "regression", **more,
+    )  # fmt: skip

@@ -122,7 +122,7 @@ class Predictor:
             z = torch.from_numpy(np.stack([each.z for each in served])).to(self._engine.device)
             generated = self._engine.hypernetwork(z)
         scores = mixed_log_probabilities(self._engine, ids, generated, [each.trie for each in served], tasks)
-        return [_answer(each, row.astype(np.float64)) for each, row in zip(mine, scores, strict=True)]
+        return [_answer(each, np.exp(row.astype(np.float64))) for each, row in zip(mine, scores, strict=True)]
 
     def _resolve(self, reference: Reference) -> _Served:
         if self._services is None:
@@ -138,7 +138,7 @@ class Predictor:
     def _load(self, services: Services, version: EmbeddingVersion) -> _Served:
         assert self._base is not None
         require_pins(version, self._base)
-        content = services.read(version.artifact)
+        z = unpack_embedding(services.read(version.artifact))
         return self._serve(
             version.task,
             version.version,
@@ -147,7 +147,7 @@ class Predictor:
             version.words,
             version.low,
             version.high,
-            unpack_embedding(content),
+            z,
             version.weak,
         )
 
@@ -219,9 +219,8 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
         )
 
 
-def _answer(served: _Served, scores: np.ndarray) -> Prediction:
-    own = scores[: served.trie.labels]  # a task of the same batch may have more
-    probabilities = np.exp(own)
+def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
+    probabilities = probabilities[: served.trie.labels]  # a task of the same batch may have more
     best = int(probabilities.argmax())
     label: Label = served.labels[best] if served.buckets is None else served.buckets.expectation(probabilities.tolist())
     shown = tuple(float(value) for value in probabilities)
