@@ -3,8 +3,8 @@
     python -m bench.transfer [--part 1/2] [--hours 4] [--plan] [--report]
     python -m bench.transfer --suite source --grid [--shots 32] [--seeds 2]
 
-Finished runs stand in a work file: the same command goes on where it was stopped, and several processes may share it,
-each with a --part of its own. The page is written from what the file holds. With --suite source the source tasks are
+Finished runs stand in --output: the same command goes on where it was stopped, and several processes may share it, each
+with a --part of its own. The page is written from what the file holds. With --suite source the source tasks are
 learned as if they were new, without their own embeddings (the head has seen them all the same): there, and never on the
 targets, --grid tries every recipe of every method and says which is best. The datasets stand beside the checkout
 (../shared/data) or in --data; where they are missing it says so and stops.
@@ -13,7 +13,6 @@ targets, --grid tries every recipe of every method and says which is best. The d
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -59,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = partial(_settings, cells, asked.suite, RECIPES)
     if not asked.report:
         mine = part_of(runs, *asked.part)
-        run_missing(mine, partial(measure, cells, recipes=RECIPES), settings, asked.work, asked.hours)
-    found = rows_of(runs, settings, asked.work)
+        run_missing(mine, partial(measure, cells, recipes=RECIPES), settings, asked.output, asked.hours)
+    found = rows_of(runs, settings, asked.output)
     if asked.suite == "target":
         _write(f"python -m bench.transfer {' '.join(words)}".rstrip(), cells, runs, found, asked)
     else:
@@ -85,8 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--plan", action="store_true", help="say what it would cost, and stop")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--grid", action="store_true", help="try every recipe, on the sources only")
-    parser.add_argument("--work", type=Path, default=CHECKOUT / "build" / "bench" / "transfer.jsonl")
-    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "transfer.jsonl")
+    rows = CHECKOUT / "bench" / "results" / "transfer.jsonl"
+    parser.add_argument("--output", type=Path, default=rows, help="the finished runs; what is there is not done again")
     parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "transfer.md")
     return parser
 
@@ -121,8 +120,8 @@ def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
             of_method = [run for run in mine if run.method == method]
             if not asked.report:
                 part = part_of(of_method, *asked.part)
-                run_missing(part, partial(measure, cells, recipes=recipes), settings, asked.work, asked.hours)
-            found = rows_of(of_method, settings, asked.work)
+                run_missing(part, partial(measure, cells, recipes=recipes), settings, asked.output, asked.hours)
+            found = rows_of(of_method, settings, asked.output)
             if found:
                 measured[str(recipe)] = found
         for line in ranked(method, measured, len(grid(method))):
@@ -163,7 +162,7 @@ def summary(found: Mapping[Run, Row]) -> list[str]:
 def _write(
     command: str, cells: Cells, runs: Sequence[Run], found: Mapping[Run, Row], asked: argparse.Namespace
 ) -> None:
-    """The rows, the page and the plot."""
+    """The page and the plot."""
     tasks = dict.fromkeys(run.task for run in runs)
     hands = {task: source for task, source in HAND_PICKED[asked.suite].items() if task in tasks}
     results = Results(found, hands, tuple(range(asked.seeds)))
@@ -173,9 +172,6 @@ def _write(
     )  # fmt: skip
     write({}, None, markdown(results, facts), asked.table)
     asked.table.with_suffix(".svg").write_text(svg("Accuracy over labelled rows", lines(results)), encoding="utf-8")
-    asked.output.parent.mkdir(parents=True, exist_ok=True)
-    rows = ({key: value for key, value in row.items() if key != "settings"} for row in found.values())
-    asked.output.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     print(f"{len(found)} of {len(runs)} runs; {asked.table}")
 
 

@@ -55,6 +55,7 @@ def run_missing(
             print(f"the time is up: {len(missing) - number + 1} runs are left; the same command goes on", flush=True)
             return
         row = {**measure(run), "settings": plain(settings(run))}
+        work.parent.mkdir(parents=True, exist_ok=True)
         with work.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         told = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()

@@ -207,8 +207,7 @@ def command(tiny_base: Base, data: Path, tmp_path: Path, monkeypatch: pytest.Mon
     def options(*more: str) -> list[str]:
         return [
             "--base", str(tiny_base.folder), "--data", str(data), "--seeds", "1", "--shots", "16",
-            "--work", str(tmp_path / "work.jsonl"), "--output", str(tmp_path / "out.jsonl"),
-            "--table", str(tmp_path / "out.md"), *more,
+            "--output", str(tmp_path / "out.jsonl"), "--table", str(tmp_path / "out.md"), *more,
         ]  # fmt: skip
 
     return options
@@ -227,7 +226,7 @@ def test_the_command_measures_goes_on_and_writes_rows_page_and_plot(
         ("embedding", "sst2"),
         ("tfidf", ""),
     ]
-    assert "settings" not in rows[0]
+    assert [row["settings"]["test_rows"] for row in rows] == [500] * 3, "so that another setting is measured anew"
     assert "| embedding only, hand-picked |" in (tmp_path / "out.md").read_text()
     assert (tmp_path / "out.svg").read_text().startswith("<svg")
 
@@ -239,7 +238,7 @@ def test_the_plan_tells_what_each_method_costs_and_measures_nothing(
     told = capsys.readouterr().out
     assert [line.split()[0] for line in told.splitlines()] == ["embedding", "tfidf", "all"]
     assert "core hours" in told
-    assert not (tmp_path / "work.jsonl").exists()
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_recipes_are_tried_within_the_budget_and_on_the_sources_only(
