@@ -63,6 +63,11 @@ class TextEncoder:
             cut.append(keep_left < len(left) or keep_right < len(right))
         return Encoded(ids, cut)
 
+    def is_pair(self, ids: Sequence[int]) -> bool:
+        """Whether token ids hold the separator, as those of a pair do (and of a single text that has it itself)."""
+        width = len(self._separator)
+        return any(list(ids[start : start + width]) == self._separator for start in range(len(ids) - width + 1))
+
     def label_ids(self, word: str) -> list[int]:
         """Token ids of a label word, with end-of-sequence.
 

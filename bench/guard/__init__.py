@@ -1,0 +1,9 @@
+"""What the guard is worth: how often it refuses what harms nobody, how often it lets a loss through, and what it costs.
+
+material.py  earlier tasks with many labelled rows that nobody has trained on: what they truly lose can be measured
+changes.py   changes of the hypernetwork of planted size: at random, by tuning without a rein, by tuning with one
+measured.py  every change on every task, row by row
+rates.py     false alarms and misses, by drawing from those rows what a guard would have seen; the spread κ
+timing.py    a hundred tasks in mixed batches against one after the other
+page.py      docs/results/guard.md
+"""

@@ -1,0 +1,83 @@
+"""How often the guard refuses what harms nobody, how often it lets a loss through, and what it costs.
+
+    python -m bench.guard [--rows 150] [--report]
+
+Changes of the hypernetwork of planted size are measured on tasks with many labelled rows that nobody has trained on;
+from these it is drawn what the guard would have seen. Finished changes stand in a work file: the same command goes on
+where it was stopped. The embeddings and the changes are made from the source tasks, never from the targets.
+Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bench.budgeted import CHECKOUT, DATA
+from bench.guard.changes import TUNINGS, directions
+from bench.guard.material import LEARNED, MOST_TOKENS, SHIPPED, SHOTS, SINGLES, tasks
+from bench.guard.measured import SIZES, measure_all
+from bench.guard.page import page
+from bench.guard.rates import accepted, passed, quantiles, spread
+from bench.guard.timing import timed
+from bench.machine import describe
+from bench.writing import write
+from onboard.bases import find_base
+from onboard.bases.load import load_engine
+from onboard.guard.settings import GuardSettings
+
+QUANTILE_EDGES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 1.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing, and write numbers and page."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="mini")
+    parser.add_argument("--sources", type=Path, default=DATA / "source")
+    parser.add_argument("--rows", type=int, default=150, help="most labelled test rows of a task")
+    parser.add_argument("--work", type=Path, default=CHECKOUT / "build" / "bench" / "guard.jsonl")
+    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "guard.json")
+    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "guard.md")
+    asked = parser.parse_args(words)
+    if not asked.sources.is_dir():
+        print(f"skipped: the datasets are not here ({asked.sources})")
+        return 0
+    torch.set_num_threads(1)
+    base = find_base(asked.base)
+    engine = load_engine(base, "cpu")
+    made = {
+        "base": base.digest, "rows": asked.rows, "singles": SINGLES, "shots": SHOTS, "learned": list(LEARNED),
+        "shipped": list(SHIPPED), "most_tokens": MOST_TOKENS, "sizes": list(SIZES),
+        "tunings": {name: asdict(each) for name, each in TUNINGS.items()},
+    }  # fmt: skip
+    prepare = partial(tasks, base, engine, asked.sources, asked.rows)
+    leading = directions(base, engine, asked.sources)
+    changes = measure_all(engine, prepare, leading, asked.work, made)
+    settings = GuardSettings()
+    document = {
+        "command": f"python -m bench.guard {' '.join(words)}".rstrip(), "machine": describe(), "base_name": base.name,
+        **made, "guard": asdict(settings), "directions": list(leading), "changes": len(changes),
+        "tasks": [effect.task for effect in changes[0].effects],
+        "pairs": sum(len(change.effects) for change in changes),
+        "passed": [row.to_json() for row in passed(changes, settings, np.random.default_rng(1))],
+        "accepted": accepted(changes, settings, np.random.default_rng(2)).to_json(),
+        "spread": asdict(spread(changes, settings.spread, settings.texts // 2, np.random.default_rng(3))),
+        "quantiles": quantiles(changes, QUANTILE_EDGES),
+        "timing": timed(base, engine, asked.work, made),
+    }  # fmt: skip
+    text = page(document)
+    write(document, asked.output, text, asked.table)
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""docs/results/guard.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from bench.guard.rates import EDGES
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The page of the bench's document."""
+    settings, spread, timing = document["guard"], document["spread"], document["timing"]
+    machine = document["machine"]
+    return "\n".join(
+        [
+            "# The guard: false alarms, misses, time",
+            "",
+            f"`{document['command']}`, on {machine['processor']}, one thread; base `{document['base_name']}`. "
+            "What the guard does: [guard](../guard.md); why so: "
+            "[decision 12](../decisions/0012-tasks-without-held-out-rows-are-judged-by-divergence.md).",
+            "",
+            f"{document['pairs']} pairs of a change and a task: {document['changes']} changes of the hypernetwork "
+            f"({', '.join(document['directions'])}; each in the sizes {_listed(document['sizes'])} nats of mean "
+            f"divergence) on {len(document['tasks'])} tasks ({', '.join(document['tasks'])}). "
+            f"What a change truly costs a task is the rise of its mean log-loss on {document['rows']} labelled test "
+            "rows; what the guard says is drawn from them, or from texts without labels, again and again.",
+            "",
+            "Test rows count so that each label has the weight that it had in training. A change that is none is never "
+            "refused: all differences are exactly 0.",
+            "",
+            "## How often a single task passes",
+            "",
+            f"Margin {settings['margin']} nats, level {settings['level']}. False alarms: not passed, though the change "
+            "costs at most a quarter of the margin. Misses: passed, though it costs more than the margin. Columns are "
+            "the true increase in nats; cells the share that passes, and of how many pairs.",
+            "",
+            *_passed(document["passed"]),
+            "",
+            "The same for what costs at most a quarter of the margin, by the planted size in nats:",
+            "",
+            *_table(
+                ["evidence (a half)", *(f"{size:g}" for size in document["sizes"])],
+                [[row["evidence"], *map(_share, row["by_size"])] for row in document["passed"]],
+            ),
+            "",
+            "## How often a change is accepted that all tasks are asked about",
+            "",
+            *_passed([document["accepted"]]),
+            "",
+            "By the divergence alone; columns are the true increase of the task that loses most. In a job a change "
+            "must pass twice, on two halves.",
+            "",
+            "## What a divergence says about the loss",
+            "",
+            *_table(
+                ["divergence of the worst group (nats)", "pairs", "true increase, median", "95% quantile"],
+                [[f"{row['low']:g} to {row['high']:g}", str(row["pairs"]),
+                  f"{row['median']:+.4f}", f"{row['q95']:+.4f}"] for row in document["quantiles"]],
+            ),
+            "",
+            f"The true increase lies {spread['deviation']:.3f} √D about the divergence D (root mean square, without "
+            f"the noise of the truth itself); 95% of the pairs lie below D + 1.645 · {spread['quantile']:.3f} √D. "
+            f"The guard takes {settings['spread']}: with it "
+            + " and ".join(f"{100 * share:.1f}% lie below the {float(level):.0%} bound"
+                           for level, share in spread["held"].items())
+            + ".",
+            "",
+            "## Time",
+            "",
+            f"{timing['tasks']} tasks with {timing['rows']} short texts each under one hypernetwork: mixed in every "
+            f"batch {_listed(timing['together_seconds'])} s of one core's time, one task after the other "
+            f"{_listed(timing['apart_seconds'])} s; the ratio is {timing['ratio']}. "
+            f"The answers of the two ways differ by at most {timing['furthest']:.1e}.",
+            "",
+        ]
+    )  # fmt: skip
+
+
+def _passed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return _table(
+        ["evidence (a half)", *_bins(), "false alarms", "misses"],
+        [
+            [row["evidence"], *map(_cell, row["shares"]), _share(row["false_alarm"]), _share(row["miss"])]
+            for row in rows
+        ],
+    )
+
+
+def _bins() -> list[str]:
+    return [f"≤ {high:g}" if high != EDGES[-1] else f"> {low:g}" for low, high in pairwise(EDGES)]
+
+
+def _cell(cell: Sequence[Any]) -> str:
+    count, share = cell
+    return "–" if share is None else f"{_share(share)} ({count})"
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f}%"
+
+
+def _listed(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:g}" for number in numbers)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]

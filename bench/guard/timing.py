@@ -1,0 +1,77 @@
+"""A hundred tasks in mixed batches against one after the other, in turns."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from bench.budgeted import end_last_line, finished
+from onboard.bases import Base
+from onboard.guard.answers import Question, answers
+from onboard.guard.canaries import canary_ids
+from onboard.model.engine import Engine
+
+TASKS: Final = 100
+ROWS: Final = 64
+TURNS: Final = 1
+MOST_TOKENS: Final = 24
+
+
+def timed(base: Base, engine: Engine, work: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Seconds of computing of each turn, and the median ratio. The answers of both ways are compared, too.
+
+    Args:
+        base, engine: whose tasks are asked.
+        work: JSON lines; what it holds of the same settings is not timed again.
+        settings: what the numbers depend on, JSON-compatible.
+    """
+    wanted = json.loads(json.dumps(settings))
+    for row in finished(work):
+        if "timing" in row and row["settings"] == wanted:
+            known: dict[str, Any] = row["timing"]
+            return known
+    end_last_line(work)
+    found = _timed(base, engine)
+    with work.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"timing": found, "settings": wanted}) + "\n")
+    return found
+
+
+def _timed(base: Base, engine: Engine) -> dict[str, Any]:
+    questions = _questions(base, engine)
+    together: list[float] = []
+    apart: list[float] = []
+    furthest = 0.0
+    for _ in range(TURNS):
+        started = time.process_time()
+        mixed = answers(engine, questions)
+        together.append(time.process_time() - started)
+        started = time.process_time()
+        single = [answers(engine, [question])[0] for question in questions]
+        apart.append(time.process_time() - started)
+        furthest = max(float(np.abs(a - b).max()) for a, b in zip(mixed, single, strict=True))
+    ratio = statistics.median(one / all_ for one, all_ in zip(apart, together, strict=True))
+    return {
+        "tasks": TASKS, "rows": ROWS, "together_seconds": [round(each, 1) for each in together],
+        "apart_seconds": [round(each, 1) for each in apart], "ratio": round(ratio, 2), "furthest": furthest,
+    }  # fmt: skip
+
+
+def _questions(base: Base, engine: Engine) -> Sequence[Question]:
+    """The base's tasks and anchors, over again where they are too few, with a draw of the shorter canaries each."""
+    known = [*base.sources, *base.anchors]
+    everything = [*canary_ids(engine.encoder, "guard"), *canary_ids(engine.encoder, "tuning")]
+    texts = [ids for ids in everything if len(ids) <= MOST_TOKENS]
+    found = []
+    for number in range(TASKS):
+        task = known[number % len(known)]
+        drawn = np.random.default_rng(number).permutation(len(texts))[:ROWS]
+        ids = [texts[place] for place in drawn]
+        found.append(Question(engine.hypernetwork, base.embeddings[task.name], engine.trie(task.words), ids))
+    return found

@@ -1,0 +1,35 @@
+"""Canary texts: what tasks may be asked that nobody has rows for. Written for this repository, in `canaries.jsonl`.
+
+Half of them is for the guard. The other half may be trained on, to hold earlier tasks in place in tuning:
+whoever judges by texts that were trained on sees less forgetting than there is.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from onboard.model.encoding import TextEncoder
+
+Use = Literal["guard", "tuning"]
+
+_FILE: Final = Path(__file__).with_name("canaries.jsonl")
+
+
+@cache
+def canary_texts() -> tuple[tuple[str, str | None], ...]:
+    """All of them, single texts (a, None) and pairs (a, b), those of one kind one after the other."""
+    rows = [json.loads(line) for line in _FILE.read_text(encoding="utf-8").splitlines()]
+    return tuple((row["text"], None) if "text" in row else (row["text_a"], row["text_b"]) for row in rows)
+
+
+def canary_ids(encoder: TextEncoder, use: Use) -> list[list[int]]:
+    """Token ids of the half for this use; both halves have texts of every kind.
+
+    Args:
+        encoder: of the base.
+        use: "guard" to judge by them, "tuning" to train on them.
+    """
+    return encoder.encode(canary_texts()[1 if use == "guard" else 0 :: 2])

@@ -1,0 +1,48 @@
+"""An earlier task as the guard sees it: what its answers were, and on what it can be looked whether they still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.scoring import LabelTrie
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled rows that the task was not trained on.
+
+    Args:
+        ids: token ids of each row (n).
+        targets: distribution over labels or buckets of each row (n, K).
+    """
+
+    ids: Sequence[Sequence[int]]
+    targets: np.ndarray
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A task that was published before.
+
+    Args:
+        name: what the verdict calls it, such as `reviews@v3`.
+        z: (t,) its embedding.
+        trie: of its K label words.
+        reference: the hypernetwork that the embedding was learned under. Comparing with this one, and not with the last
+            head, keeps small losses from adding up over many tunings.
+        rows: held-out rows; None where there are none.
+        texts: token ids of texts of its own whose labels are not used, such as those that it was trained on.
+        trouble: why its snapshot cannot be read, where it should have one. Such a task never passes.
+    """
+
+    name: str
+    z: np.ndarray
+    trie: LabelTrie
+    reference: Hypernetwork
+    rows: Rows | None = None
+    texts: Sequence[Sequence[int]] = ()
+    trouble: str | None = None

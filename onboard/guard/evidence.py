@@ -1,0 +1,103 @@
+"""What a task is looked at on: its held-out rows, or texts of its own and canaries whose labels are not needed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onboard.guard.earlier import Earlier
+from onboard.guard.judgement import Evidence
+from onboard.guard.settings import GuardSettings
+from onboard.model.encoding import TextEncoder
+
+FEWEST_TEXTS = 8  # of a group: the mean divergence of fewer says nothing
+OWN, SINGLE, PAIR = 0, 1, 2  # groups of texts
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Token ids of canaries, single texts and pairs apart: a task of one shape hardly reacts to texts of the other."""
+
+    singles: Sequence[Sequence[int]]
+    pairs: Sequence[Sequence[int]]
+
+    @classmethod
+    def sorted(cls, encoder: TextEncoder, canaries: Sequence[Sequence[int]]) -> Canaries:
+        """By the separator in them."""
+        shapes: dict[bool, list[Sequence[int]]] = {False: [], True: []}
+        for ids in canaries:
+            shapes[encoder.is_pair(ids)].append(ids)
+        return cls(shapes[False], shapes[True])
+
+
+@dataclass(frozen=True)
+class Material:
+    """What one task is looked at on.
+
+    Args:
+        task: the task.
+        evidence: what decides about it; None where there is nothing to look at.
+        ids: token ids of n rows and texts, the labelled ones first.
+        targets: (m, K) of the labelled ones.
+        group: (n,) of each: OWN (the labelled ones, too), SINGLE or PAIR.
+        half: (n,) which half each belongs to, 0 or 1.
+    """
+
+    task: Earlier
+    evidence: Evidence | None
+    ids: list[Sequence[int]]
+    targets: np.ndarray
+    group: np.ndarray
+    half: np.ndarray
+
+    def of(self, half: int | None) -> np.ndarray:
+        """Indices of the rows of a half; of all rows for None."""
+        return np.arange(len(self.ids)) if half is None else np.flatnonzero(self.half == half)
+
+
+def gather(task: Earlier, canaries: Canaries, settings: GuardSettings, seed: int) -> Material:
+    """The material of a task: all its held-out rows, and with too few of them also texts of its own and canaries.
+
+    Each task gets canaries of its own draw. A group of too few texts is left out.
+
+    Args:
+        task: the task.
+        canaries: all of them.
+        settings: how many rows decide, and how many texts of a group are looked at.
+        seed: of the draw and of the halves, which are stratified: by label and by group.
+    """
+    rng = np.random.default_rng((seed, zlib.crc32(task.name.encode())))
+    rows = [] if task.rows is None else list(task.rows.ids)
+    targets = np.empty((0, task.trie.labels)) if task.rows is None else np.asarray(task.rows.targets, dtype=np.float64)
+    labels = targets.argmax(1) if len(targets) else np.empty(0, dtype=np.int64)
+    if len(rows) >= settings.fewest_rows:
+        return Material(task, "held-out rows", rows, targets, np.zeros_like(labels), _halves([labels], rng))
+    own = _some(task.texts, settings.texts - len(rows), rng)
+    if len(rows) + len(own) < FEWEST_TEXTS:
+        rows, own, targets, labels = [], [], targets[:0], labels[:0]
+    others = [_some(each, settings.texts, rng) for each in (canaries.singles, canaries.pairs)]
+    singles, pairs = (texts if len(texts) >= FEWEST_TEXTS else [] for texts in others)
+    ids = [*rows, *own, *singles, *pairs]
+    group = np.repeat([OWN, SINGLE, PAIR], [len(rows) + len(own), len(singles), len(pairs)])
+    strata = [labels, *(np.zeros(len(texts), dtype=np.int64) for texts in (own, singles, pairs))]
+    return Material(task, "divergence" if ids else None, ids, targets, group, _halves(strata, rng))
+
+
+def _some(texts: Sequence[Sequence[int]], most: int, rng: np.random.Generator) -> list[Sequence[int]]:
+    return [texts[place] for place in rng.permutation(len(texts))[: max(0, most)]]
+
+
+def _halves(strata: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    """A half for every row of the strata, (n,): within each value of each stratum the halves differ by at most one."""
+    found = np.empty(sum(map(len, strata)), dtype=np.int64)
+    start = turn = 0
+    for stratum in strata:
+        for value in np.unique(stratum):
+            rows = start + rng.permutation(np.flatnonzero(stratum == value))
+            found[rows] = (turn + np.arange(len(rows))) % 2
+            turn += len(rows)
+        start += len(stratum)
+    return found

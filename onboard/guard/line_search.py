@@ -1,0 +1,205 @@
+"""The gate in front of a tuned hypernetwork: how much of the step may be taken without any earlier task losing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from onboard.guard.answers import Question, answers
+from onboard.guard.earlier import Earlier
+from onboard.guard.evidence import Canaries, Material, gather
+from onboard.guard.judgement import Judgement, TaskVerdict
+from onboard.guard.risk import most_at_risk
+from onboard.guard.settings import GuardSettings
+from onboard.guard.verdicts import Seen, judge
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.interpolate import between
+from onboard.model.memory import RowsAtOnce
+
+DEFAULT: Final = GuardSettings()
+_RULE = "half of them nearest to the new task's embedding, half those whose generated weights move most"
+_AT_ONCE_REFUSED = "those that cannot be judged; they refuse the change at once"
+_NAMED: Final = 3
+
+
+def guard(
+    engine: Engine,
+    candidate: Hypernetwork,
+    present: Hypernetwork,
+    earlier: Sequence[Earlier],
+    canaries: Sequence[Sequence[int]],
+    settings: GuardSettings = DEFAULT,
+    *,
+    near: np.ndarray,
+    seed: int = 0,
+    left_out: int = 0,
+    checkpoint: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+) -> Judgement:
+    """Judge a tuned hypernetwork against all earlier tasks. The same verdict for the same arguments on a CPU.
+
+    The shares of the step are tried from the whole downwards on one half of every task's evidence. The first that all
+    tasks pass is looked at once on the other half; what does not hold there is rejected, and nothing is tried again.
+
+    Args:
+        engine: the backbone, whatever hypernetwork it carries.
+        candidate: the tuned hypernetwork.
+        present: the head that it was tuned from.
+        earlier: the tasks to be protected, each with the hypernetwork that it was learned under.
+        canaries: token ids of texts that stand for whatever else the tasks are asked, from `canaries.canary_ids`; none
+            that the candidate was tuned on.
+        settings: how strict it is.
+        near: (t,) the new task's embedding; tasks like it are at risk.
+        seed: of the halves and of each task's canaries.
+        left_out: tasks that the caller has left out by `risk.most_at_risk` before it read their rows.
+        checkpoint: called before every batch; may raise to stop.
+        at_once: how many rows fit into the memory; kept for further calls.
+
+    Raises:
+        OutOfMemoryError: the GPU has no room for a single row.
+    """
+    chosen = [earlier[place] for place in most_at_risk(earlier, candidate, near, settings.most_tasks)]
+    shapes = Canaries.sorted(engine.encoder, canaries)
+    materials = [gather(task, shapes, settings, seed) for task in chosen]
+    unchecked = left_out + len(earlier) - len(chosen)
+    rule = _RULE if unchecked else None
+    barred = [verdict for each in materials if (verdict := _barred(each))]
+    if barred:
+        return Judgement(
+            "rejected", 0.0, tuple(barred), _cannot(barred), settings.margin,
+            unchecked + len(chosen) - len(barred), _AT_ONCE_REFUSED if len(chosen) > len(barred) else rule,
+        )  # fmt: skip
+    choosing, confirming = (_Half(engine, materials, half, checkpoint, at_once) for half in (0, 1))
+    for share in settings.shares:
+        changed = between(present, candidate, share)
+        verdicts, again = choosing.judged(changed, settings), False
+        if all(verdict.passed for verdict in verdicts):
+            verdicts, again = confirming.judged(changed, settings), True
+        if all(verdict.passed for verdict in verdicts):
+            reason = _accepted(share, len(verdicts))
+            return Judgement("accepted", share, tuple(verdicts), reason, settings.margin, unchecked, rule)
+        if again:
+            break
+    reason = _rejected(verdicts, share, again)
+    return Judgement("rejected", 0.0, tuple(verdicts), reason, settings.margin, unchecked, rule)
+
+
+def clear(
+    engine: Engine,
+    candidate: Hypernetwork,
+    earlier: Sequence[Earlier],
+    canaries: Sequence[Sequence[int]],
+    settings: GuardSettings = DEFAULT,
+    *,
+    seed: int = 0,
+    checkpoint: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+) -> list[TaskVerdict]:
+    """Judge each task under a hypernetwork that stands: nothing is chosen, so all evidence counts at once.
+
+    Args:
+        as `guard`.
+
+    Returns:
+        A verdict per task, in their order. Tasks that cannot be judged do not stand in the way of the others.
+
+    Raises:
+        OutOfMemoryError: the GPU has no room for a single row.
+    """
+    shapes = Canaries.sorted(engine.encoder, canaries)
+    materials = [gather(task, shapes, settings, seed) for task in earlier]
+    barred = [_barred(each) for each in materials]
+    rest = [each for each, verdict in zip(materials, barred, strict=True) if verdict is None]
+    judged = iter(_Half(engine, rest, None, checkpoint, at_once).judged(candidate, settings))
+    return [verdict or next(judged) for verdict in barred]
+
+
+@dataclass
+class _Half:
+    """A half of every task's material (all of it for None), with the answers before the change."""
+
+    engine: Engine
+    materials: Sequence[Material]
+    half: int | None
+    checkpoint: Callable[[], None]
+    at_once: RowsAtOnce | None
+
+    def __post_init__(self) -> None:
+        self._rows = [each.of(self.half) for each in self.materials]
+        self._before: list[np.ndarray] | None = None
+
+    def judged(self, changed: Hypernetwork, settings: GuardSettings) -> list[TaskVerdict]:
+        """A verdict per task on what the changed hypernetwork makes of its answers."""
+        if self._before is None:
+            self._before = self._answers([each.task.reference for each in self.materials])
+        after = self._answers([changed] * len(self.materials))
+        seen = [
+            Seen.between(
+                material.task.name,
+                evidence,
+                old,
+                new,
+                material.targets[rows[rows < len(material.targets)]],
+                material.group[rows],
+            )
+            for material, rows, old, new in zip(self.materials, self._rows, self._before, after, strict=True)
+            if (evidence := material.evidence) is not None
+        ]
+        return judge(seen, settings)
+
+    def _answers(self, hypernetworks: Sequence[Hypernetwork]) -> list[np.ndarray]:
+        questions = [
+            Question(hypernetwork, material.task.z, material.task.trie, [material.ids[row] for row in rows])
+            for hypernetwork, material, rows in zip(hypernetworks, self.materials, self._rows, strict=True)
+        ]
+        return answers(self.engine, questions, self.checkpoint, self.at_once)
+
+
+def _barred(material: Material) -> TaskVerdict | None:
+    """The verdict on a task that cannot be judged: it is no pass."""
+    task = material.task
+    if task.trouble is not None:
+        return TaskVerdict(task.name, "not enough evidence", trouble=task.trouble)
+    if material.evidence is None:
+        return TaskVerdict(task.name, "not enough evidence", trouble="There are too few rows and texts to judge it on.")
+    return None
+
+
+def _accepted(share: float, tasks: int) -> str:
+    if not tasks:
+        return "There is no earlier task that could lose."
+    kept = "The earlier task keeps its answers" if tasks == 1 else f"All {tasks} earlier tasks keep their answers"
+    return f"{kept} with {_step(share)}."
+
+
+def _rejected(verdicts: Sequence[TaskVerdict], share: float, again: bool) -> str:
+    standing = [verdict for verdict in verdicts if not verdict.passed]
+    lost = [verdict for verdict in standing if verdict.verdict == "fail"]
+    what = "may lose by it" if lost else "cannot show on so few held-out rows that nothing is lost"
+    when = "On the second look, with" if again else "Even with"
+    return (
+        f"{when} {_step(share)}, {_names(lost or standing)} {what}; the hypernetwork stays as it is: "
+        "submit with more rows, or with --tune-hypernetwork never."
+    )
+
+
+def _step(share: float) -> str:
+    return "the whole step" if share == 1.0 else f"{Fraction(share)} of the step"
+
+
+def _cannot(barred: Sequence[TaskVerdict]) -> str:
+    return (
+        f"{_names(barred)} cannot be judged ({barred[0].reason.rstrip('.')}): "
+        "restore it (onboard restore), or delete it (onboard tasks delete TASK), and submit again."
+    )
+
+
+def _names(verdicts: Sequence[TaskVerdict]) -> str:
+    more = len(verdicts) - _NAMED
+    named = ", ".join(verdict.task for verdict in verdicts[:_NAMED])
+    return named if more <= 0 else f"{named} and {more} more"

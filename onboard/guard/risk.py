@@ -1,0 +1,89 @@
+"""Which tasks to look at where there are too many to look at all: those that a change is likeliest to hurt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import numpy as np
+import torch
+
+from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+
+_AT_ONCE: Final = 8  # tasks whose adapters are made together; those of T5-base take 15 MB a task for both hypernetworks
+
+
+class Known(Protocol):
+    """What the choice needs to know of a task: no rows."""
+
+    @property
+    def z(self) -> np.ndarray:
+        """(t,) its embedding."""
+
+    @property
+    def reference(self) -> Hypernetwork:
+        """The hypernetwork that it was learned under."""
+
+
+def most_at_risk(tasks: Sequence[Known], candidate: Hypernetwork, near: np.ndarray, most: int) -> list[int]:
+    """At most so many tasks: one half is nearest to the new task's embedding, the other drifts most.
+
+    Nothing goes through the backbone, so thousands of tasks take seconds.
+
+    Args:
+        tasks: all of them.
+        candidate: the tuned hypernetwork.
+        near: (t,) the new task's embedding.
+        most: how many to choose.
+
+    Returns:
+        Indices into `tasks`, ascending; all of them where there are no more than `most`.
+    """
+    if len(tasks) <= most:
+        return list(range(len(tasks)))
+    distances = np.linalg.norm(np.stack([task.z for task in tasks]) - near, axis=1)
+    nearest = np.argsort(distances, kind="stable")[: (most + 1) // 2]
+    by_drift = np.argsort(-drifts(tasks, candidate), kind="stable")
+    drifted = by_drift[~np.isin(by_drift, nearest)][: most // 2]
+    return sorted(np.concatenate([nearest, drifted]).tolist())
+
+
+def drifts(tasks: Sequence[Known], candidate: Hypernetwork) -> np.ndarray:
+    """How far each task's generated weights move: mean over the tensors of ‖Δ‖² / ‖before‖², (T,).
+
+    After the output regulariser of von Oswald et al. (arXiv 1906.00695), relative per tensor.
+    """
+    found = np.empty(len(tasks))
+    order = sorted(range(len(tasks)), key=lambda task: id(tasks[task].reference))  # of one hypernetwork together
+    start = 0
+    while start < len(order):
+        reference = tasks[order[start]].reference
+        end = start
+        while end < min(start + _AT_ONCE, len(order)) and tasks[order[end]].reference is reference:
+            end += 1
+        z = np.stack([tasks[task].z for task in order[start:end]])
+        found[order[start:end]] = _drift(reference, candidate, z)
+        start = end
+    return found
+
+
+@torch.inference_mode()
+def _drift(reference: Hypernetwork, candidate: Hypernetwork, z: np.ndarray) -> np.ndarray:
+    before, after = (_tensors(made_by(each, z)) for each in (reference, candidate))
+    each = [
+        (new - old).flatten(1).square().sum(1) / old.flatten(1).square().sum(1).clamp_min(1e-12)
+        for old, new in zip(before, after, strict=True)
+    ]  # of (T,)
+    mean: np.ndarray = torch.stack(each).mean(0).cpu().numpy()
+    return mean
+
+
+def made_by(hypernetwork: Hypernetwork, z: np.ndarray) -> GeneratedAdapters:
+    """The adapters of T tasks, z (T, t), on the hypernetwork's own device."""
+    device = next(hypernetwork.parameters()).device
+    made: GeneratedAdapters = hypernetwork(torch.from_numpy(np.ascontiguousarray(z, dtype=np.float32)).to(device))
+    return made
+
+
+def _tensors(made: GeneratedAdapters) -> list[torch.Tensor]:
+    return [weight.float().cpu() for stack in made for weight in stack]

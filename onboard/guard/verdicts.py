@@ -1,0 +1,113 @@
+"""From the answers before and after a change to a verdict per task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onboard.guard.bounds import Increase, holm_levels, increase_of_divergence, increase_of_losses
+from onboard.guard.judgement import Evidence, TaskVerdict, Verdict
+from onboard.guard.settings import GuardSettings
+
+FEWEST_TOLD = 8  # held-out rows below which they are not even heard beside a divergence
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What changed in one task's answers.
+
+    Args:
+        task: its name.
+        evidence: what decides about it.
+        changes: (m,) change of the log-loss of each labelled row, nats.
+        divergences: (n,) KL(before ‖ after) of each row and text, nats; the labelled rows come first.
+        group: (n,) the group of texts that each belongs to.
+        flipped: (n,) whether the likeliest label is another one.
+    """
+
+    task: str
+    evidence: Evidence
+    changes: np.ndarray
+    divergences: np.ndarray
+    group: np.ndarray
+    flipped: np.ndarray
+
+    @classmethod
+    def between(
+        cls,
+        task: str,
+        evidence: Evidence,
+        before: np.ndarray,
+        after: np.ndarray,
+        targets: np.ndarray,
+        group: np.ndarray,
+    ) -> Seen:
+        """Of log-probabilities (n, K) before and after; `targets` (m, K) belong to the first m rows."""
+        change = before - after  # (n, K)
+        labelled = change[: len(targets)]
+        return cls(
+            task=task,
+            evidence=evidence,
+            changes=(targets * labelled).sum(1),
+            divergences=(np.exp(before) * change).sum(1),
+            group=group,
+            flipped=before.argmax(1) != after.argmax(1),
+        )
+
+    def increase(self, settings: GuardSettings) -> Increase:
+        """The increase of the mean log-loss, by the evidence that decides; of groups of texts the worst counts."""
+        if self.evidence == "held-out rows":
+            return increase_of_losses(self.changes)
+        means = [float(self.divergences[self.group == group].mean()) for group in np.unique(self.group)]
+        return increase_of_divergence(float(np.max(means)), settings.spread)
+
+
+def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
+    """A verdict for each of T tasks: whether its loss rises by at most the margin, Holm over the tasks."""
+    increases = [each.increase(settings) for each in seen]
+    p_values = [increase.p_value(settings.margin) for increase in increases]
+    levels = holm_levels(p_values, settings.level)
+    return [
+        _objection(each, settings) or _verdict(each, increase, p_value <= level, level, settings)
+        for each, increase, p_value, level in zip(seen, increases, p_values, levels, strict=True)
+    ]
+
+
+def _objection(seen: Seen, settings: GuardSettings) -> TaskVerdict | None:
+    """A loss that held-out rows show, though they are too few to show that there is none."""
+    if seen.evidence == "held-out rows" or len(seen.changes) < FEWEST_TOLD:
+        return None
+    increase = increase_of_losses(seen.changes)
+    if not increase.low(settings.level) > settings.margin:
+        return None
+    return _told(seen, "fail", "held-out rows", increase, settings.level)
+
+
+def _verdict(seen: Seen, increase: Increase, passed: bool, level: float, settings: GuardSettings) -> TaskVerdict:
+    """Rows whose mean is within the margin and whose bound is not show neither a loss nor that there is none."""
+    unsure = seen.evidence == "held-out rows" and increase.mean <= settings.margin
+    verdict: Verdict = "pass" if passed else "not enough evidence" if unsure else "fail"
+    return _told(seen, verdict, seen.evidence, increase, level)
+
+
+def _told(seen: Seen, verdict: Verdict, evidence: Evidence, increase: Increase, level: float) -> TaskVerdict:
+    flipped = seen.flipped if evidence == "divergence" else seen.flipped[: len(seen.changes)]
+    return TaskVerdict(
+        task=seen.task,
+        verdict=verdict,
+        evidence=evidence,
+        increase=_number(increase.mean),
+        low=_number(increase.low(level)),
+        high=_number(increase.high(level)),
+        rows=len(flipped),
+        flipped=int(flipped.sum()),
+        detectable=_number(increase.detectable(level)),
+    )
+
+
+def _number(value: float) -> float | None:
+    """JSON has no infinities."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,39 @@
+"""A hypernetwork between two others, weight by weight."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import torch
+
+from onboard.model.hypernetwork import Hypernetwork
+
+
+@torch.inference_mode(False)  # what is made under inference_mode can never be trained on
+@torch.no_grad()
+def between(old: Hypernetwork, new: Hypernetwork, share: float) -> Hypernetwork:
+    """old + share · (new − old), in the type and on the device of `old`; neither of the two is touched.
+
+    Args:
+        old: what share 0 gives, bit for bit.
+        new: what share 1 gives, bit for bit.
+        share: from 0 to 1.
+
+    Returns:
+        A frozen copy.
+
+    Raises:
+        ValueError: the share lies outside, or the two differ in method or sizes.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"a share lies between 0 and 1, not {share}")
+    if (old.METHOD, old.sizes) != (new.METHOD, new.sizes):
+        raise ValueError(f"{old.METHOD} {old.sizes} and {new.METHOD} {new.sizes} have nothing between them")
+    found = deepcopy(old).requires_grad_(False)
+    if share == 0.0:
+        return found
+    theirs = dict(new.named_parameters())
+    for name, weight in found.named_parameters():
+        other = theirs[name].detach().to(weight)
+        weight.copy_(other if share == 1.0 else torch.lerp(weight, other, share))
+    return found
