@@ -1,0 +1,260 @@
+"""How hypernetwork and embedding are best tuned on unseen kinds of tasks, and how much of it the guard takes.
+
+    python -m bench.tuning --work FILE [--recipes NAME …] [--tasks NAME …] [--seeds 1] [--plan]
+
+Every task is learned by its embedding first; then each recipe tunes from there, the guard takes what share of the step
+it can, and both ends are measured: the new task's test rows, and what labelled rows of the sources lose, which neither
+tuning nor the guard sees. Tasks come from `bench.unseen`, never from the targets.
+
+Every run leaves a line of JSON in the work file; what is there is not done again.
+Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from bench.budgeted import CHECKOUT, DATA, Row, datasets_there, run_all, write_report
+from bench.tuning_table import page
+from bench.unseen import KINDS, make, read_rows
+from onboard.bases import Base, find_base
+from onboard.bases.load import load_engine
+from onboard.data.regression import Buckets
+from onboard.data.splits import shots
+from onboard.evaluate import score_baselines
+from onboard.guard.canaries import canary_ids
+from onboard.guard.earlier import Earlier
+from onboard.guard.line_search import guard
+from onboard.guard.settings import GuardSettings
+from onboard.model.batched import mixed_log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.interpolate import between
+from onboard.model.scoring import LabelTrie
+from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
+from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
+from onboard.workbench import Workbench, label_words
+
+SHOTS: Final = 32
+TEST_ROWS: Final = 150
+SOURCE_ROWS: Final = 48  # of each source, labelled, to see what it loses
+_NEVER: Final = -100.0  # log-probability of what lies beyond a source's own labels
+ALONE: Final = FewShotSettings(seeds=1)
+_DRIFT: Final = TuningSettings(regulariser="drift")
+RECIPES: Final[dict[str, TuningSettings]] = {
+    "drift, β 10": _DRIFT,
+    "nothing held": replace(_DRIFT, beta=0.0),
+    "drift, β 100": replace(_DRIFT, beta=100.0),
+    "divergence, β 30": replace(_DRIFT, regulariser="divergence", beta=30.0),
+    "drift, β 10, a third of the rate": replace(_DRIFT, learning_rate=3e-4),
+}
+
+
+@dataclass(frozen=True)
+class Material:
+    """One task: its rows, encoded, and its test rows with their truth."""
+
+    bench: Workbench
+    rows: LabelledRows
+    test_ids: Sequence[Sequence[int]]
+    truth: np.ndarray
+
+
+def main() -> int:
+    """Measure, print a table, write JSON and the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="mini")
+    parser.add_argument("--sources", type=Path, default=DATA / "source")
+    parser.add_argument("--work", type=Path, required=True, help="JSON lines, one a run")
+    parser.add_argument("--recipes", nargs="*", default=list(RECIPES), choices=RECIPES, metavar="NAME")
+    parser.add_argument("--tasks", nargs="*", default=list(KINDS), choices=KINDS, metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=1, help="draws of each task's rows")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--plan", action="store_true", help="tell how many runs there are, and measure nothing")
+    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "tuning.json")
+    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "tuning.md")
+    asked = parser.parse_args()
+    cells = [(task, seed) for task in asked.tasks for seed in range(asked.seeds)]
+    if asked.plan:
+        print(
+            f"{len(cells)} tasks and draws, {len(asked.recipes)} recipes each: {len(cells) * len(asked.recipes)} runs"
+        )
+        return 0
+    if not datasets_there():
+        return 0
+    torch.set_num_threads(asked.threads)
+    base = find_base(asked.base)
+    settings = {
+        "base": base.digest, "shots": SHOTS, "test_rows": TEST_ROWS, "source_rows": SOURCE_ROWS,
+        "training": asdict(ALONE),
+    }  # fmt: skip
+    place = Place(base, load_engine(base, "cpu"), asked.sources)
+    rows: list[Row] = []
+    for task, seed in cells:  # cell by cell, so that what is there after a break can be compared
+        (alone,) = run_all([(task, seed)], place.learn_alone, asked.work, settings)
+        rows.append(alone)
+        for name in asked.recipes:
+            measure = partial(place.tune, alone, RECIPES[name])
+            of_recipe = settings | {"recipe": asdict(RECIPES[name]), "guard": asdict(GuardSettings())}
+            rows += run_all([(f"{name}/{task}", seed)], measure, asked.work, of_recipe)
+    recipes = {name: asdict(RECIPES[name]) for name in asked.recipes}
+    told = settings | {"guard": asdict(GuardSettings()), "recipes": recipes}
+    write_report("python -m bench.tuning " + " ".join(sys.argv[1:]), asked, told, [_short(row) for row in rows], page)
+    return 0
+
+
+class Place:
+    """Where everything is measured: the base, and the sources that must not lose.
+
+    Args:
+        base: that tasks are learned on.
+        engine: its model.
+        folder: of the source datasets.
+    """
+
+    def __init__(self, base: Base, engine: Engine, folder: Path) -> None:
+        self.base, self.engine, self.folder = base, engine, folder
+        self.sources = Sources(base, engine, folder)
+        self.trained_on, self.judged_by = (canary_ids(engine.encoder, use) for use in ("tuning", "guard"))
+
+    def learn_alone(self, task: str, seed: int) -> Row:
+        """The embedding alone: one order of the batches, from the fingerprint of the rows, which needs no probe."""
+        material = self._material(task, seed)
+        bench, rows = material.bench, material.rows
+        start = bench.fingerprint(rows.ids, rows.targets)
+        assert start is not None, "the base has no fingerprints"
+        trie = self.engine.trie(bench.words)
+        trained = train_embedding(self.engine, start.astype(np.float32), rows, trie, ALONE, seed)
+        baselines = score_baselines(bench.dataset, list(bench.dataset.test))
+        majority, tfidf = (baselines[each]["accuracy"].value for each in ("majority", "tfidf_logistic_regression"))
+        tested = self._tested(material, trie, trained.z, self.engine.hypernetwork)
+        accuracy, loss = tested["accuracy"], tested["training"]
+        count, labels = len(material.truth), len(bench.words)
+        worth = worth_tuning(EmbeddingAlone(accuracy, count, majority, tfidf, loss, labels, alarm=False))
+        return {"z": trained.z.tolist(), "majority": majority, "tfidf": tfidf, "auto": worth.tune, **tested}
+
+    def tune(self, alone: Row, recipe: TuningSettings, run: str, seed: int) -> Row:
+        """Tune from the embedding alone, let the guard judge, and measure the whole step and what is taken of it."""
+        material, engine = self._material(run.rpartition("/")[2], seed), self.engine
+        trie, z = engine.trie(material.bench.words), np.array(alone["z"], dtype=np.float32)
+        started = time.monotonic()
+        tuned = tune(
+            engine, z, material.rows, trie, self.sources.embeddings, recipe, seed, canaries=self.trained_on
+        )  # fmt: skip
+        seconds = time.monotonic() - started
+        started = time.monotonic()
+        judged = guard(
+            engine, tuned.hypernetwork, engine.hypernetwork, self.sources.earlier, self.judged_by, near=z, seed=seed
+        )
+        found: Row = {
+            "losses": [tuned.losses[0], tuned.losses[-1]], "penalty": tuned.penalties[-1], "drift": tuned.drift,
+            "tune_seconds": round(seconds, 1), "guard_seconds": round(time.monotonic() - started, 1),
+            "share": judged.share, "judgement": [[each.task, each.verdict, each.increase] for each in judged.tasks],
+            "whole": self._both_ends(material, trie, tuned.z, tuned.hypernetwork),
+        }  # fmt: skip
+        if 0.0 < judged.share < 1.0:
+            kept = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
+            found["kept"] = self._both_ends(material, trie, z + judged.share * (tuned.z - z), kept)
+        return found
+
+    def _both_ends(self, material: Material, trie: LabelTrie, z: np.ndarray, hypernetwork: Hypernetwork) -> Row:
+        return {**self._tested(material, trie, z, hypernetwork), "sources": self.sources.losses(hypernetwork)}
+
+    def _tested(self, material: Material, trie: LabelTrie, z: np.ndarray, hypernetwork: Hypernetwork) -> Row:
+        """Accuracy and mean loss (nats) of the new task's test rows, and its loss on the training rows."""
+        ids = [*material.test_ids, *material.rows.ids]
+        generated = hypernetwork(torch.from_numpy(z.astype(np.float32))[None])
+        scores = mixed_log_probabilities(self.engine, ids, generated, [trie], np.zeros(len(ids), dtype=np.int64))
+        count = len(material.truth)
+        return {
+            "accuracy": float((scores[:count].argmax(1) == material.truth).mean()),
+            "loss": float(-scores[np.arange(count), material.truth].mean()),
+            "training": float(-(material.rows.targets * scores[count:]).sum(1).mean()),
+        }
+
+    @lru_cache(len(KINDS))  # noqa: B019 (the place lives as long as the program)
+    def _material(self, task: str, seed: int) -> Material:
+        dataset = shots(make(task, read_rows(self.folder, "validation"), TEST_ROWS), SHOTS, seed)
+        bench = Workbench(self.base, self.engine, dataset, label_words(dataset, self.engine))
+        rows = LabelledRows(bench.encode(dataset.train), bench.targets(dataset.train))
+        test = list(dataset.test)
+        return Material(bench, rows, bench.encode(test), np.array(dataset.class_indices(test)))
+
+
+class Sources:
+    """The base's own tasks: what is held and guarded, and labelled test rows that tell what they really lose.
+
+    Args:
+        base, engine, folder: as of Place.
+    """
+
+    def __init__(self, base: Base, engine: Engine, folder: Path) -> None:
+        self.engine, self.names = engine, [source.name for source in base.sources]
+        tries = [engine.trie(source.words) for source in base.sources]
+        z = [base.embeddings[source.name] for source in base.sources]
+        both = list(zip(z, tries, strict=True))
+        self.embeddings = [EarlierEmbedding(own, trie) for own, trie in both]
+        self.earlier = [
+            Earlier(name, own, trie, engine.hypernetwork) for name, (own, trie) in zip(self.names, both, strict=True)
+        ]
+        self._z, self._tries = torch.from_numpy(np.stack(z)), tries
+        rows, self._ids, targets, tasks = read_rows(folder, "test"), [], [], []
+        width = max(trie.labels for trie in tries)
+        for number, source in enumerate(base.sources):
+            order = np.random.default_rng(0).permutation(len(rows[source.name]))[:SOURCE_ROWS]
+            chosen = [rows[source.name][place] for place in order]
+            self._ids += engine.encoder.encode([(row.text_a, row.text_b) for row in chosen])
+            if source.low is not None and source.high is not None:
+                buckets = Buckets(source.low, source.high)
+                own = np.array([buckets.soft_target(float(row.label)) for row in chosen])
+            else:
+                own = np.eye(len(source.labels))[[source.labels.index(row.label) for row in chosen]]
+            targets.append(np.pad(own, ((0, 0), (0, width - own.shape[1]))))
+            tasks += [number] * len(chosen)
+        self._targets, self._tasks = np.concatenate(targets), np.array(tasks)
+        self._before = self._scores(engine.hypernetwork)
+
+    def losses(self, hypernetwork: Hypernetwork) -> Row:
+        """By source: increase of the mean loss (nats), its standard error, divergence (nats), change of accuracy."""
+        after, found = self._scores(hypernetwork), {}
+        for number, name in enumerate(self.names):
+            own = self._tasks == number
+            old, new, wanted = self._before[own], after[own], self._targets[own]
+            each = (wanted * (old - new)).sum(1)
+            found[name] = {
+                "increase": float(each.mean()), "error": float(each.std(ddof=1) / len(each) ** 0.5),
+                "divergence": float((np.exp(old) * (old - new)).sum(1).mean()),
+                "accuracy": float(_right(new, wanted).mean() - _right(old, wanted).mean()),
+            }  # fmt: skip
+        return found
+
+    def _scores(self, hypernetwork: Hypernetwork) -> np.ndarray:
+        with torch.inference_mode():
+            generated = hypernetwork(self._z)
+        scores = mixed_log_probabilities(self.engine, self._ids, generated, self._tries, self._tasks)
+        capped: np.ndarray = np.maximum(scores, _NEVER)
+        return capped
+
+
+def _right(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    right: np.ndarray = scores.argmax(1) == wanted.argmax(1)
+    return right
+
+
+def _short(row: Row) -> Row:
+    return {key: value for key, value in row.items() if key != "z"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

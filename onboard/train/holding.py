@@ -1,0 +1,165 @@
+"""What holds a hypernetwork in place while it is tuned: regularisers over earlier embeddings, without their rows.
+
+- "drift": how far the weights move that are generated for an earlier embedding, as ‖h(z; Θ) − h(z; Θ₀)‖² /
+  ‖h(z; Θ₀)‖², the mean over its tensors (after von Oswald et al., arXiv 1906.00695). Relative, because the layer norm
+  behind U makes U's scale irrelevant.
+- "divergence": how far its answers move, as KL(before ‖ after) on canary texts with its own label words (after Li and
+  Hoiem, arXiv 1606.09282).
+
+Θ₀ is the hypernetwork that the earlier embedding was learned under: measured from the last one instead, the changes of
+many tunings would add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.memory import RowsAtOnce
+from onboard.model.scoring import LabelTrie
+
+Regulariser = Literal["drift", "divergence"]
+
+_DRIFT_AT_ONCE: Final = 16  # embeddings whose weights are generated together
+_LEAST: Final = 1e-8  # ‖·‖² of a tensor that is all but 0, as biases of a method that has none
+
+
+@dataclass(frozen=True)
+class EarlierEmbedding:
+    """An embedding whose task must stay what it is.
+
+    Args:
+        z: (t,).
+        trie: of its label words.
+        origin: the hypernetwork that it was learned under; None is the one that tuning starts from.
+    """
+
+    z: np.ndarray
+    trie: LabelTrie
+    origin: Hypernetwork | None = None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a step looks at: R earlier embeddings and as many canary texts, by their indices (R,)."""
+
+    embeddings: np.ndarray
+    texts: np.ndarray
+
+
+def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> list[Drawn]:
+    """`sampled` pairs for every step: embeddings and texts in shuffled rounds, so that none is drawn much more often.
+
+    Args:
+        embeddings, texts: how many there are; without embeddings nothing is drawn.
+        sampled: pairs a step.
+        steps: of the training.
+        seed: of the draws.
+    """
+    rng = np.random.default_rng((seed, 11))
+
+    def rounds(of: int) -> np.ndarray:
+        if not embeddings or not of:
+            return np.zeros((steps, sampled if embeddings else 0), dtype=np.int64)
+        drawn = [rng.permutation(of) for _ in range(math.ceil(steps * sampled / of))]
+        return np.concatenate(drawn)[: steps * sampled].reshape(steps, sampled)
+
+    return [Drawn(*each) for each in zip(rounds(embeddings), rounds(texts), strict=True)]
+
+
+class Holding:
+    """One of the regularisers.
+
+    Args:
+        engine: whose hypernetwork tuning starts from.
+        earlier: the embeddings.
+        regulariser: which.
+        texts: token ids of canary texts; the drift needs none.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        earlier: Sequence[EarlierEmbedding],
+        regulariser: Regulariser,
+        texts: Sequence[Sequence[int]],
+    ) -> None:
+        self._engine, self._earlier, self._texts = engine, earlier, texts
+        self._of = {"drift": self._drift, "divergence": self._divergence}[regulariser]
+
+    def backward(self, tuned: Hypernetwork, drawn: Drawn, beta: float, at_once: RowsAtOnce) -> float:
+        """Add the gradient of β times the regulariser to `tuned`, and return the regulariser (mean over what is drawn).
+
+        Args:
+            tuned: the hypernetwork as it is now.
+            drawn: of this step.
+            beta: its weight.
+            at_once: how many rows fit into the memory.
+        """
+        found = 0.0
+        for origin, pairs in self._by_origin(drawn.embeddings):
+            for part in at_once.parts(len(pairs)):
+                chosen = pairs[part]
+                mean = self._of(tuned, origin, drawn, chosen).sum() / len(drawn.embeddings)
+                (beta * mean).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+                found += float(mean.detach())
+        return found
+
+    def drift(self, tuned: Hypernetwork) -> float:
+        """Mean drift over all earlier embeddings; 0 without any."""
+        everything = Drawn(np.arange(len(self._earlier)), np.zeros(len(self._earlier), dtype=np.int64))
+        found, at_once = 0.0, RowsAtOnce(_DRIFT_AT_ONCE)
+        with torch.no_grad():
+            for origin, pairs in self._by_origin(everything.embeddings):
+                for part in at_once.parts(len(pairs)):
+                    found += float(self._drift(tuned, origin, everything, pairs[part]).sum())
+        return found / max(1, len(self._earlier))
+
+    def _by_origin(self, embeddings: np.ndarray) -> Iterator[tuple[Hypernetwork, np.ndarray]]:
+        """Every hypernetwork that some of them were learned under, with their places among the drawn ones."""
+        own = self._engine.hypernetwork
+        origins = [self._earlier[index].origin or own for index in embeddings.tolist()]
+        for origin in dict.fromkeys(origins):
+            yield origin, np.flatnonzero([each is origin for each in origins])
+
+    def _drift(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
+        """Of each of the chosen pairs (B,)."""
+        z = self._stacked(drawn.embeddings[chosen], tuned)
+        with torch.no_grad():
+            before = origin(z)
+        return _relative(before, tuned(z))
+
+    def _divergence(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
+        """Of each of the chosen pairs (B,), in nats."""
+        embeddings, of = np.unique(drawn.embeddings[chosen], return_inverse=True)
+        z, tries = self._stacked(embeddings, tuned), [self._earlier[index].trie for index in embeddings.tolist()]
+        ids, rows = [self._texts[index] for index in drawn.texts[chosen].tolist()], torch.from_numpy(of)
+        with torch.no_grad():
+            before = self._engine.log_probabilities(ids, z, tries, rows, hypernetwork=origin)  # (B, K)
+        after = self._engine.log_probabilities(ids, z, tries, rows, hypernetwork=tuned)
+        there = before > -torch.inf  # beyond a row's own labels both are −inf
+        return torch.where(there, before.exp() * (before - after), 0.0).sum(-1)
+
+    def _stacked(self, embeddings: np.ndarray, hypernetwork: Hypernetwork) -> Tensor:
+        stacked = np.stack([self._earlier[index].z for index in embeddings.tolist()]).astype(np.float32)
+        return torch.from_numpy(stacked).to(next(hypernetwork.parameters()).device)  # (T, t)
+
+
+def _relative(before: GeneratedAdapters, after: GeneratedAdapters) -> Tensor:
+    """‖after − before‖² / ‖before‖² of each task, the mean over the tensors of both stacks (T,)."""
+    tensors = zip((*before.encoder, *before.decoder), (*after.encoder, *after.decoder), strict=True)
+    shares = [_squared(new - old) / _squared(old).clamp(min=_LEAST) for old, new in tensors]
+    return torch.stack(shares).mean(0)
+
+
+def _squared(weights: Tensor) -> Tensor:
+    """‖·‖² of each task (T,)."""
+    return weights.flatten(1).square().sum(1)

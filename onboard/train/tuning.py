@@ -1,0 +1,165 @@
+"""Tuning: hypernetwork and embedding learn the new task together, while earlier tasks hold the hypernetwork in place.
+
+The loss is that of the new task plus β times a regulariser over earlier embeddings (`holding`).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+
+from onboard.errors import JobFailedError
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.memory import RowsAtOnce
+from onboard.model.scoring import LabelTrie
+from onboard.model.side_by_side import AT_ONCE, Steps
+from onboard.train.fewshot import FewShotSettings, LabelledRows, batches
+from onboard.train.holding import Drawn, EarlierEmbedding, Holding, Regulariser, draws
+
+__all__ = ["EarlierEmbedding", "Tuned", "TuningSettings", "tune"]
+
+CLIP: Final = 1.0  # norm of the gradient, as the authors have it
+_REMEDY: Final = "submit again without --tune-hypernetwork, or with another --seed"
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How hypernetwork and embedding are tuned; the defaults were chosen on kinds of tasks that the base has not seen
+    (docs/tuning.md).
+
+    Args:
+        steps: optimiser steps.
+        batch: rows of the new task a step.
+        learning_rate: of the hypernetwork's weights, with Adam; it falls linearly to 0, as does the other.
+        z_learning_rate: of the embedding.
+        beta: weight of the regulariser in the loss; 0 holds nothing.
+        regulariser: what holds the earlier tasks.
+        sampled: earlier embeddings a step, drawn in shuffled rounds; for the divergence each with a text.
+    """
+
+    steps: int = 40
+    batch: int = 8
+    learning_rate: float = 1e-3
+    z_learning_rate: float = 1e-2
+    beta: float = 10.0
+    regulariser: Regulariser = "drift"
+    sampled: int = 16
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of it.
+
+    Args:
+        hypernetwork: frozen, on the device of the engine's own.
+        z: (t,) float32.
+        losses: loss of the new task at each step, nats.
+        penalties: the regulariser at each step, without β; 0 where nothing is held.
+        drift: how far the weights moved that are generated for earlier embeddings, the mean over all of them.
+    """
+
+    hypernetwork: Hypernetwork
+    z: np.ndarray
+    losses: tuple[float, ...]
+    penalties: tuple[float, ...]
+    drift: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The course of the tuning (without the weights) as a JSON-compatible document."""
+        return {
+            "steps": len(self.losses), "loss": list(self.losses), "penalty": list(self.penalties), "drift": self.drift,
+        }  # fmt: skip
+
+
+def tune(
+    engine: Engine,
+    z: np.ndarray,
+    rows: LabelledRows,
+    trie: LabelTrie,
+    earlier: Sequence[EarlierEmbedding],
+    settings: TuningSettings,
+    seed: int,
+    *,
+    canaries: Sequence[Sequence[int]],
+    on_step: Callable[[int, float], None] = lambda *_: None,
+    at_once: RowsAtOnce | None = None,
+) -> Tuned:
+    """Tune a copy of the engine's hypernetwork and the embedding. The same bytes for the same arguments on a CPU.
+
+    Adam without weight decay; the backbone with its norms stays frozen, the engine's own hypernetwork is not touched.
+
+    Args:
+        engine: backbone, and the hypernetwork to start from.
+        z: (t,) the trained embedding of the new task.
+        rows: labelled rows of the new task.
+        trie: of its K label words.
+        earlier: embeddings of other tasks; without any nothing is held.
+        settings: steps, rates and the regulariser.
+        seed: of the batches' order and of the draws.
+        canaries: token ids of texts for the divergence. The guard must judge by others: these are trained on.
+        on_step: told step (from 1) and the new task's loss; may raise to stop.
+        at_once: how many rows fit into the memory; kept for further calls.
+
+    Raises:
+        JobFailedError: the loss or a weight is not finite.
+        OutOfMemoryError: the GPU has no room for a single row.
+        ValueError: the divergence is asked for without canaries.
+    """
+    if earlier and settings.beta and settings.regulariser == "divergence" and not canaries:
+        raise ValueError("the divergence needs canary texts")
+    at_once = at_once or RowsAtOnce(AT_ONCE)
+    tuned = copy.deepcopy(engine.hypernetwork).requires_grad_(True)
+    weights = list(tuned.parameters())
+    embedding = nn.Parameter(torch.from_numpy(np.array(z, dtype=np.float32))[None].to(weights[0].device))  # (1, t)
+    optimiser = torch.optim.Adam(
+        [{"params": weights, "lr": settings.learning_rate}, {"params": [embedding], "lr": settings.z_learning_rate}]
+    )
+    falling = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / settings.steps)
+    bound = Steps.norm_per_root * embedding.shape[1] ** 0.5
+    targets = torch.from_numpy(np.ascontiguousarray(rows.targets, dtype=np.float32)).to(engine.device)
+    holding = Holding(engine, earlier, settings.regulariser, canaries)
+
+    def gradient(chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
+        """Leaves the gradient in the parameters, and returns the new task's loss and the regulariser."""
+        optimiser.zero_grad()
+        loss = 0.0
+        for part in at_once.parts(len(chosen)):
+            taken = chosen[part]
+            scores = engine.log_probabilities([rows.ids[row] for row in taken], embedding, [trie], hypernetwork=tuned)
+            share = -(targets[taken] * scores).sum() / len(chosen)
+            share.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            loss += float(share.detach())
+        return loss, holding.backward(tuned, drawn, settings.beta, at_once) if settings.beta else 0.0
+
+    losses, penalties = [], []
+    order = batches([len(ids) for ids in rows.ids], FewShotSettings(steps=settings.steps, batch=settings.batch), seed)
+    held = draws(len(earlier), len(canaries), settings.sampled, settings.steps, seed)
+    for step, (chosen, drawn) in enumerate(zip(order, held, strict=True), 1):
+        widest = max(len(chosen), len(drawn.embeddings))
+        loss, penalty = at_once.fitting(widest, partial(gradient, chosen, drawn))
+        if not math.isfinite(loss + penalty):
+            raise JobFailedError(f"Tuning the hypernetwork diverged: loss {loss + penalty} at step {step}.", _REMEDY)
+        nn.utils.clip_grad_norm_([*weights, embedding], CLIP)
+        optimiser.step()
+        falling.step()
+        with torch.no_grad():
+            embedding.mul_(torch.clamp(bound / embedding.norm(), max=1.0))
+        losses.append(loss)
+        penalties.append(penalty)
+        on_step(step, loss)
+    if not all(bool(torch.isfinite(each).all()) for each in (*weights, embedding)):
+        raise JobFailedError("Tuning the hypernetwork diverged: a weight is not finite.", _REMEDY)
+    tuned.requires_grad_(False)
+    for each in weights:
+        each.grad = None
+    moved = embedding.detach()[0].cpu().numpy()
+    return Tuned(tuned, moved, tuple(losses), tuple(penalties), holding.drift(tuned))

@@ -1,0 +1,77 @@
+"""The rule of `--tune-hypernetwork auto`: tune where the embedding alone leaves enough to gain.
+
+64 numbers can only reach what the hypernetwork has seen the like of. Where they cannot, it shows: out of fold or on
+held-out rows the embedding is no better than words counted on the same rows (TF-IDF) or than the commonest label, or
+the probe found nothing that was worth starting from. The rule looks at the figures themselves and not at their
+intervals, which 32 rows make wide: to tune in vain costs only time, as the guard and the comparison with the embedding
+alone come behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+FEWEST_ROWS: Final = 16  # below them the accuracies say nothing
+GOOD: Final = 0.9  # accuracy from which on little is left to gain
+BY_HEART: Final = 0.05  # of ln K: a training loss below it says that the rows are known by heart already
+
+
+@dataclass(frozen=True)
+class EmbeddingAlone:
+    """What probe, training and evaluation left of the embedding alone.
+
+    Accuracies are shares, on held-out rows or else out of fold; None where nothing was held out or for a regression.
+
+    Args:
+        accuracy: of the embedding.
+        rows: that it was measured on.
+        majority: of always giving the commonest label, on the same rows.
+        tfidf: of the TF-IDF baseline, on the same rows.
+        training_loss: mean loss of the trained embedding on its training rows, nats.
+        labels: how many (K).
+        alarm: the probe found nothing worth starting from.
+    """
+
+    accuracy: float | None
+    rows: int
+    majority: float | None
+    tfidf: float | None
+    training_loss: float
+    labels: int
+    alarm: bool
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Whether to tune, and why or why not, in one sentence for the report."""
+
+    tune: bool
+    reason: str
+
+
+def worth_tuning(alone: EmbeddingAlone) -> Worth:
+    """Whether the embedding alone leaves enough to gain; the first of these that holds decides.
+
+    1. There is no accuracy, or of fewer than 16 rows: no.
+    2. The accuracy is 90% or more: no.
+    3. The training loss is below a twentieth of ln K, what guessing among K labels costs: no, the rows are known by
+       heart.
+    4. The accuracy is not above TF-IDF's, or not above that of the commonest label: yes.
+    5. The probe found nothing worth starting from: yes.
+    6. Otherwise: no.
+    """
+    if alone.accuracy is None or alone.rows < FEWEST_ROWS:
+        return Worth(False, "No rows show how much the embedding alone leaves to gain.")
+    shown = f"{alone.accuracy:.0%} of {alone.rows} rows"
+    if alone.accuracy >= GOOD:
+        return Worth(False, f"The embedding alone gets {shown} right: little is left to gain.")
+    if alone.training_loss < BY_HEART * math.log(alone.labels):
+        return Worth(False, "The embedding alone knows its training rows by heart: tuning has nothing more to fit.")
+    for bar, whose in ((alone.majority, "the commonest label"), (alone.tfidf, "TF-IDF")):
+        if bar is not None and alone.accuracy <= bar:
+            return Worth(True, f"The embedding alone gets {shown} right, {whose} {bar:.0%}.")
+    if alone.alarm:
+        return Worth(True, f"Nothing learned before was worth starting from, and the embedding gets {shown} right.")
+    return Worth(False, f"The embedding alone gets {shown} right, more than the commonest label and TF-IDF.")

@@ -1,0 +1,56 @@
+"""The rule of `--tune-hypernetwork auto`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
+
+GOOD_START = EmbeddingAlone(accuracy=0.75, rows=32, majority=0.5, tfidf=0.6, training_loss=0.3, labels=2, alarm=False)
+
+
+def test_an_embedding_that_beats_both_baselines_from_a_start_worth_having_is_left_alone() -> None:
+    found = worth_tuning(GOOD_START)
+    assert not found.tune
+    assert "75% of 32 rows" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"tfidf": 0.75}, "TF-IDF 75%"),
+        ({"tfidf": None, "majority": 0.8}, "the commonest label 80%"),
+        ({"alarm": True}, "Nothing learned before"),
+    ],
+)
+def test_one_that_is_no_better_than_a_baseline_or_started_from_nothing_is_tuned(
+    change: dict[str, Any], why: str
+) -> None:
+    found = worth_tuning(replace(GOOD_START, **change))
+    assert found.tune
+    assert why in found.reason
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"accuracy": None},
+        {"rows": 15},
+        {"accuracy": 0.9, "tfidf": 0.95},
+        {"training_loss": 0.04 * math.log(2)},
+    ],
+)
+def test_nothing_is_tuned_without_evidence_or_without_room_whatever_else_holds(change: dict[str, Any]) -> None:
+    leaving_room = replace(GOOD_START, tfidf=0.85, alarm=True)
+    assert worth_tuning(leaving_room).tune
+    assert not worth_tuning(replace(leaving_room, **change)).tune
+
+
+def test_what_is_known_by_heart_is_judged_by_the_number_of_labels() -> None:
+    asking = replace(GOOD_START, tfidf=0.8, training_loss=0.06)
+    assert worth_tuning(asking).tune
+    assert not worth_tuning(replace(asking, labels=20)).tune
