@@ -1,0 +1,13 @@
+"""Fifteen tasks in a row: what is learned of each, and what becomes of the earlier ones, by five methods.
+
+tasks.py     the tasks, and the rows that each of them has
+methods.py   what is compared
+state.py     where a stream stands: the head, and what was learned
+learning.py  one task more: probe, train, tune, guard, test
+sharing.py   finished steps in a file, hypernetworks of streams under way
+estimate.py  what the plan costs
+figures.py   R[T,i], average accuracy, BWT, FWT, forgetting, worst task
+sizes.py     bytes per task
+heat.py      R as a heat map (SVG)
+page.py      docs/results/stream.md
+"""

@@ -1,0 +1,133 @@
+"""Fifteen tasks in a row: what is learned of each, and what becomes of the earlier ones, by five methods.
+
+    python -m bench.stream [--part 1/2] [--hours 4] [--plan] [--report]
+
+Finished steps stand in the output file: the same command goes on where it was stopped, and several processes may share
+it, each with a --part of its own. The page is written from what the file holds. The datasets stand beside the checkout
+(../shared/data) or in --data; where they are missing it says so and stops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench.budgeted import CHECKOUT, DATA
+from bench.machine import describe
+from bench.stream.estimate import lines
+from bench.stream.figures import Results
+from bench.stream.heat import svg
+from bench.stream.material import Material
+from bench.stream.methods import METHODS, settings_of
+from bench.stream.page import Facts, markdown
+from bench.stream.sharing import Journal, Stream, digest_of
+from bench.stream.sizes import sizes
+from bench.stream.tasks import TASKS, in_order
+from bench.stream.walking import walk
+from bench.writing import write
+from onboard.bases import find_base
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is missing of the part, and write the page."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = _parser().parse_args(words)
+    if not (asked.data / "source").is_dir() or not (asked.data / "target").is_dir():
+        print(f"skipped: the datasets are not here ({asked.data}); name their folder: --data DIR")
+        return 0
+    torch.set_num_threads(asked.threads)
+    material = Material(find_base(asked.base), asked.data, asked.shots, asked.test_rows, asked.max_tokens)
+    names = [task.name for task in TASKS if task.name in asked.tasks]
+    settings = {method: settings_of(method, asked.shots) for method in asked.methods}
+    journal = Journal(asked.output, {method: _whole(material, names, each) for method, each in settings.items()})
+    streams = [Stream(order, method) for order in range(asked.orders) for method in METHODS if method in asked.methods]
+    index, count = asked.part
+    mine = streams[index - 1 :: count]
+    if asked.plan:
+        print("\n".join(lines(material, mine, names, journal)))
+        return 0
+    begun = time.monotonic()
+    for stream in [] if asked.report else mine:
+        walk(
+            material, stream, names, journal, asked.weights,
+            lambda: asked.hours is not None and time.monotonic() - begun >= 3600 * asked.hours,
+        )  # fmt: skip
+    _write(f"python -m bench.stream {' '.join(words)}".rstrip(), material, streams, names, journal, settings, asked)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    names = [task.name for task in TASKS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="mini")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and target/")
+    parser.add_argument("--tasks", nargs="+", choices=names, default=names, help="a shorter stream")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--orders", type=int, default=3, help="of the tasks, each with draws of its own")
+    parser.add_argument("--shots", type=int, default=32, help="labelled rows of a task")
+    parser.add_argument("--test-rows", type=int, default=200, help="most of a task")
+    parser.add_argument("--max-tokens", type=int, default=64, help="after which texts are cut")
+    parser.add_argument("--threads", type=int, default=1, help="of this process")
+    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/K", help="this process's streams")
+    parser.add_argument("--hours", type=float, help="after which no further task begins")
+    parser.add_argument("--plan", action="store_true", help="say what is missing and what it would cost, and stop")
+    parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
+    parser.add_argument("--weights", type=Path, default=CHECKOUT / "build" / "bench" / "stream")
+    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "stream.jsonl")
+    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "stream.md")
+    return parser
+
+
+def _part(told: str) -> tuple[int, int]:
+    index, _, count = told.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{told!r} is no part; the first of two is 1/2")
+    return int(index), int(count)
+
+
+def _whole(material: Material, names: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:
+    """All that the numbers of a method depend on."""
+    of_all = {
+        "base": material.base.digest, "tasks": names, "shots": material.shots, "test_rows": material.test_rows,
+        "max_tokens": material.max_tokens,
+    }  # fmt: skip
+    canaries = {"canaries": digest_of(material.canaries)} if "tuning" in settings else {}
+    return {**of_all, **canaries, "method": settings}
+
+
+def _write(
+    command: str,
+    material: Material,
+    streams: Sequence[Stream],
+    names: Sequence[str],
+    journal: Journal,
+    settings: dict[str, Any],
+    asked: argparse.Namespace,
+) -> None:
+    """The page and a heat map of each order."""
+    steps = {stream: rows for stream, rows in journal.steps().items() if stream in streams}
+    there, wanted = sum(map(len, steps.values())), len(streams) * len(names)
+    results = Results(steps, [in_order(names, order) for order in range(asked.orders)])
+    facts = Facts(
+        command, material.base.name, asked.shots, asked.test_rows, asked.max_tokens, wanted - there, settings,
+        describe(),
+    )  # fmt: skip
+    write({}, None, markdown(results, sizes(material, results), facts), asked.table)
+    for order, tasks in enumerate(results.tasks):
+        panels = {
+            METHODS[method].title: results.matrix(method, order) for method in METHODS if results.rows(method, order)
+        }  # fmt: skip
+        title = f"Accuracy on each task after each task, order {order + 1}"
+        picture = asked.table.with_name(f"{asked.table.stem}-{order + 1}.svg")
+        picture.write_text(svg(title, tasks, panels), encoding="utf-8")
+    print(f"{there} of {wanted} steps; {asked.table}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

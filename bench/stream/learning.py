@@ -1,0 +1,226 @@
+"""One task more: the service's own probe, training, tuning and guard, then a test of every task so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from bench.few_shot import candidates
+from bench.stream.material import Material, TaskRows
+from bench.stream.methods import FROZEN, LORA, LORA_RECIPE, METHODS, Method
+from bench.stream.state import State
+from bench.transfer.material import SETTINGS as PROBE
+from bench.transfer.methods import answers, baseline, fit
+from bench.transfer.runs import few_shot_settings, packed
+from onboard.bases.load import fresh_engine
+from onboard.errors import DamagedError, JobFailedError
+from onboard.guard import Earlier, Judgement, guard
+from onboard.model.batched import log_probabilities, mixed_log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.interpolate import between
+from onboard.probe.candidates import Candidate, random_candidate
+from onboard.probe.choice import choose
+from onboard.train.holding import EarlierEmbedding
+from onboard.train.learning import learn
+from onboard.train.tuning import tune
+
+Row = dict[str, Any]
+BEGUN: Final = ("given", "chosen", "words", "alarm", "start", "embedding")  # what a row tells of probe and training
+
+
+def begin(material: Material, name: str, order: int, state: State) -> Row:
+    """Probe and train the embedding of a task under the head, and test where it starts.
+
+    Returns:
+        `BEGUN`, and the seconds of probe and training.
+    """
+    rows, seconds = material.of(name, order), dict[str, float]()
+    engine = material.engine.under(state.hypernetwork)
+    bench = replace(rows.bench, engine=engine, known_rows=state.known_rows)
+    with _timed(seconds, "probe"):
+        probed = bench.probed(rows.seed)
+        fingerprint = bench.fingerprint(bench.encode(probed), bench.targets(probed))
+        offered = [*candidates(material.base, rows.seed, name, fingerprint), *_learned(material, order, state)]
+        evaluator = bench.evaluator(probed)
+        found = choose(evaluator, offered, np.arange(evaluator.rows), PROBE)
+    trie, settings = engine.trie(found.chosen.words), few_shot_settings(len(rows.labelled.ids))
+    with _timed(seconds, "train"):
+        learned = learn(
+            engine, found.z, rows.labelled, trie, settings, rows.seed, bench.dataset, cross_validated=False,
+            at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
+        )  # fmt: skip
+    return {
+        "given": state.digest, "chosen": found.chosen.embedding, "words": list(found.chosen.words),
+        "alarm": found.alarm, "start": packed(right_of(engine, rows, found.z, found.chosen.words)),
+        "embedding": to_hex(learned.trained.z), "seconds": seconds,
+    }  # fmt: skip
+
+
+def advance(
+    material: Material, method: str, name: str, order: int, state: State, before: Sequence[str], begun: Row
+) -> tuple[Row, State]:
+    """Learn one task more, and test all.
+
+    Args:
+        material: the rows.
+        method: one of METHODS, other than LoRA.
+        name: of the task.
+        order: number of the stream.
+        state: what the stream has come to.
+        before: right answers of the earlier tasks, packed, under the head as it stands.
+        begun: of `begin`, from this or from another method's stream.
+
+    Raises:
+        DamagedError: the frozen hypernetwork generates other weights for an earlier task than it did.
+    """
+    rows, seconds = material.of(name, order), dict(begun["seconds"])
+    z, head, told = from_hex(begun["embedding"]), state.hypernetwork, Row()
+    if METHODS[method].tuning:
+        z, head, told = _tuned(material, METHODS[method], order, state, rows, begun, seconds)
+    after = state.advanced(name, z, tuple(begun["words"]), head, rows.hashes if told.get("share") else rows.hashes[:0])
+    unchanged = after.unchanged - 1
+    if method == FROZEN and unchanged < len(state.learned):
+        raise DamagedError("The frozen hypernetwork generates other weights than it did.", "start this stream anew")
+    with _timed(seconds, "test"):
+        moved = after.head != state.head
+        first = 0 if moved else len(state.learned)
+        correct = [*before[:first], *map(packed, _right_answers(material, order, after, first))]
+    row = {
+        **{key: begun[key] for key in BEGUN}, **told, "z": to_hex(z), "head": after.head,
+        "generated": after.learned[-1].generated, "unchanged": unchanged, "correct": correct,
+        "rows": [len(material.of(each.task, order).test) for each in after.learned],
+        "seconds": {part: round(value, 2) for part, value in seconds.items()},
+    }  # fmt: skip
+    if method == FROZEN:
+        random = random_candidate(len(z), rows.seed)
+        row["random"] = packed(right_of(material.engine, rows, random.z, rows.bench.words))
+    return row, after
+
+
+def alone(material: Material, name: str, order: int, before: Sequence[str], counts: Sequence[int]) -> Row:
+    """Train a LoRA of the task's own; the earlier tasks keep theirs.
+
+    Args:
+        material, name, order: as of `advance`.
+        before: right answers of the earlier tasks, packed.
+        counts: test rows of the earlier tasks.
+    """
+    rows, seconds = material.of(name, order), dict[str, float]()
+    torch.manual_seed(rows.seed)
+    engine = fresh_engine(material.base)
+    learner, trie = baseline(LORA, engine, LORA_RECIPE), engine.trie(rows.bench.words)
+    with _timed(seconds, "train"):
+        fit(learner, rows.labelled.ids, rows.labelled.targets, trie, LORA_RECIPE, rows.seed)
+    with _timed(seconds, "test"):
+        right = answers(learner, rows.test_ids, trie) == rows.truth
+    parameters = sum(each.numel() for group, _ in learner.groups for each in group)
+    return {
+        "parameters": parameters, "correct": [*before, packed(right)], "rows": [*counts, len(right)],
+        "seconds": {part: round(value, 2) for part, value in seconds.items()},
+    }  # fmt: skip
+
+
+def earlier_tasks(material: Material, order: int, state: State) -> list[Earlier]:
+    """The shipped sources, and the stream's own tasks with the texts that they were trained on."""
+    base, trie, first = material.base, material.engine.trie, material.engine.hypernetwork
+    shipped = [Earlier(each.name, base.embeddings[each.name], trie(each.words), first) for each in base.sources]
+    learned = [
+        Earlier(
+            each.task, each.z, trie(each.words), state.heads[each.origin],
+            texts=material.of(each.task, order).labelled.ids,
+        )
+        for each in state.learned
+    ]  # fmt: skip
+    return [*shipped, *learned]
+
+
+def right_of(engine: Engine, rows: TaskRows, z: np.ndarray, words: Sequence[str]) -> np.ndarray:
+    """Which of a task's test rows an embedding gets right under the engine's hypernetwork (r,)."""
+    right: np.ndarray = log_probabilities(engine, rows.test_ids, z, engine.trie(words)).argmax(1) == rows.truth
+    return right
+
+
+def to_hex(z: np.ndarray) -> str:
+    """An embedding (t,) as digits, exactly."""
+    return z.astype("<f4").tobytes().hex()
+
+
+def from_hex(told: str) -> np.ndarray:
+    """What `to_hex` told."""
+    return np.frombuffer(bytes.fromhex(told), dtype="<f4").astype(np.float32)
+
+
+def _learned(material: Material, order: int, state: State) -> list[Candidate]:
+    """The stream's earlier tasks, as starts of the next one."""
+    return [
+        Candidate(each.task, each.z, each.words, trained_rows=material.of(each.task, order).hashes)
+        for each in state.learned
+    ]
+
+
+def _tuned(
+    material: Material,
+    method: Method,
+    order: int,
+    state: State,
+    rows: TaskRows,
+    begun: Row,
+    seconds: dict[str, float],
+) -> tuple[np.ndarray, Hypernetwork, Row]:
+    """Embedding and hypernetwork as they are published, and what a row tells of it."""
+    assert method.tuning is not None
+    z, (to_tune_with, to_judge_by) = from_hex(begun["embedding"]), material.canaries
+    engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
+    held = [EarlierEmbedding(each.z, each.trie, each.reference) for each in earlier] if method.tuning.beta else []
+    trie = engine.trie(begun["words"])
+    with _timed(seconds, "tune"):
+        try:
+            tuned = tune(engine, z, rows.labelled, trie, held, method.tuning, rows.seed, canaries=to_tune_with)
+        except JobFailedError as error:
+            return z, state.hypernetwork, {"share": 0.0, "trouble": error.message}
+    told: Row = {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
+    if method.guard is None:
+        return tuned.z, tuned.hypernetwork, told
+    with _timed(seconds, "guard"):
+        judged = guard(
+            engine, tuned.hypernetwork, state.hypernetwork, earlier, to_judge_by, method.guard, near=z, seed=rows.seed
+        )
+    told |= {"share": judged.share, "guard": _summary(judged)}
+    moved = z + np.float32(judged.share) * (tuned.z - z)
+    return moved, between(state.hypernetwork, tuned.hypernetwork, judged.share), told
+
+
+def _summary(judged: Judgement) -> Row:
+    by_verdict: dict[str, list[str]] = {}
+    for each in judged.tasks:
+        by_verdict.setdefault(each.verdict, []).append(each.task)
+    return {"verdict": judged.verdict, "reason": judged.reason, "unchecked": judged.unchecked, "tasks": by_verdict}
+
+
+def _right_answers(material: Material, order: int, state: State, first: int) -> list[np.ndarray]:
+    """Right answers under the head, of each task from the `first` on, rows of all of them mixed."""
+    learned = state.learned[first:]
+    rows = [material.of(each.task, order) for each in learned]
+    engine = material.engine.under(state.hypernetwork)
+    of = np.repeat(np.arange(len(rows)), [len(each.test) for each in rows])
+    with torch.inference_mode():
+        generated = engine.hypernetwork(torch.from_numpy(np.stack([each.z for each in learned])))
+    tries = [engine.trie(each.words) for each in learned]
+    scores = mixed_log_probabilities(engine, [ids for each in rows for ids in each.test_ids], generated, tries, of)
+    right = scores.argmax(1) == np.concatenate([each.truth for each in rows])
+    return [right[of == place] for place in range(len(rows))]
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], part: str) -> Iterator[None]:
+    """Seconds of the processor, so that streams side by side do not count one another's."""
+    started = time.process_time()
+    yield
+    seconds[part] = time.process_time() - started

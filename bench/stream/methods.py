@@ -1,0 +1,53 @@
+"""What is compared: the hypernetwork frozen, or tuned with each task, with and without what protects earlier tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from bench.transfer.material import SETTINGS as PROBE
+from bench.transfer.recipes import ELSEWHERE, RECIPES, Recipe
+from bench.transfer.runs import few_shot_settings
+from onboard.guard.settings import GuardSettings
+from onboard.train.tuning import TuningSettings
+
+FROZEN, GUARDED, REGULARISED, NAIVE, LORA = "frozen", "guarded", "regularised", "naive", "lora"
+LORA_RECIPE: Final[Recipe] = RECIPES[LORA, ELSEWHERE[LORA]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a task is learned.
+
+    Args:
+        title: for people.
+        tuning: of hypernetwork and embedding, after the embedding; None leaves the hypernetwork as it is.
+        guard: what a tuned hypernetwork has to pass; None lets all through.
+    """
+
+    title: str
+    tuning: TuningSettings | None = None
+    guard: GuardSettings | None = None
+
+
+METHODS: Final[Mapping[str, Method]] = {
+    FROZEN: Method("frozen hypernetwork"),
+    GUARDED: Method("tuned under the guard", TuningSettings(), GuardSettings()),
+    REGULARISED: Method("tuned with the regulariser, no guard", TuningSettings()),
+    NAIVE: Method("tuned naively", replace(TuningSettings(), beta=0.0)),
+    LORA: Method("LoRA per task"),
+}
+
+
+def settings_of(name: str, rows: int) -> dict[str, Any]:
+    """What the numbers of a method depend on, with so many labelled rows a task; JSON-compatible."""
+    if name == LORA:
+        return {"recipe": asdict(LORA_RECIPE)}
+    method = METHODS[name]
+    found: dict[str, Any] = {"embedding": asdict(few_shot_settings(rows)), "probe": asdict(PROBE)}
+    if method.tuning:
+        found["tuning"] = asdict(method.tuning)
+    if method.guard:
+        found["guard"] = asdict(method.guard)
+    return found

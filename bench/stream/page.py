@@ -1,0 +1,237 @@
+"""docs/results/stream.md: what was measured, how, and whether the numbers that were wanted came about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bench.stream.figures import Results
+from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE
+from bench.stream.sizes import Size, table
+from bench.stream.tasks import NAMED
+from bench.transfer.figures import Figure
+
+MOST_LOST: Final = 0.2  # points that earlier tasks may lose on average under the guard
+MOST_STORED: Final = 4000  # bytes of a task, without its snapshot
+NONE: Final = "–"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the page says of how it was made.
+
+    Args:
+        command: that makes it again.
+        base: its name.
+        shots, test_rows: of a task.
+        max_tokens: after which texts are cut.
+        missing: steps of the plan that were not made.
+        settings: of each method.
+        machine: what it was made on.
+    """
+
+    command: str
+    base: str
+    shots: int
+    test_rows: int
+    max_tokens: int
+    missing: int
+    settings: Mapping[str, Mapping[str, Any]]
+    machine: Mapping[str, Any]
+
+
+def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
+    """The page."""
+    methods = [method for method in METHODS if results.whole(method)]
+    parts = [
+        _head(results, facts),
+        _wanted(results, sizes),
+        _methods(results, methods),
+        _pictures(results),
+        _tasks(results, methods),
+        _guarded(results),
+        ["## Bytes per task", "",
+         "What is stored beside the snapshot of the rows; the shared part is divided among 1, 10, 100 and 1,000 tasks. "
+         "Own is the file of an embedding with all its facts, and its row in the registry. A hypernetwork that a task "
+         "was learned under is kept for as long as the task is: the guard compares with it.", "", *table(sizes), ""],
+        _how(facts),
+    ]  # fmt: skip
+    return "\n".join(line for part in parts for line in part)
+
+
+def _head(results: Results, facts: Facts) -> list[str]:
+    machine, orders = facts.machine, len(results.tasks)
+    were = "1 step of the plan was" if facts.missing == 1 else f"{facts.missing} steps of the plan were"
+    left = [f"**{were} not made; methods that are not at their end are left out.**", ""]
+    return [
+        "# One task after another", "",
+        f"Made by `{facts.command}` on `{facts.base}` ({machine['processor']}, {machine['cores']} cores); one row a "
+        "step stands in [stream.jsonl](../../bench/results/stream.jsonl).",
+        f"{len(results.names)} tasks in a row, {facts.shots} labelled rows each, in {_counted(orders, 'order')} with "
+        f"draws of their own; accuracy in per cent on at most {facts.test_rows} test rows. Texts are cut after "
+        f"{facts.max_tokens} tokens. Intervals are 95%, over orders and test rows; two methods are compared on the "
+        "same rows.", "",
+        *(left if facts.missing else []),
+    ]  # fmt: skip
+
+
+def _wanted(results: Results, sizes: Sequence[Size]) -> list[str]:
+    told = ["## What was wanted", "", "| what | found | verdict |", "|---|---|---|"]
+    what = "frozen: BWT is 0, byte for byte of the generated weights"
+    if results.whole(FROZEN):
+        same = sum(results.rows(FROZEN, order)[-1]["unchanged"] for order in range(len(results.tasks)))
+        wanted = len(results.tasks) * (len(results.names) - 1)
+        exact = same == wanted and results.backward(FROZEN).value == 0
+        told.append(_row(what, f"{same} of {wanted} earlier tasks are generated the same", _met(exact)))
+    else:
+        told.append(_unmeasured(what))
+    told += _of_the_guard(results)
+    what = "naive tuning forgets on the same stream"
+    if results.whole(NAIVE):
+        lost = results.backward(NAIVE)
+        told.append(_row(what, f"BWT {_signed(lost)}", _met(lost.high < 0)))
+    else:
+        told.append(_unmeasured(what))
+    if sizes:
+        own = sizes[0].own
+        told.append(_row("stored per task, without snapshot: under 4 KB", f"{own:,.0f} B", _met(own < MOST_STORED)))
+    return [*told, ""]
+
+
+def _of_the_guard(results: Results) -> list[str]:
+    most = f"guarded: mean drop at most {MOST_LOST:g} point"
+    worse = "guarded: no task significantly worse"
+    above = "guarded: average accuracy at or above frozen"
+    if not results.whole(GUARDED):
+        return [_unmeasured(what) for what in (most, worse, above)]
+    lost = results.backward(GUARDED)
+    found = [name for name, drop in results.drops(GUARDED).items() if drop.worse]
+    told = [
+        _row(most, f"BWT {_signed(lost)}", _met(lost.value >= -MOST_LOST)),
+        _row(worse, ", ".join(found) or "none", _met(not found)),
+    ]
+    if not results.whole(FROZEN):
+        return [*told, _unmeasured(above)]
+    gain = results.gain(GUARDED, FROZEN)
+    return [*told, _row(above, _signed(gain), _met(gain.value >= 0))]
+
+
+def _methods(results: Results, methods: Sequence[str]) -> list[str]:
+    told = [
+        "## Methods", "",
+        "Average accuracy after the last task; beside it, that on each task right after it was learned. BWT: change of "
+        "the earlier tasks up to the end. FWT: accuracy of the start that the probe chose, before training, above that "
+        "of a random embedding. Forgetting: how far a task is below its best. p: that the worst task did not lose, "
+        "after Holm over the tasks. Under every method that tunes the hypernetwork all earlier tasks are measured "
+        "under the last one, so that pins hide nothing.", "",
+        "| method | average accuracy | beside frozen | right after learning | BWT | FWT | forgetting | worst task | "
+        "p | core seconds per task |", "|---" * 10 + "|",
+    ]  # fmt: skip
+    for method in methods:
+        gain = results.gain(method, FROZEN) if method != FROZEN and FROZEN in methods else None
+        name, drop = min(results.drops(method).items(), key=lambda each: each[1].change.value)
+        worst = NONE if method in (FROZEN, LORA) else f"{name} {_signed(drop.change)}"
+        p_value = NONE if method in (FROZEN, LORA) else f"{drop.p_value:.3f}"
+        seconds = results.seconds(method)
+        took = f"{sum(seconds.values()):.0f} ({', '.join(f'{part} {each:.0f}' for part, each in seconds.items())})"
+        told.append(_row(METHODS[method].title, results.accuracy(method).shown, _signed(gain),
+                         results.learned(method).shown, _signed(results.backward(method)),
+                         _signed(results.forward(method)), _signed(results.forgetting(method)), worst, p_value,
+                         took))  # fmt: skip
+    return [*told, ""]
+
+
+def _pictures(results: Results) -> list[str]:
+    others = [f"[order {order + 1}](stream-{order + 1}.svg)" for order in range(1, len(results.tasks))]
+    told = ["## R", "", "Accuracy on each task (columns) after each task (rows) of the first order; the colour is what "
+            "changed since the task was learned."]  # fmt: skip
+    if others:
+        told.append(f"The others: {', '.join(others)}.")
+    return [*told, "", "![Accuracy on each task after each task, by method](stream-1.svg)", ""]
+
+
+def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
+    """Each task's accuracy at the end, and its change."""
+    told = [
+        "## Tasks", "",
+        "Accuracy at the end, over the orders; in brackets the change since the task was learned. Bold: significantly "
+        "worse.", "",
+        _row("task", "what it is", *(METHODS[method].title for method in methods)), "|---" * (len(methods) + 2) + "|",
+    ]  # fmt: skip
+    ends = {method: results.at_the_end(method) for method in methods}
+    drops = {method: results.drops(method) for method in methods}
+    for name in results.names:
+        cells = []
+        for method in methods:
+            drop = None if method in (FROZEN, LORA) else drops[method].get(name)
+            change = f"{drop.change.value:+.1f}" if drop else ""
+            told_change = f" (**{change}**)" if drop and drop.worse else f" ({change})" if drop else ""
+            cells.append(f"{ends[method][name].value:.1f}{told_change}")
+        told.append(_row(name, NAMED[name].how, *cells))
+    return [*told, ""]
+
+
+def _guarded(results: Results) -> list[str]:
+    shares = results.shares(GUARDED)
+    if not shares:
+        return []
+    counted = Counter(shares)
+    told = [
+        "## What the guard let through", "",
+        f"Of {_counted(len(shares), 'tuning')}: " + ", ".join(
+            f"{counted[share]} {f'at {share:g} of the step' if share else 'not at all'}"
+            for share in sorted(counted, reverse=True)
+        ) + ".", "",
+        "| order | after | share | tasks that did not pass |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for order in range(len(results.tasks)):
+        for row in results.rows(GUARDED, order):
+            by_verdict = row.get("guard", {}).get("tasks", {})
+            objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass"
+                        for name in names]  # fmt: skip
+            if row["share"] < 1:
+                reason = row.get("trouble") or ", ".join(objected) or NONE
+                told.append(_row(order + 1, row["task"], f"{row['share']:g}", reason))
+    return [*told, ""]
+
+
+def _how(facts: Facts) -> list[str]:
+    told = [
+        "## How it was made", "",
+        "Every task is learned as the service learns it: the probe chooses a start among the shipped embeddings and "
+        "those of the stream so far, then the embedding is trained on all rows. Frozen stops there. The others then "
+        "tune hypernetwork and embedding together; what they hold in place, and what the guard looks at, are the "
+        "shipped sources and the stream's earlier tasks, each beside the hypernetwork that it was learned under. With "
+        f"{facts.shots} rows a task has none held out, so the guard judges by its texts and by canaries. LoRA (rank "
+        "8, q and v) is one more model per task: nothing is shared but the backbone, so nothing is forgotten and "
+        "nothing carries over.",
+        "No two tasks share a row: the rows of a dataset are dealt among the tasks that use it, and made tasks are "
+        "trained on validation rows, which the base does not know.", "",
+    ]  # fmt: skip
+    for method, settings in facts.settings.items():
+        parts = [f"{part}: {', '.join(f'{name} {value}' for name, value in of.items())}"
+                 for part, of in settings.items() if isinstance(of, Mapping)]  # fmt: skip
+        told.append(f"- {METHODS[method].title}: {'; '.join(parts)}.")
+    return [*told, ""]
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _unmeasured(what: str) -> str:
+    return _row(what, NONE, "not measured yet")
+
+
+def _met(met: bool) -> str:
+    return "met" if met else "**not met**"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _signed(found: Figure | None) -> str:
+    return f"{found.value:+.1f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE

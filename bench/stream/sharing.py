@@ -1,0 +1,125 @@
+"""Finished steps in a file that several processes append to, and the hypernetworks of streams that are under way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from bench.budgeted import end_last_line, finished
+from bench.stream.learning import BEGUN, Row
+from onboard.errors import DamagedError
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.weights import hypernetwork_digest, load_hypernetwork, save_hypernetwork
+
+WEIGHTS: Final = ".safetensors"
+
+
+@dataclass(frozen=True, order=True)
+class Stream:
+    """All tasks, one after the other, by one method.
+
+    Args:
+        order: number of the order of the tasks, from 0.
+        method: one of METHODS.
+    """
+
+    order: int
+    method: str
+
+
+Steps = Mapping[Stream, Sequence[Row]]  # the finished steps of each stream, from its first task on
+
+
+class Journal:
+    """The finished steps.
+
+    Args:
+        path: JSON lines.
+        settings: what a method's numbers depend on, by method; rows of other settings are not seen.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.path = path
+        self._settings = {method: digest_of(each) for method, each in settings.items()}
+
+    def steps(self) -> dict[Stream, list[Row]]:
+        """What the file holds now, up to each stream's first step that is missing; of several rows the last."""
+        found: dict[Stream, dict[int, Row]] = {}
+        for row in finished(self.path):
+            if row["settings"] == self._settings.get(row["method"]):
+                found.setdefault(Stream(row["order"], row["method"]), {})[row["index"]] = row
+        return {stream: [*_unbroken(rows)] for stream, rows in found.items()}
+
+    def begun(self, order: int, index: int, given: str) -> Row | None:
+        """What any method's stream found of a task with the same head and embeddings before it; None where none did."""
+        for stream, rows in self.steps().items():
+            if stream.order == order and index < len(rows) and rows[index].get("given") == given:
+                row = rows[index]
+                seconds = {part: row["seconds"][part] for part in ("probe", "train")}
+                return {**{key: row[key] for key in BEGUN}, "seconds": seconds}
+        return None
+
+    def add(self, stream: Stream, index: int, task: str, row: Row) -> None:
+        """Append a step; a line that a kill has cut off before it stays alone."""
+        known = {"order": stream.order, "method": stream.method, "index": index, "task": task}
+        end_last_line(self.path)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**known, **row, "settings": self._settings[stream.method]}) + "\n")
+
+
+class Heads:
+    """The hypernetworks that a stream under way would need to go on, in a folder of its own.
+
+    Args:
+        folder: of all streams.
+        stream: whose they are.
+    """
+
+    def __init__(self, folder: Path, stream: Stream) -> None:
+        self._folder = folder / f"{stream.method}-{stream.order}"
+
+    def keep(self, hypernetwork: Hypernetwork) -> None:
+        """Write one, unless it is there."""
+        path = self._path(hypernetwork_digest(hypernetwork))
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_hypernetwork(hypernetwork, path)
+
+    def load(self, digests: Iterable[str]) -> dict[str, Hypernetwork]:
+        """Hypernetworks by digest, frozen.
+
+        Raises:
+            NotFoundError: one was not kept.
+            DamagedError: one is another than it was.
+        """
+        found = {}
+        for digest in digests:
+            found[digest] = load_hypernetwork(self._path(digest)).requires_grad_(False)
+            if hypernetwork_digest(found[digest]) != digest:
+                raise DamagedError(f"{self._path(digest)} holds another hypernetwork.", "start this stream anew")
+        return found
+
+    def forget(self) -> None:
+        """Remove them: the stream is at its end."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / f"{digest}{WEIGHTS}"
+
+
+def digest_of(settings: Any) -> str:
+    """Identity of settings, JSON-compatible."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _unbroken(rows: Mapping[int, Row]) -> Iterable[Row]:
+    for index in count():
+        if index not in rows:
+            return
+        yield rows[index]

@@ -1,0 +1,116 @@
+"""Bytes that a task costs: its own, and its part of what all tasks share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import numpy as np
+
+from bench.stream.figures import Results
+from bench.stream.material import Material
+from bench.stream.methods import GUARDED, LORA, METHODS
+from onboard.domain.task import EmbeddingVersion
+from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.evaluate import evaluate_classification
+from onboard.model.weights import save_hypernetwork
+
+AMONG: Final = (1, 10, 100, 1000)  # tasks that share
+FLOAT32: Final = 4
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a method stores.
+
+    Args:
+        title: for people.
+        own: bytes of each task.
+        shared: bytes that there are once.
+    """
+
+    title: str
+    own: float
+    shared: float
+
+    def of_task(self, among: int) -> float:
+        """Bytes of a task where so many share."""
+        return self.own + self.shared / among
+
+
+def sizes(material: Material, results: Results) -> list[Size]:
+    """Of each method that is there; what is stored beside the snapshot of the rows."""
+    folder = material.base.folder
+    backbone = sum(path.stat().st_size for path in (folder / "backbone").iterdir() if path.is_file())
+    first = (folder / "hypernetwork.safetensors").stat().st_size
+    own, tuned, orders = version_bytes(material), hypernetwork_bytes(material), range(len(results.tasks))
+    found = []
+    for method, facts in METHODS.items():
+        steps = [row for order in orders for row in results.rows(method, order)]
+        if not steps:
+            continue
+        if method == LORA:
+            found.append(Size(facts.title, float(FLOAT32 * steps[0]["parameters"]), float(backbone)))
+        elif facts.tuning is None:
+            found.append(Size(facts.title, float(own), float(backbone + first)))
+        else:
+            found.append(Size(f"{facts.title}, one head", float(own), float(backbone + first + tuned)))
+        if method == GUARDED:
+            taken = sum(row["share"] > 0 for row in steps) / len(steps)
+            title = f"{facts.title}, with every hypernetwork that a task was learned under"
+            found.append(Size(title, own + taken * tuned, float(backbone + first)))
+    return found
+
+
+def version_bytes(material: Material) -> int:
+    """Of an embedding version of 64 labelled rows or fewer, with test rows: its file, and its facts in the registry.
+
+    The facts are those of a task with six labels, which are the largest part of it.
+    """
+    labels = tuple(f"{name}_label" for name in ("first", "second", "third", "fourth", "fifth", "sixth"))
+    z = np.zeros(int(material.base.document["task_embedding_size"]), dtype=np.float32)
+    rng = np.random.default_rng(0)
+    measured = evaluate_classification(rng.integers(0, 6, 200), rng.dirichlet(np.ones(6), 200))
+    metrics = {name: each.to_json() for name, each in measured.items()}
+    digest = embedding_digest(z)
+    version = EmbeddingVersion(
+        task="question-types", kind="onboarded", artifact=digest, embedding_digest=digest,
+        backbone_digest=material.base.backbone_digest, base_digest=material.base.digest, hypernetwork_version=12,
+        dataset_digest=digest, parent="good-bad@v1", task_kind="classification", labels=labels,
+        words=tuple(label.replace("_", " ") for label in labels), code_version=digest, method="hyperformer++",
+        seeds=(0,), metrics={"validation": metrics, "test": metrics}, fingerprint=z.tobytes().hex(), version=1,
+        job=digest[:32],
+    )  # fmt: skip
+    row = json.dumps({**version.to_json(), "fingerprint": version.fingerprint})
+    return len(pack_embedding(z, embedding_facts(version, digest))) + len(row.encode())
+
+
+def hypernetwork_bytes(material: Material) -> int:
+    """Of a tuned hypernetwork, which is stored exactly."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "hypernetwork.safetensors"
+        save_hypernetwork(material.engine.hypernetwork, path)
+        return path.stat().st_size
+
+
+def shown(count: float) -> str:
+    """`2.4 KB`, `14.7 MB`."""
+    for unit, size in (("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:,.0f} B"
+
+
+def table(found: Sequence[Size]) -> list[str]:
+    """Rows of Markdown."""
+    head = [f"{count:,} task" if count == 1 else f"{count:,} tasks" for count in AMONG]
+    rows = [
+        f"| {each.title} | {shown(each.own)} | {shown(each.shared)} | "
+        + " | ".join(shown(each.of_task(among)) for among in AMONG) + " |"
+        for each in found
+    ]  # fmt: skip
+    return [f"| method | own | shared | {' | '.join(head)} |", "|---" * (len(AMONG) + 3) + "|", *rows]

@@ -1,0 +1,360 @@
+"""The stream bench on the tiny base with made rows: its tasks, what each method does to earlier ones, going on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stream_rows import made_step, make_datasets
+
+from bench.stream import __main__ as bench
+from bench.stream import learning, walking
+from bench.stream.figures import Results
+from bench.stream.learning import advance, begin, from_hex, right_of, to_hex
+from bench.stream.material import Material
+from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE, REGULARISED, Method
+from bench.stream.sharing import Journal, Stream
+from bench.stream.sizes import sizes, version_bytes
+from bench.stream.state import State
+from bench.stream.tasks import NAMED, TASKS, drawn, in_order
+from bench.stream.walking import walk
+from bench.transfer.recipes import Recipe
+from bench.transfer.runs import packed
+from onboard.bases import Base
+from onboard.data.hashes import row_hashes
+from onboard.errors import DamagedError, JobFailedError
+from onboard.guard import Judgement
+from onboard.model.interpolate import between
+from onboard.model.weights import hypernetwork_digest
+from onboard.probe.choice import ProbeSettings
+from onboard.probe.finals import FinalSettings
+from onboard.train.fewshot import FewShotSettings
+from onboard.train.tuning import TuningSettings
+
+NAMES = ("imdb", "good-bad", "trec-three")
+QUICK = TuningSettings(steps=2, learning_rate=0.01, sampled=2)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_datasets(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = FewShotSettings(steps=2, learning_rate=0.3, seeds=1)
+    monkeypatch.setattr(learning, "few_shot_settings", lambda rows: short)
+    monkeypatch.setattr(learning, "PROBE", ProbeSettings(finals=FinalSettings(steps=0)))
+    monkeypatch.setattr(learning, "LORA_RECIPE", Recipe(0.01, 4))
+    for name, method in METHODS.items():
+        if method.tuning:
+            guarded = method.guard and replace(method.guard, texts=8)
+            quick = replace(method, tuning=replace(QUICK, beta=method.tuning.beta), guard=guarded)
+            monkeypatch.setitem(METHODS, name, quick)
+
+
+@pytest.fixture
+def material(tiny_base: Base, data: Path) -> Material:
+    return Material(tiny_base, data, shots=12, test_rows=10)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "steps.jsonl", {method: {} for method in METHODS})
+
+
+def walked(material: Material, journal: Journal, weights: Path, method: str, **more: Any) -> list[dict[str, Any]]:
+    stream = Stream(0, method)
+    walk(material, stream, NAMES, journal, weights, **more)
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in journal.steps().get(stream, [])]
+
+
+def test_there_are_seven_tasks_as_they_are_and_eight_made_ones() -> None:
+    assert len(TASKS) == len(NAMED) == 15
+    assert sum(task.made for task in TASKS) == 8
+
+
+def test_no_two_tasks_share_a_row(data: Path) -> None:
+    seen: dict[int, str] = {}
+    for task in TASKS:
+        dataset, test = drawn(data, task.name, 1000, 0, 1000)
+        assert len(dataset.train) >= 6
+        assert len(test) >= 6
+        for row in {*row_hashes(dataset.train), *row_hashes(test)}:
+            assert seen.setdefault(row, task.name) == task.name
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "pairs"),
+    [("imdb", ("negative", "positive"), False), ("good-bad", ("bad", "good"), False),
+     ("trec-three", ("human", "location", "number"), False), ("alike", ("alike", "different"), True),
+     ("contradicted", ("contradicted", "possible"), True), ("topic", ("business", "film"), False),
+     ("text-kind", ("example", "news", "question", "review"), False), ("paraphrases", ("different", "same"), True)],
+)  # fmt: skip
+def test_a_made_task_has_the_labels_that_it_says(data: Path, name: str, labels: Sequence[str], pairs: bool) -> None:
+    dataset, test = drawn(data, name, 12, 0, 100)
+    assert dataset.labels == tuple(labels)
+    assert {row.label for row in (*dataset.train, *test)} == set(labels)
+    assert {row.text_b is not None for row in (*dataset.train, *test)} == {pairs}
+
+
+def test_a_renamed_row_keeps_its_meaning(data: Path) -> None:
+    dataset, _ = drawn(data, "good-bad", 12, 0, 1)
+    assert all(("great" in row.text_a) == (row.label == "good") for row in dataset.train)
+
+
+def test_orders_differ_in_tasks_and_draws_and_not_in_test_rows(data: Path) -> None:
+    names = [task.name for task in TASKS]
+    orders = [in_order(names, order) for order in range(3)]
+    assert all(sorted(order) == sorted(names) for order in orders)
+    assert len({tuple(order) for order in orders}) == 3
+    (first, test), (second, same) = (drawn(data, "imdb", 12, order, 8) for order in (0, 1))
+    assert first.train != second.train
+    assert test == same
+
+
+def test_frozen_no_earlier_task_changes_by_a_bit(material: Material, journal: Journal, tmp_path: Path) -> None:
+    rows = walked(material, journal, tmp_path, FROZEN)
+    assert [row["unchanged"] for row in rows] == [0, 1, 2]
+    assert len({row["head"] for row in rows}) == 1
+    results = Results({Stream(0, FROZEN): rows}, [in_order(NAMES, 0)])
+    matrix = results.matrix(FROZEN, 0)
+    for place in range(len(NAMES)):
+        assert (matrix[place:, place] == matrix[place, place]).all()
+    assert "random" in rows[0]
+
+
+def test_a_frozen_hypernetwork_that_generates_other_weights_is_an_error(material: Material) -> None:
+    state = State.first(material.engine.hypernetwork, material.base.known_rows)
+    begun = begin(material, "imdb", 0, state)
+    _, state = advance(material, FROZEN, "imdb", 0, state, [], begun)
+    other = replace(state, learned=tuple(replace(each, generated="0" * 64) for each in state.learned))
+    begun = begin(material, "good-bad", 0, other)
+    with pytest.raises(DamagedError):
+        advance(material, FROZEN, "good-bad", 0, other, ["00"], begun)
+
+
+def test_without_a_guard_the_head_moves_and_every_earlier_task_is_measured_under_it(
+    material: Material, journal: Journal, tmp_path: Path
+) -> None:
+    weights = hypernetwork_digest(material.engine.hypernetwork)
+    rows = walked(material, journal, tmp_path, NAIVE)
+    assert len({row["head"] for row in rows} | {weights}) == 4
+    assert [row["unchanged"] for row in rows] == [0] * 3
+    assert [len(row["correct"]) for row in rows] == [1, 2, 3]
+    assert hypernetwork_digest(material.engine.hypernetwork) == weights, "the shared hypernetwork was trained"
+
+
+def test_earlier_tasks_are_measured_anew_only_under_a_head_that_moved(material: Material) -> None:
+    state = State.first(material.engine.hypernetwork, material.base.known_rows)
+    _, state = advance(material, FROZEN, "imdb", 0, state, [], begin(material, "imdb", 0, state))
+    begun = begin(material, "good-bad", 0, state)
+    row, after = advance(material, NAIVE, "good-bad", 0, state, ["what it was"], begun)
+    engine = material.engine.under(after.hypernetwork)
+    told = [right_of(engine, material.of(each.task, 0), each.z, each.words) for each in after.learned]
+    assert [packed(each) for each in told] == row["correct"]
+    row, _ = advance(material, FROZEN, "good-bad", 0, state, ["what it was"], begun)
+    assert row["correct"][0] == "what it was"
+
+
+def judged(share: float) -> Callable[..., Judgement]:
+    verdict: Any = "accepted" if share else "rejected"
+    return lambda *_, **__: Judgement(verdict, share, (), "said so", 0.02)
+
+
+def test_what_the_guard_rejects_is_published_as_the_embedding_alone_under_the_old_head(
+    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learning, "guard", judged(0.0))
+    rows, frozen = (walked(material, journal, tmp_path, method) for method in (GUARDED, FROZEN))
+    assert [row["z"] for row in rows] == [row["embedding"] for row in rows] == [row["z"] for row in frozen]
+    assert {row["head"] for row in rows} == {hypernetwork_digest(material.engine.hypernetwork)}
+    assert rows[-1]["correct"] == frozen[-1]["correct"]
+
+
+def test_half_a_step_lies_between_the_head_and_what_was_tuned(
+    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(learning, "guard", lambda _, candidate, present, *more, **__: seen.append(
+        (candidate, present, more[0])) or judged(0.5)())  # fmt: skip
+    rows = walked(material, journal, tmp_path, GUARDED)
+    assert [row["share"] for row in rows] == [0.5] * 3
+    for row, (candidate, present, _) in zip(rows, seen, strict=True):
+        assert row["head"] == hypernetwork_digest(between(present, candidate, 0.5))
+        assert row["z"] != row["embedding"]
+    shipped = [source.name for source in material.base.sources]
+    assert [each.name for each in seen[-1][2]] == [*shipped, *in_order(NAMES, 0)[:2]]
+    origins = [hypernetwork_digest(each.reference) for each in seen[-1][2]]
+    assert origins == [hypernetwork_digest(material.engine.hypernetwork)] * 2 + [row["head"] for row in rows[:2]]
+
+
+def test_the_regulariser_holds_what_came_before_and_naive_tuning_holds_nothing(
+    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    real = learning.tune
+
+    def counted(engine: Any, z: Any, rows: Any, trie: Any, earlier: Sequence[Any], *more: Any, **named: Any) -> Any:
+        held.append(len(earlier))
+        return real(engine, z, rows, trie, earlier, *more, **named)
+
+    monkeypatch.setattr(learning, "tune", counted)
+    walked(material, journal, tmp_path, REGULARISED)
+    walked(material, journal, tmp_path, NAIVE)
+    assert held == [2, 3, 4, 0, 0, 0]
+
+
+def test_a_tuning_that_diverges_leaves_the_embedding_alone(
+    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverges(*_: Any, **__: Any) -> Any:
+        raise JobFailedError("Tuning the hypernetwork diverged.")
+
+    monkeypatch.setattr(learning, "tune", diverges)
+    rows = walked(material, journal, tmp_path, NAIVE)
+    assert all(row["share"] == 0 and row["z"] == row["embedding"] and row["trouble"] for row in rows)
+
+
+def test_a_lora_of_each_task_leaves_the_others_answers_as_they_were(
+    material: Material, journal: Journal, tmp_path: Path
+) -> None:
+    rows = walked(material, journal, tmp_path, LORA)
+    assert [row["correct"][:2] for row in rows[1:]] == [rows[1]["correct"]] * 2
+    assert rows[0]["parameters"] > 0
+
+
+@pytest.mark.parametrize("method", [FROZEN, REGULARISED, LORA])
+def test_a_stream_that_was_stopped_goes_on_to_the_same_end(
+    material: Material, journal: Journal, tmp_path: Path, method: str
+) -> None:
+    stream = Stream(0, method)
+    rows = walked(material, journal, tmp_path, method, time_is_up=lambda: len(journal.steps().get(stream, [])) == 2)
+    assert len(rows) == 2
+    with journal.path.open("a") as file:
+        file.write('{"order": 0, "met')  # killed while writing
+    on = walked(material, journal, tmp_path, method)
+    other = Journal(tmp_path / "unbroken.jsonl", {method: {}})
+    assert on == walked(material, other, tmp_path / "elsewhere", method)
+    assert not [*tmp_path.rglob("*.safetensors")], "a stream at its end needs no hypernetworks"
+
+
+def test_a_stream_whose_hypernetworks_are_gone_starts_anew(
+    material: Material, journal: Journal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = Stream(0, NAIVE)
+    walked(material, journal, tmp_path, NAIVE, time_is_up=lambda: len(journal.steps().get(stream, [])) == 2)
+    rows = walked(material, journal, tmp_path / "elsewhere", NAIVE)
+    assert "starts anew" in capsys.readouterr().out
+    other = Journal(tmp_path / "unbroken.jsonl", {NAIVE: {}})
+    assert rows == walked(material, other, tmp_path / "other", NAIVE)
+
+
+def test_methods_share_probe_and_training_where_head_and_embeddings_are_the_same(
+    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+    real = walking.begin
+    monkeypatch.setattr(walking, "begin", lambda *given: began.append(given[1]) or real(*given))
+    tasks = in_order(NAMES, 0)
+    frozen = walked(material, journal, tmp_path, FROZEN)
+    assert began == tasks
+    naive = walked(material, journal, tmp_path, NAIVE)
+    assert began == [*tasks, *tasks[1:]]
+    assert naive[0]["embedding"] == frozen[0]["embedding"]
+    assert naive[1]["given"] != frozen[1]["given"]
+
+
+def test_rows_of_other_settings_are_not_seen(material: Material, journal: Journal, tmp_path: Path) -> None:
+    walked(material, journal, tmp_path, FROZEN)
+    assert not Journal(journal.path, {FROZEN: {"steps": 5}}).steps()
+    assert list(Journal(journal.path, {FROZEN: {}, NAIVE: {}}).steps()) == [Stream(0, FROZEN)]
+
+
+def test_an_embedding_survives_its_digits() -> None:
+    z = np.random.default_rng(0).standard_normal(16).astype(np.float32)
+    assert from_hex(to_hex(z)).tobytes() == z.tobytes()
+
+
+def test_a_task_stores_less_than_4_kb_and_shares_the_rest(material: Material) -> None:
+    half = [made_step((0.5,)), made_step((0.5, 0.5), share=0.0)]
+    steps = {Stream(0, method): half for method in METHODS}
+    found = sizes(material, Results(steps, [NAMES[:2]]))
+    frozen, guarded, kept = found[:3]
+    assert version_bytes(material) == frozen.own < 4000
+    assert frozen.of_task(1000) == pytest.approx(frozen.own + frozen.shared / 1000)
+    tuned = guarded.shared - frozen.shared
+    assert tuned > 4 * sum(each.numel() for each in material.engine.hypernetwork.parameters())
+    assert kept.own == frozen.own + tuned / 2, "half of the tasks have a hypernetwork of their own"
+    assert found[-1].own == 4 * half[0]["parameters"]
+
+
+@pytest.fixture
+def command(tiny_base: Base, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
+
+    def options(*more: str) -> list[str]:
+        return [
+            "--base", str(tiny_base.folder), "--data", str(data), "--orders", "2", "--shots", "12",
+            "--test-rows", "10", "--tasks", *NAMES[:2], "--weights", str(tmp_path / "weights"),
+            "--output", str(tmp_path / "stream.jsonl"), "--table", str(tmp_path / "stream.md"), *more,
+        ]  # fmt: skip
+
+    return options
+
+
+def test_the_command_measures_goes_on_and_writes_page_and_heat_maps(
+    command: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.main(command("--part", "1/2")) == 0
+    part = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text().splitlines()]
+    assert {(row["method"], row["order"]) for row in part} == {
+        (FROZEN, 0), (REGULARISED, 0), (LORA, 0), (GUARDED, 1), (NAIVE, 1),
+    }  # fmt: skip
+    assert "not measured yet" in (tmp_path / "stream.md").read_text()
+    assert bench.main(command()) == 0
+    rows = (tmp_path / "stream.jsonl").read_text().splitlines()
+    assert len(rows) == 2 * 5 * 2
+    assert bench.main(command()) == 0
+    assert (tmp_path / "stream.jsonl").read_text().splitlines() == rows
+    page = (tmp_path / "stream.md").read_text()
+    assert "not measured yet" not in page
+    assert all(f"| {method.title} |" in page for method in METHODS.values())
+    assert "2 of 2 earlier tasks are generated the same | met |" in page
+    assert all((tmp_path / f"stream-{order}.svg").read_text().startswith("<svg") for order in (1, 2))
+    assert "20 of 20 steps" in capsys.readouterr().out
+
+
+def test_the_plan_tells_what_is_missing_and_measures_nothing(
+    command: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.main(command("--methods", FROZEN, LORA)) == 0
+    capsys.readouterr()
+    assert bench.main(command("--methods", FROZEN, NAIVE, "--plan")) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in told] == [["naive", "4"], ["all", "4"]]
+    assert bench.main(command("--methods", FROZEN, "--plan")) == 0
+    assert capsys.readouterr().out == "everything is there\n"
+    assert len((tmp_path / "stream.jsonl").read_text().splitlines()) == 8
+
+
+def test_without_the_datasets_it_is_skipped_and_the_folder_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.main(["--data", str(tmp_path / "nowhere")]) == 0
+    assert f"skipped: the datasets are not here ({tmp_path / 'nowhere'})" in capsys.readouterr().out
+
+
+def test_every_method_says_what_its_numbers_depend_on() -> None:
+    told = {name: bench.settings_of(name, 32) for name in METHODS}
+    assert set(told[FROZEN]) == {"embedding", "probe"}
+    assert set(told[GUARDED]) == {"embedding", "probe", "tuning", "guard"}
+    assert told[NAIVE]["tuning"]["beta"] == 0 < told[REGULARISED]["tuning"]["beta"]
+    assert set(told[LORA]) == {"recipe"}
+    assert isinstance(METHODS[FROZEN], Method)

@@ -1,0 +1,143 @@
+"""What the stream bench makes of its steps: the figures, the verdicts of its page, the heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from stream_rows import made_step
+
+from bench.machine import describe
+from bench.stream.figures import Results
+from bench.stream.heat import colour, svg
+from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE
+from bench.stream.page import Facts, markdown
+from bench.stream.sharing import Stream
+from bench.stream.sizes import Size
+
+TASKS = ("imdb", "good-bad", "topic")
+FACTS = Facts("python -m bench.stream", "mini", 32, 200, 64, 0, {}, describe())
+STEADY = ((0.8,), (0.8, 0.9), (0.8, 0.9, 0.5))
+FORGETS = ((0.8,), (0.7, 0.9), (0.6, 0.95, 0.5))
+
+
+def stream(accuracies: Sequence[Sequence[float]] = STEADY, rows: int = 40) -> list[dict[str, object]]:
+    starts = (0.5, 0.6, 0.4)
+    return [made_step(each, start=start, rows=rows) for each, start in zip(accuracies, starts, strict=True)]
+
+
+def results(orders: int = 1, rows: int = 40, **methods: Sequence[Sequence[float]]) -> Results:
+    steps = {
+        Stream(order, method): stream(accuracies, rows)
+        for method, accuracies in {FROZEN: STEADY, **methods}.items() for order in range(orders)
+    }  # fmt: skip
+    return Results(steps, [TASKS] * orders)
+
+
+def test_the_figures_are_those_of_their_definitions() -> None:
+    found = results(naive=FORGETS)
+    assert found.accuracy(NAIVE).value == pytest.approx(100 * (0.6 + 0.95 + 0.5) / 3)
+    assert found.learned(NAIVE).value == pytest.approx(100 * (0.8 + 0.9 + 0.5) / 3)
+    assert found.backward(NAIVE).value == pytest.approx(100 * (-0.2 + 0.05) / 2)
+    assert found.forgetting(NAIVE).value == pytest.approx(100 * (0.2 - 0.05) / 2)
+    forward = found.forward(NAIVE)
+    assert forward is not None
+    assert forward.value == pytest.approx(100 * (0.6 - 0.25 + 0.4 - 0.25) / 2)
+    assert found.gain(NAIVE, FROZEN).value == pytest.approx(100 * (-0.2 + 0.05) / 3)
+
+
+def test_forgetting_is_below_the_best_and_backward_transfer_below_the_first() -> None:
+    found = results(naive=((0.5,), (0.9, 0.9), (0.7, 0.9, 0.5)))
+    assert found.forgetting(NAIVE).value == pytest.approx(10.0)
+    assert found.backward(NAIVE).value == pytest.approx(10.0)
+
+
+def test_what_stays_as_it_was_has_no_backward_transfer_and_no_width() -> None:
+    found = results().backward(FROZEN)
+    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
+
+
+def test_r_has_a_row_for_each_step_and_no_task_before_its_turn() -> None:
+    matrix = results(naive=FORGETS).matrix(NAIVE, 0)
+    assert matrix[2].tolist() == pytest.approx([60.0, 95.0, 50.0])
+    assert np.isnan(matrix[0, 1:]).all()
+
+
+def test_a_task_is_worse_only_where_its_drop_is_sure_and_the_last_one_cannot_be() -> None:
+    drops = results(orders=3, rows=200, naive=FORGETS).drops(NAIVE)
+    assert set(drops) == {"imdb", "good-bad"}
+    assert drops["imdb"].change.value == pytest.approx(-20.0)
+    assert (drops["imdb"].worse, drops["good-bad"].worse) == (True, False)
+    slightly = results(rows=40, naive=((0.8,), (0.8, 0.9), (0.775, 0.9, 0.5))).drops(NAIVE)
+    assert not slightly["imdb"].worse
+
+
+def test_a_method_counts_only_at_its_end() -> None:
+    found = results(orders=2, naive=FORGETS)
+    assert found.whole(NAIVE)
+    lacking = Results({**found.steps, Stream(1, NAIVE): stream(FORGETS)[:2]}, found.tasks)
+    assert not lacking.whole(NAIVE)
+    assert lacking.whole(FROZEN)
+
+
+def page(found: Results) -> str:
+    return markdown(found, [Size("frozen hypernetwork", 3000.0, 4e6)], FACTS)
+
+
+def test_the_page_says_whether_what_was_wanted_came_about() -> None:
+    told = page(results(orders=2, rows=200, guarded=STEADY, naive=FORGETS))
+    assert "| 4 of 4 earlier tasks are generated the same | met |" in told
+    assert "| guarded: mean drop at most 0.2 point | BWT +0.0 (+0.0 to +0.0) | met |" in told
+    assert "| guarded: no task significantly worse | none | met |" in told
+    assert "| guarded: average accuracy at or above frozen | +0.0 (+0.0 to +0.0) | met |" in told
+    assert "| stored per task, without snapshot: under 4 KB | 3,000 B | met |" in told
+    lost = page(results(orders=2, rows=200, guarded=FORGETS, naive=STEADY))
+    assert "| guarded: no task significantly worse | imdb | **not met** |" in lost
+    assert "BWT -7.5" in lost
+    assert "60.0 (**-20.0**)" in lost
+    assert lost.count("**not met**") == 4  # the drop, the worst task, the accuracy, and naive tuning forgets nothing
+
+
+def test_frozen_weights_that_are_not_the_same_are_told() -> None:
+    found = results()
+    steps = {**found.steps, Stream(0, FROZEN): [*stream()[:2], {**stream()[2], "unchanged": 1}]}
+    assert "| 1 of 2 earlier tasks are generated the same | **not met** |" in page(Results(steps, found.tasks))
+
+
+def test_what_is_not_measured_yet_is_told_and_left_out() -> None:
+    told = page(results())
+    assert told.count("not measured yet") == 4
+    assert f"| {METHODS[GUARDED].title} |" not in told
+    assert f"| {METHODS[FROZEN].title} |" in told
+    empty = markdown(Results({}, [TASKS]), [], FACTS)
+    assert empty.count("not measured yet") == 5
+
+
+def test_what_the_guard_let_through_is_counted_and_its_objections_are_named() -> None:
+    found = results(guarded=STEADY)
+    rows = list(found.rows(GUARDED, 0))
+    rows[1] |= {"share": 0.0, "task": "good-bad", "guard": {"tasks": {"pass": ["sst2"], "fail": ["imdb"]}}}
+    told = page(Results({**found.steps, Stream(0, GUARDED): rows}, found.tasks))
+    assert "Of 3 tunings: 2 at 1 of the step, 1 not at all." in told
+    assert "| 1 | good-bad | 0 | imdb (fail) |" in told
+
+
+def test_lora_neither_forgets_nor_carries_over() -> None:
+    assert results(lora=STEADY).forward(LORA) is None
+    (line,) = [line for line in page(results(lora=STEADY)).splitlines() if line.startswith("| LoRA per task | 7")]
+    assert line.split(" | ")[5] == "–"
+
+
+def test_the_heat_map_has_a_cell_for_each_task_that_was_learned() -> None:
+    found = results(naive=FORGETS)
+    drawn = svg("R & more", TASKS, {method: found.matrix(method, 0) for method in (FROZEN, NAIVE)})
+    assert drawn.count(f'fill="{colour(0.0)}"') == 6 + 3
+    assert drawn.count(f'fill="{colour(-20.0)}"') == 1 + 1  # 20 and 10 points below: the full colour
+    assert ">95</text>" in drawn
+    assert "R &amp; more" in drawn
+
+
+def test_a_loss_and_a_gain_have_colours_of_their_own_and_none_has_none() -> None:
+    assert len({colour(change) for change in (-10.0, -3.0, 0.0, 3.0, 10.0)}) == 5
+    assert colour(-10.0) == colour(-50.0)
