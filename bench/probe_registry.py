@@ -35,15 +35,15 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         services = open_services(Settings(home=Path(folder) / "home", base=str(base.folder), device="cpu"))
         try:
-            head = register_base(services, base).head
+            register_base(services, base)
             _publish(services, base, known)
 
             def select() -> int:
                 with services.database.read() as session:
-                    return len(VersionRepository(session).startable(base.digest, head))
+                    return len(VersionRepository(session).startable(base.digest))
 
             def collect() -> int:
-                return len(collect_candidates(services, base, head, 0, known[0].fingerprint).candidates)
+                return len(collect_candidates(services, base, 0, known[0].fingerprint).candidates)
 
             selected, collected = _timed(select), _timed(collect)
         finally:

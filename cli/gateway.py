@@ -5,7 +5,7 @@ Both answer with the documents that `--json` prints, and raise the same errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,8 +30,8 @@ class Versions(Protocol):
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""
 
-    def delete_task(self, task: str) -> None:
-        """Hide a task and its versions. Raises NotFoundError."""
+    def delete_task(self, task: str, unlearning: bool, dry_run: bool) -> Document:
+        """Delete a task for good, and raise what `onboard.delete.delete_task` raises."""
 
     def versions(self, task: str, limit: int, before: int | None) -> Document:
         """The newest `versions`, those before that number, and the `aliases`. Raises NotFoundError."""
@@ -48,11 +48,27 @@ class Versions(Protocol):
     def rollback(self, task: str, alias: str) -> Document:
         """Let an alias mean what it meant before. Raises NotFoundError, ConflictError."""
 
+    def carry(self, task: str | None, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+        """Carry a task to the head, or with None all; then `on_page` hears of every few. Raises NotFoundError."""
+
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files; returns what was written. Raises as `onboard.fetch.fetch`."""
 
 
-class Gateway(Versions, Protocol):
+class Heads(Protocol):
+    """Hypernetworks; `base` is the name or digest of their base, None the service's default one."""
+
+    def hypernetworks(self, base: str | None) -> Document:
+        """The line of a base. Raises NotFoundError."""
+
+    def hypernetwork(self, version: int, base: str | None) -> Document:
+        """One version with what is pinned to it and the guard's verdict. Raises NotFoundError."""
+
+    def revert_hypernetwork(self, version: int, base: str | None) -> Document:
+        """Make a version the head again. Raises NotFoundError, ConflictError."""
+
+
+class Gateway(Versions, Heads, Protocol):
     """A service, near or far."""
 
     poll_seconds: float

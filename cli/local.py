@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cli.gateway import Document
+from cli.local_heads import LocalHeads
 from cli.local_versions import LocalVersions
 from cli.output import say
 from cli.waking import start_worker, wake
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from onboard.order import Order
 
 
-class LocalGateway(LocalVersions):
+class LocalGateway(LocalVersions, LocalHeads):
     """See `cli.gateway.Gateway`."""
 
     poll_seconds = 0.2

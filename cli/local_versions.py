@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.gateway import Document
-from cli.waking import start_webhook_worker
+from cli.waking import start_webhook_worker, wake
 from onboard.domain.names import require_name
 
 if TYPE_CHECKING:
@@ -42,11 +42,16 @@ class LocalVersions:
 
         return describe_task(self._services.database, require_name(task))
 
-    def delete_task(self, task: str) -> None:
-        """Hide a task."""
-        from onboard.tasks import delete_task
+    def delete_task(self, task: str, unlearning: bool, dry_run: bool) -> Document:
+        """Delete a task for good."""
+        from onboard.delete import delete_task
 
-        delete_task(self._services.database, require_name(task))
+        deleted = delete_task(self._services, require_name(task), unlearning=unlearning, dry_run=dry_run)
+        if not dry_run:
+            for queue in sorted(deleted.queues):
+                wake(self._services, queue)
+            start_webhook_worker(self._services)
+        return deleted.to_json()
 
     def versions(self, task: str, limit: int, before: int | None) -> Document:
         """The newest versions."""
@@ -82,6 +87,15 @@ class LocalVersions:
         moved = rollback(self._services, task, alias)
         start_webhook_worker(self._services)
         return moved.to_json()
+
+    def carry(self, task: str | None, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+        """Carry a task to the head, or all."""
+        from onboard.carry import carry
+
+        found = carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
+        if any(outcome.version for outcome in found.outcomes):
+            start_webhook_worker(self._services)
+        return found.to_json()
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files."""

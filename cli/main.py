@@ -15,6 +15,7 @@ from cli import (
     database,
     doctor,
     fetch,
+    hypernetwork,
     jobs,
     predict,
     queue,
@@ -81,6 +82,7 @@ for group, name in (
     (queue.app, "queue"),
     (workers.app, "workers"),
     (base.app, "base"),
+    (hypernetwork.app, "hypernetwork"),
     (token.app, "token"),
     (database.app, "db"),
 ):

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from cli.gateway import Document
 from cli.output import say
+from cli.remote_heads import RemoteHeads
 from cli.remote_versions import RemoteVersions
 from onboard.client.uploads import DatasetOptions, JobOptions
 from onboard.domain.access import read_scopes, sorted_scopes
@@ -37,7 +38,7 @@ def _options(order: Order, known: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value != getattr(plain, name)}
 
 
-class RemoteGateway(RemoteVersions):
+class RemoteGateway(RemoteVersions, RemoteHeads):
     """See `cli.gateway.Gateway`."""
 
     poll_seconds = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,9 +44,9 @@ class RemoteVersions:
         """A task."""
         return self._client.get(f"/v1/tasks/{require_name(task)}")
 
-    def delete_task(self, task: str) -> None:
-        """Hide a task."""
-        self._client.send("DELETE", f"/v1/tasks/{require_name(task)}")
+    def delete_task(self, task: str, unlearning: bool, dry_run: bool) -> Document:
+        """Delete a task for good."""
+        return self._client.delete_task(task, unlearn=unlearning, dry_run=dry_run)
 
     def versions(self, task: str, limit: int, before: int | None) -> Document:
         """The newest versions, page by page."""
@@ -75,12 +75,20 @@ class RemoteVersions:
         """Let an alias mean what it meant before."""
         return asdict(self._client.rollback(task, alias))
 
+    def carry(self, task: str | None, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+        """Carry a task to the head, or all."""
+        return self._client.carry(task, dry_run=dry_run, on_page=on_page)
+
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""
-        from onboard.domain.task import EmbeddingVersion
-        from onboard.fetch import write_files
+        from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
+        from onboard.fetch import BASE, HYPERNETWORK, write_files
 
         version = EmbeddingVersion.from_json(self.version(reference))
-        content = self._client.embedding(version.reference).content
-        add_base = (lambda target: self._client.base(version.base_digest, target)) if bundle else None
-        return write_files(version, content, folder, add_base)
+        embedding = self._client.embedding(version.reference)
+        parts: dict[str, Callable[[Path], object]] = {}
+        if bundle:
+            parts[BASE] = lambda target: self._client.base(version.base_digest, target)
+        if bundle and version.hypernetwork_version != FIRST_HYPERNETWORK:
+            parts[HYPERNETWORK] = lambda target: self._client.hypernetwork(embedding.pins, target)
+        return write_files(version, embedding.content, folder, parts)

@@ -23,7 +23,9 @@ def submit(
     task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
     init: Annotated[str, typer.Option(help="auto (probes what fits), random, mean, fingerprint, TASK[@REF].")] = "auto",
     probe: Annotated[str, typer.Option(help="How auto chooses: race, or exhaustive (all on all rows).")] = "race",
-    tune_hypernetwork: Annotated[str, typer.Option(help="never, auto or always.")] = "never",
+    tune_hypernetwork: Annotated[
+        str, typer.Option(help="Tune the shared hypernetwork too, if no earlier task loses: never, auto, always.")
+    ] = "never",
     method: Annotated[str, typer.Option(help="Fine-tuning method; the base's own if left out.")] = "",
     validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
     test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.carry import carry
+from cli.delete import delete
 from cli.gateway import Document, connected
 from cli.output import AsJson, emit
 from cli.tasks_map import map_command
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What has been learned.", no_args_is_help=True, rich_markup_mode=None)
 app.command("map")(map_command)
+app.command()(carry)
+app.command()(delete)
 
 
 @app.command("list")
@@ -41,14 +45,6 @@ def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: 
     with connected() as service:
         document = service.task(task)
     emit(document, as_json, lambda: _card(document))
-
-
-@app.command()
-def delete(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: AsJson = False) -> None:
-    """Hide a task and its versions; what started from them stays. The numbers are never given out again."""
-    with connected() as service:
-        service.delete_task(task)
-    emit({"task": task, "deleted": True}, as_json, lambda: f"task {task} is deleted")
 
 
 def headline(version: Document) -> str:

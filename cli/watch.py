@@ -11,7 +11,8 @@ import typer
 from cli.gateway import Document, Gateway
 from cli.output import emit, report_error, say
 from onboard.domain.job import EVENTS_AT_ONCE, JobState, job_failure
-from onboard.errors import UnavailableError
+from onboard.domain.tuning import refused_by_guard
+from onboard.errors import ConflictError, UnavailableError
 
 _WAIT_SECONDS = 2.0  # how often it is asked why the job waits
 _WORKER_CHECK_SECONDS = 10.0
@@ -23,7 +24,11 @@ _DOCUMENT = (
 
 
 def wait_for(service: Gateway, job: str, as_json: bool) -> None:
-    """Show the stages until the job has ended, then its result; exits 1 when it did not succeed."""
+    """Show the stages until the job has ended, then its result.
+
+    Exits 1 when it did not succeed, 4 when the guard refused the tuning that was asked for: then the version is that of
+    the embedding alone.
+    """
     try:
         document = follow(service, job)
     except KeyboardInterrupt:
@@ -33,6 +38,8 @@ def wait_for(service: Gateway, job: str, as_json: bool) -> None:
     if state is not JobState.SUCCEEDED:
         raise typer.Exit(report_error(job_failure(job, state, document["error"]), as_json))
     emit(result_document(document), as_json, lambda: _report(document))
+    if refused_by_guard(document):
+        raise typer.Exit(ConflictError.exit_code)
 
 
 def result_document(job: Document) -> Document:

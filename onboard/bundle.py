@@ -1,6 +1,6 @@
-"""Use case: the base that a version is pinned to, found by its digest, listed file by file, verified.
+"""Use case: the base that a version is pinned to, found by its digest, listed file by file, verified; its hypernetwork.
 
-Together with `embedding.safetensors` it is all that predictions elsewhere need (`onboard fetch --bundle`). Files are
+Together with `embedding.safetensors` they are all that predictions elsewhere need (`onboard fetch --bundle`). Files are
 found by their names in a list that is made here; no caller ever supplies a path.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from onboard.bases import Base, find_base, named_bases
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import EmbeddingVersion, HypernetworkVersion
 from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services
@@ -169,3 +169,28 @@ def require_base(services: Services, version: EmbeddingVersion, manifests: Manif
             f"ONBOARD_BASE is {base.name} ({base.digest[:19]}…).",
             "set ONBOARD_BASE to the base that it was trained on",
         ) from error
+
+
+def hypernetwork_record(services: Services, base: Base, version: int) -> HypernetworkVersion:
+    """What the registry knows of a version that is needed. Raises PinMismatchError: the base has no such version."""
+    with services.database.read() as session:
+        try:
+            return BaseRepository(session).hypernetwork(base.digest, version)
+        except NotFoundError as error:
+            raise PinMismatchError(
+                f"Base {base.name} has no hypernetwork version {version} here.",
+                "onboard hypernetwork list",
+                base=base.digest,
+                version=version,
+            ) from error
+
+
+def hypernetwork_bytes(services: Services, record: HypernetworkVersion) -> bytes:
+    """The file of a version, verified. Raises DamagedError: it was collected, is gone, or is not what it was."""
+    if record.artifact is None:
+        raise DamagedError(
+            f"Hypernetwork version {record.version} was collected: nothing needed it any more.",
+            "restore a backup that is older than that",
+            version=record.version,
+        )
+    return services.read(record.artifact)

@@ -10,19 +10,15 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.bases.fingerprints import unpack_fingerprint
-from onboard.data.hashes import row_hashes, unpack_hashes
-from onboard.data.snapshot import load as load_snapshot
-from onboard.data.splits import holdout
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import unpack_embedding
 from onboard.errors import InputError, NotFoundError
-from onboard.probe.candidates import FINGERPRINT, MEAN, Candidate, in_sorted, mean_candidate, random_candidate
+from onboard.known_rows import TrainedRows
+from onboard.probe.candidates import FINGERPRINT, MEAN, Candidate, mean_candidate, random_candidate
 from onboard.probe.prefilter import prefilter
-from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import Startable, VersionRepository
 from onboard.services import Services
-from onboard.workbench import read_snapshot
 
 _NEAREST: Final = 12  # anchors that are measured, where fingerprints can tell which
 
@@ -42,21 +38,20 @@ class Collected:
     kept: int
 
 
-def collect_candidates(
-    services: Services, base: Base, head: int, seed: int, fingerprint: np.ndarray | None = None
-) -> Collected:
+def collect_candidates(services: Services, base: Base, seed: int, fingerprint: np.ndarray | None = None) -> Collected:
     """Everything that a new task could start from; where it is too much, what looks like the new task, and some others.
+
+    Versions of all hypernetworks are candidates: the probe measures their numbers under the head.
 
     Args:
         services: where the learned tasks lie.
         base: that the task is learned on.
-        head: version of the hypernetwork.
         seed: of `random`.
         fingerprint: of the new task (t,), where the base has fingerprints; without it everything is taken.
     """
     with services.database.read() as session:
         repository = VersionRepository(session)
-        known = repository.startable(base.digest, head)
+        known = repository.startable(base.digest)
         kept = known if fingerprint is None else _worth_measuring(base, known, fingerprint)
         versions = repository.published((each.task, each.version) for each in kept)
     trained = TrainedRows(services, base)
@@ -100,14 +95,14 @@ def shipped_candidates(
 
 
 def named_candidate(
-    services: Services, base: Base, head: int, seed: int, init: str, fingerprint: np.ndarray | None = None
+    services: Services, base: Base, seed: int, init: str, fingerprint: np.ndarray | None = None
 ) -> Candidate:
     """The candidate that `--init` names: `random`, `mean`, `fingerprint`, an anchor, or TASK[@REF].
 
     No other version is read, but for `mean`, which is made of the embeddings of all.
 
     Args:
-        services, base, head, seed: as for `collect_candidates`.
+        services, base, seed: as for `collect_candidates`.
         init: the name.
         fingerprint: of the new task (t,), where the base has fingerprints.
 
@@ -117,7 +112,7 @@ def named_candidate(
     if init == MEAN:
         with services.database.read() as session:
             repository = VersionRepository(session)
-            known = repository.startable(base.digest, head)
+            known = repository.startable(base.digest)
             versions = repository.published((each.task, each.version) for each in known)
         learned = [unpack_embedding(services.read(version.artifact)) for version in versions]
         return next(each for each in shipped_candidates(base, learned, seed, None) if each.embedding == MEAN)
@@ -134,56 +129,6 @@ def named_candidate(
             f"There is no embedding {init!r} to start from.", "--init auto, or: onboard tasks list"
         ) from error
     return _candidate(services, version, TrainedRows(services, base))
-
-
-class TrainedRows:
-    """Which rows a version knows: its own, its ancestors', and those that trained the head."""
-
-    def __init__(self, services: Services, base: Base) -> None:
-        self._services, self._of_head = services, base.known_rows
-
-    def of(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
-        """Sorted hashes of the rows that trained this version, its line of parents, or the head; as of `own`."""
-        own = self.own(version, exactly=exactly)
-        fresh = own[~in_sorted(own, self._of_head)]  # few; the head's are many, and in order
-        return np.insert(self._of_head, np.searchsorted(self._of_head, fresh), fresh)
-
-    def own(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
-        """Sorted hashes of the rows that trained this version or its line of parents.
-
-        Args:
-            version: a published version.
-            exactly: without the rows that were held out of the training (the datasets are read for it); else all rows
-                that were submitted to train on.
-        """
-        known, waiting, seen = [np.empty(0, dtype=np.int64)], [version], set[str]()
-        while waiting:
-            present = waiting.pop()
-            if present.reference in seen or not present.dataset_digest:
-                continue
-            seen.add(present.reference)
-            known.append(self._held_in(present) if exactly else self._submitted(present))
-            waiting += self._parents(present)
-        return np.unique(np.concatenate(known))
-
-    def _submitted(self, version: EmbeddingVersion) -> np.ndarray:
-        with self._services.database.read() as session:
-            record = SnapshotRepository(session).get(version.dataset_digest)
-        return unpack_hashes(self._services.read(record.row_hashes))
-
-    def _held_in(self, version: EmbeddingVersion) -> np.ndarray:
-        if not version.seeds:
-            return self._submitted(version)
-        dataset = load_snapshot(read_snapshot(self._services, version.dataset_digest))
-        return np.array(row_hashes(holdout(dataset, version.seeds[0]).train), dtype=np.int64)
-
-    def _parents(self, version: EmbeddingVersion) -> list[EmbeddingVersion]:
-        """What it was initialised from; a deleted parent has no rows left to compare with."""
-        references = [Reference.parse(name) for name in version.parents if "@" in name]
-        numbers = [(each.task, each.version) for each in references if each.version is not None]
-        with self._services.database.read() as session:
-            repository = VersionRepository(session)
-            return [found for number in numbers if (found := repository.living(*number)) is not None]
 
 
 def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:

@@ -30,7 +30,7 @@ def render_card(version: EmbeddingVersion) -> str:
         "embedding": version.embedding_digest,
         "backbone": version.backbone_digest,
         "base": version.base_digest,
-        "hypernetwork version": version.hypernetwork_version,
+        "hypernetwork version": _hypernetwork(version),
         "method": version.method,
         "seeds": ", ".join(map(str, version.seeds)) or "–",
         "onboard": version.code_version,
@@ -44,6 +44,11 @@ def render_card(version: EmbeddingVersion) -> str:
 def _init(version: EmbeddingVersion) -> str:
     shares = ", ".join(f"{100 * weight:.0f}% {name}" for name, weight in version.mixed_from.items())
     return f"{version.parent} of {shares}" if shares else version.parent or "multi-task training of the base"
+
+
+def _hypernetwork(version: EmbeddingVersion) -> str:
+    carried = "" if version.learned_under is None else f", learned under {version.learned_under}"
+    return f"{version.hypernetwork_version}{carried}"
 
 
 def _one_line(label: Label) -> str:

@@ -152,7 +152,7 @@ def compare_versions(
     Args:
         manifests: of the bases that were read already; without them the whole base is read.
     """
-    reason = why_incomparable(earlier, later) or _too_large(services, earlier) or _too_large(services, later)
+    reason = why_incomparable(earlier, later) or too_large(services, earlier) or too_large(services, later)
     if reason is not None:
         return SideBySide(earlier, later, None, reason)
     if not _turn.acquire(blocking=False):
@@ -178,12 +178,10 @@ def why_incomparable(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str 
         return "Their labels are not the same."
     if earlier.base_digest != later.base_digest:
         return "They belong to two bases."
-    if earlier.hypernetwork_version != 1 or later.hypernetwork_version != 1:
-        return "Their hypernetwork is not at hand."
     return None
 
 
-def _too_large(services: Services, version: EmbeddingVersion) -> str | None:
+def too_large(services: Services, version: EmbeddingVersion) -> str | None:
     """Why a version's dataset is not read for a comparison; None where it is, or was never stored here."""
     record = _snapshot(services, version)
     if record is None:
@@ -222,15 +220,17 @@ def unseen(rows: Sequence[Example], known: np.ndarray) -> list[Example]:
 
 
 def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: EmbeddingVersion) -> Measured | None:
-    from onboard.bases.load import load_engine
+    from onboard.heads import engine_at
 
     shared = _shared_rows(services, base, earlier, later)
     if not shared:
         return None
     rows = drawn(shared)
-    engine = load_engine(base, services.device)
     labels = later.labels
-    before, after = (_answers(services, engine, version, labels, rows) for version in (earlier, later))
+    before, after = (
+        _answers(services, engine_at(services, base, version.hypernetwork_version), version, labels, rows)
+        for version in (earlier, later)
+    )
     measured = _classification(rows, labels, before, after) if labels else _regression(rows, before, after)
     return replace(measured, left_out=len(shared) - len(rows))
 
@@ -250,7 +250,7 @@ def _shared_rows(services: Services, base: Base, earlier: EmbeddingVersion, late
     """Held-out rows of both datasets, those of the later one first, that trained neither."""
     import numpy as np
 
-    from onboard.candidates import TrainedRows
+    from onboard.known_rows import TrainedRows
 
     held_out = [row for version in (later, earlier) for row in _held_out(services, version)]
     if not held_out:
@@ -282,7 +282,11 @@ def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord |
 def _answers(
     services: Services, engine: Engine, version: EmbeddingVersion, labels: Sequence[Label], rows: Sequence[Example]
 ) -> np.ndarray:
-    """Probabilities (n, K) in the order of `labels`; of a regression the expected numbers (n,)."""
+    """Probabilities (n, K) in the order of `labels`; of a regression the expected numbers (n,).
+
+    Args:
+        engine: under the hypernetwork that the version is pinned to.
+    """
     import numpy as np
 
     from onboard.data.regression import Buckets

@@ -45,6 +45,7 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "base": version.base_digest,
         "hypernetwork_version": version.hypernetwork_version,
         "hypernetwork": hypernetwork_digest,
+        **({} if version.learned_under is None else {"learned_under": version.learned_under}),
         "labels": list(version.labels),
         "words": list(version.words),
         "dataset": version.dataset_digest,

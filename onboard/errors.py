@@ -14,6 +14,7 @@ OnboardError                     exit  HTTP  retryable
 │   ├── PreconditionFailedError    4    412   no     it was changed since it was looked at (If-Match)
 │   └── FencedError                4    409   no     another attempt owns the job now
 ├── UnavailableError               5    503   yes    database, broker, artifact store or hub cannot be reached
+│   ├── SlotTakenError             5    503   yes    what only one job may have at a time is another one's now
 │   ├── StorageError               5    503   yes    an artifact cannot be written (full disk, read-only folder)
 │   └── RateLimitError             5    429   yes    too many requests at once
 ├── NotAllowedError                6    403   no     the file system or a token forbids it
@@ -155,6 +156,12 @@ class UnavailableError(OnboardError):
     http_status = 503
     code = "unavailable"
     retryable = True
+
+
+class SlotTakenError(UnavailableError):
+    """What only one job may have at a time is another one's now. `data["holder"]` is that job."""
+
+    code = "slot_taken"
 
 
 class StorageError(UnavailableError):

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from onboard.bases import Base
 from onboard.bases.placing import place_base
-from onboard.bundle import require_base
+from onboard.bundle import hypernetwork_bytes, hypernetwork_record, require_base
 from onboard.card import render_card
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.embedding import verified_embedding
 from onboard.errors import NotAllowedError, StorageError
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+
+BASE: Final = "base"  # what a bundle calls the folder of the base
+HYPERNETWORK: Final = "hypernetwork.safetensors"  # and a hypernetwork that the base does not bring
 
 
 @dataclass(frozen=True)
@@ -27,17 +31,18 @@ class Fetched:
 
 
 def fetch(services: Services, reference: str, output: Path, bundle: bool = False) -> Fetched:
-    """Write `embedding.safetensors` and `card.md`; with `bundle` also the base, all that predictions elsewhere need.
+    """Write `embedding.safetensors` and `card.md`; with `bundle` also all that predictions elsewhere need.
 
     Args:
         services: where the version is.
         reference: TASK[@latest|@vN|@ALIAS].
         output: folder, made when missing.
-        bundle: add the base's folder as `base/`.
+        bundle: add the base's folder as `base/`, and a later hypernetwork than the base's as
+            `hypernetwork.safetensors`.
 
     Raises:
         NotFoundError: no such version.
-        DamagedError: the stored bytes do not match their digest.
+        DamagedError: stored bytes do not match their digest, or are gone.
         PinMismatchError: the base at hand is not the one that the version is pinned to.
         ConflictError: the folder holds another base.
         NotAllowedError, StorageError: the folder cannot be written.
@@ -49,7 +54,11 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     if not bundle:
         return Fetched(version, write_files(version, content, output))
     base = require_base(services, version)
-    return Fetched(version, write_files(version, content, output, lambda target: _copied(base, target)))
+    parts: dict[str, Callable[[Path], object]] = {BASE: lambda target: _copied(base, target)}
+    if version.hypernetwork_version != FIRST_HYPERNETWORK:
+        weights = hypernetwork_bytes(services, hypernetwork_record(services, base, version.hypernetwork_version))
+        parts[HYPERNETWORK] = lambda target: _write(target, weights)
+    return Fetched(version, write_files(version, content, output, parts))
 
 
 def _copied(base: Base, target: Path) -> Path:
@@ -57,12 +66,12 @@ def _copied(base: Base, target: Path) -> Path:
 
 
 def write_files(
-    version: EmbeddingVersion, content: bytes, output: Path, add_base: Callable[[Path], Path] | None = None
+    version: EmbeddingVersion, content: bytes, output: Path, parts: Mapping[str, Callable[[Path], object]] | None = None
 ) -> tuple[Path, ...]:
-    """Write what was fetched, wherever it came from: `content` as `embedding.safetensors`, the card, the base.
+    """Write what was fetched, wherever it came from: `content` as `embedding.safetensors`, the card, parts of a bundle.
 
     Args:
-        add_base: puts the base into a folder, and returns that.
+        parts: by the name of a further file or folder, what writes it to a path, whole or not at all.
 
     Raises:
         NotAllowedError, StorageError: the folder cannot be written.
@@ -72,8 +81,9 @@ def write_files(
         output.mkdir(parents=True, exist_ok=True)
         _write(files[0], content)
         _write(files[1], render_card(version).encode())
-        if add_base is not None:
-            files.append(add_base(output / "base"))
+        for name, write in (parts or {}).items():
+            write(output / name)
+            files.append(output / name)
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise NotAllowedError(
             f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"

@@ -1,7 +1,8 @@
 """Use case: delete what nothing needs any more, and say what is needed and lost.
 
 A row is written before its bytes, and bytes are deleted while their row is locked, so that whoever starts to use an
-artifact at that very moment either finds it, or writes it anew. Versions and what they name are never deleted.
+artifact at that very moment either finds it, or writes it anew. Versions of tasks and what they name are never deleted;
+a hypernetwork that no version needs any more gives up its bytes, and its row says so.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Garbage:
 
     Args:
         artifacts: freed, by kind; "unknown" are bytes that had no row.
-        rows: deleted, by table.
+        rows: deleted, by table; of "hypernetworks" those whose bytes were given up.
         unfinished: files that a killed writer left.
         damaged: artifacts that are needed, and whose bytes are missing or of another size; they are left as they are.
         foreign: bytes without a row that were left alone, because they outnumber those with one.
@@ -181,9 +182,11 @@ class _Work:
     keep: Callable[[], None]
 
     def apply_retention(self) -> None:
-        """Delete rows that the settings no longer keep, and datasets that nothing names after that."""
+        """Delete rows that the settings no longer keep; then give up hypernetworks and datasets that nothing needs."""
         for table, step in steps(self.services.settings, self.garbage.older_than_hours).items():
             self._delete(table, step)
+        older_than_seconds = self.garbage.older_than_hours * _HOUR_SECONDS
+        self._delete("hypernetworks", lambda rows: rows.hypernetworks(older_than_seconds))
         self._delete("snapshots", lambda rows: rows.snapshots())
 
     def _delete(self, table: str, step: Step) -> None:

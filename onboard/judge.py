@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from onboard.evaluate import (
 )
 from onboard.evaluate.baselines import Baselines
 from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.workbench import Workbench
@@ -42,30 +44,23 @@ Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}
 
 
-def judge(
-    bench: Workbench,
-    services: Services,
-    spec: JobSpec,
-    probed: dict[str, Any],
-    trained: dict[str, Any],
-    progress: Progress,
-) -> dict[str, Any]:
+def judge(judged: Judged, services: Services, also_chosen: str | None = None) -> dict[str, Any]:
     """Everything that is said about how good the trained embedding is, as a JSON-compatible document.
 
     Args:
-        bench: the job's material.
+        judged: the embedding with its material.
         services: to find the present version.
-        spec: names the metric that decides.
-        probed, trained: outputs of those stages.
-        progress: stops the work when the job is cancelled.
+        also_chosen: what else was chosen on held-out validation rows, in a sentence.
     """
-    judged = Judged(bench, spec, probed, trained, progress)
-    deciding = headline_metric(bench.dataset.kind, spec.metric)
+    kind_of_task, asked = judged.bench.dataset.kind, judged.spec.metric
+    deciding = headline_metric(kind_of_task, asked)
     validation, kind, reason = judged.validation()
+    if kind == "held-out" and also_chosen:
+        reason = f"{reason} {also_chosen}" if reason else also_chosen
     test = judged.on("test")
-    baselines = judged.baselines()
+    baselines = judged.baselines
     split = "test" if test else "validation"
-    trivial = (baselines.get(split) or {}).get(_TRIVIAL[bench.dataset.kind])
+    trivial = (baselines.get(split) or {}).get(_TRIVIAL[kind_of_task])
     weak = weakness(test or validation, trivial, deciding)
     latest = judged.against_present(services, weak.weak)
     headline = (test or validation or {}).get(deciding)
@@ -90,12 +85,19 @@ def _json(found: Metrics | None) -> dict[str, Any] | None:
 
 
 class Judged:
-    """The trained embedding's predictions, by split, made once."""
+    """The trained embedding's predictions, by split, made once.
+
+    Args:
+        bench: the job's material, under the hypernetwork that the embedding is judged with.
+        spec: names the task and the metric that decides.
+        probed, trained: outputs of those stages.
+        progress: stops the work when the job is cancelled.
+    """
 
     def __init__(
         self, bench: Workbench, spec: JobSpec, probed: dict[str, Any], trained: dict[str, Any], progress: Progress
     ) -> None:
-        self._bench, self._spec, self._trained, self._progress = bench, spec, trained, progress
+        self.bench, self.spec, self._trained, self._progress = bench, spec, trained, progress
         self._words: Sequence[str] = probed["words"]
         self._z = np.array(trained["z"], dtype=np.float32)
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
@@ -106,25 +108,26 @@ class Judged:
         rows = self._splits[split]
         if not rows:
             return None
-        found, metric = self._probabilities(split), self._spec.metric
-        if self._bench.buckets is not None:
+        found, metric = self._probabilities(split), self.spec.metric
+        if self.bench.buckets is not None:
             return evaluate_regression(_values(rows), self._expectation(found), metric)
         return evaluate_classification(self._truth(rows), found, metric)
 
     def validation(self) -> tuple[Metrics | None, str | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
-        dataset, folds, metric = self._bench.dataset, self._trained["folds"], self._spec.metric
+        dataset, folds, metric = self.bench.dataset, self._trained["folds"], self.spec.metric
         if dataset.validation:
             return self.on("validation"), "held-out", self._chosen_on()
         if dataset.one_row_each:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
-            return None, None, f"{len(dataset.train)} rows are too few for a validation estimate."
+            too_few = f"{len(dataset.train)} rows are too few for a validation estimate."
+            return None, None, self._trained.get("no_estimate", too_few)
         found = np.array(folds["probabilities"])
         reason = (
             "Each training row was predicted without itself; but they chose the initialisation, so it may be too good."
         )
-        if self._bench.buckets is not None:
+        if self.bench.buckets is not None:
             return (
                 cross_validated_regression(_values(dataset.train), self._expectation(found), metric),
                 "cross-validated",
@@ -138,34 +141,35 @@ class Judged:
             return None
         return f"{rows} of these rows chose where training stopped, so these numbers are a little too good."
 
+    @cached_property
     def baselines(self) -> dict[str, Baselines | dict[str, Any]]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
-        dataset, folds = self._bench.dataset, self._trained["folds"]
+        dataset, folds = self.bench.dataset, self._trained["folds"]
         found: dict[str, Baselines | dict[str, Any]] = {}
         if dataset.validation:
-            found["validation"] = score_baselines(dataset, dataset.validation, metric=self._spec.metric)
+            found["validation"] = score_baselines(dataset, dataset.validation, metric=self.spec.metric)
         elif folds is not None:
-            found["validation"] = cross_validate_baselines(dataset, np.array(folds["fold"]), metric=self._spec.metric)
+            found["validation"] = cross_validate_baselines(dataset, np.array(folds["fold"]), metric=self.spec.metric)
         if dataset.test:
-            found["test"] = score_baselines(dataset, dataset.test, metric=self._spec.metric)
+            found["test"] = score_baselines(dataset, dataset.test, metric=self.spec.metric)
         return found
 
     def confusion(self) -> dict[str, Any] | None:
         """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
         split = "test" if self._splits["test"] else "validation"
-        rows, labels = self._splits[split], self._bench.dataset.labels
+        rows, labels = self._splits[split], self.bench.dataset.labels
         folds = self._trained["folds"]
-        if self._bench.buckets is not None or not (rows or folds):
+        if self.bench.buckets is not None or not (rows or folds):
             return None
         found = self._probabilities(split) if rows else np.array((folds or {})["probabilities"])
-        matrix = confusion(self._truth(rows or self._bench.dataset.train), found.argmax(1), len(labels))
+        matrix = confusion(self._truth(rows or self.bench.dataset.train), found.argmax(1), len(labels))
         return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> dict[str, Any]:
         """Whether `latest` may move here, compared on held-out rows that neither version has seen."""
         try:
             with services.database.read() as session:
-                present = VersionRepository(session).resolve(Reference(self._spec.task))
+                present = VersionRepository(session).resolve(Reference(self.spec.task))
         except NotFoundError:
             return {"alias": LATEST, "moved": True, "reason": "It is the first version.", "comparison": None}
         comparison = self._compare(services, present)
@@ -176,21 +180,25 @@ class Judged:
         }  # fmt: skip
 
     def _compare(self, services: Services, present: EmbeddingVersion) -> Comparison | None:
-        from onboard.candidates import TrainedRows
+        from onboard.heads import engine_at
+        from onboard.known_rows import TrainedRows
 
-        bench = self._bench
+        bench = self.bench
         same = present.base_digest == bench.base.digest and label_keys(present.labels) == label_keys(
             bench.dataset.labels
         )
         rows = [*bench.dataset.test, *bench.dataset.validation]
-        if not same or present.hypernetwork_version != 1 or not rows:
+        if not same or not rows:
             return None
-        rows = unseen(rows, TrainedRows(services, bench.base).of(present, exactly=True))
+        trained = TrainedRows(services, bench.base)
+        known = np.union1d(trained.of(present, exactly=True), trained.tuning(bench.head, exactly=True))
+        rows = unseen(rows, known)
         if not rows:
             return None
         z = unpack_embedding(services.read(present.artifact))
+        its_own = engine_at(services, bench.base, present.hypernetwork_version)
         before, after = (
-            self._predict(rows, z, words_in_order(present, bench.dataset.labels)),
+            self._predict(rows, z, words_in_order(present, bench.dataset.labels), its_own),
             self._predict(rows, self._z, self._words),
         )
         if present.low is not None and present.high is not None:
@@ -203,21 +211,23 @@ class Judged:
             self._made[split] = self._predict(self._splits[split], self._z, self._words)
         return self._made[split]
 
-    def _predict(self, rows: Sequence[Example], z: np.ndarray, words: Sequence[str]) -> np.ndarray:
-        engine = self._bench.engine
+    def _predict(
+        self, rows: Sequence[Example], z: np.ndarray, words: Sequence[str], engine: Engine | None = None
+    ) -> np.ndarray:
+        engine = engine or self.bench.engine
         checkpoint = self._progress.raise_if_cancelled_or_fenced
-        trie, at_once = engine.trie(words), self._bench.scored_at_once
-        scores = log_probabilities(engine, self._bench.encode(rows), z, trie, checkpoint, at_once)
+        trie, at_once = engine.trie(words), self.bench.scored_at_once
+        scores = log_probabilities(engine, self.bench.encode(rows), z, trie, checkpoint, at_once)
         probabilities: np.ndarray = np.exp(scores)
         return probabilities
 
     def _expectation(self, probabilities: np.ndarray) -> np.ndarray:
-        assert self._bench.buckets is not None
-        values: np.ndarray = probabilities @ np.array(self._bench.buckets.values)
+        assert self.bench.buckets is not None
+        values: np.ndarray = probabilities @ np.array(self.bench.buckets.values)
         return values
 
     def _truth(self, rows: Sequence[Example]) -> np.ndarray:
-        return np.array(self._bench.dataset.class_indices(rows), dtype=np.int64)
+        return np.array(self.bench.dataset.class_indices(rows), dtype=np.int64)
 
 
 def _values(rows: Sequence[Example]) -> np.ndarray:

@@ -1,18 +1,23 @@
-"""Use case: the lineage of a task's versions: dataset → init → hypernetwork → version, over all ancestors."""
+"""Use case: the lineage of a task's versions: dataset → init → hypernetwork → version, over all ancestors of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from onboard.domain.lineage import Edge, Lineage, Node
+from onboard.domain.lineage import Edge, EdgeKind, Lineage, Node
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import InputError
 from onboard.registry.aliases import AliasRepository
+from onboard.registry.bases import BaseRepository
+from onboard.registry.jobs import JobRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 MOST_VERSIONS: Final = 50  # of the task itself, the newest
 MOST_ANCESTORS: Final = 200
@@ -34,8 +39,11 @@ def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> Lin
         aliases = AliasRepository(session).list(task)
         own = repository.newest(task, versions)
         found, complete = _with_ancestors(repository, own)
+        nodes, edges = _graph(found)
+        more_nodes, more_edges = _tuned(session, found)
     left_out = not complete or bool(own and own[0].version > 1)
-    nodes, edges = _graph(found)
+    nodes += tuple(node for node in more_nodes if node not in nodes)
+    edges += more_edges
     return Lineage(task, nodes, edges, aliases, left_out)
 
 
@@ -75,23 +83,41 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[Node, ...], tupl
     edges: list[Edge] = []
     present = {version.reference for version in versions}
     for version in versions:
-        dataset, inits, hypernetwork = _dataset(version), _inits(version, present), _hypernetwork(version)
+        dataset, inits = _dataset(version.dataset_digest), _inits(version, present)
+        hypernetwork = _hypernetwork(version.base_digest, version.hypernetwork_version)
         for node in (dataset, *inits.values(), hypernetwork):
             if node is not None:
                 nodes.setdefault(node.id, node)
         nodes[version.reference] = _node(version)
         if dataset is not None:
             edges.append(Edge(dataset.id, version.reference, "trained_on"))
+        how: EdgeKind = "carried_from" if version.kind == "carried" else "started_from"
         edges += [
-            Edge(init.id if init else parent, version.reference, "started_from", version.mixed_from.get(parent))
+            Edge(init.id if init else parent, version.reference, how, version.mixed_from.get(parent))
             for parent, init in inits.items()
         ]
         edges.append(Edge(hypernetwork.id, version.reference, "adapted_by"))
     return tuple(nodes.values()), tuple(edges)
 
 
-def _dataset(version: EmbeddingVersion) -> Node | None:
-    digest = version.dataset_digest
+def _tuned(session: Session, versions: Iterable[EmbeddingVersion]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+    """Where the hypernetworks of these versions come from: the ones before them, and what each was tuned on."""
+    nodes: dict[str, Node] = {}
+    edges: dict[Edge, None] = {}
+    for base, number in sorted({(each.base_digest, each.hypernetwork_version) for each in versions}):
+        for link in BaseRepository(session).line(base, number):
+            if link.parent is None:
+                continue
+            node, before = _hypernetwork(base, link.version), _hypernetwork(base, link.parent)
+            dataset = _dataset(JobRepository(session).get(link.job).spec.dataset) if link.job is not None else None
+            nodes |= {each.id: each for each in (dataset, before, node) if each is not None}
+            edges[Edge(before.id, node.id, "tuned_from")] = None
+            if dataset is not None:
+                edges[Edge(dataset.id, node.id, "tuned_on")] = None
+    return tuple(nodes.values()), tuple(edges)
+
+
+def _dataset(digest: str) -> Node | None:
     return Node(digest, "dataset", f"dataset {_short(digest)}", {"digest": digest}) if digest else None
 
 
@@ -103,8 +129,7 @@ def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, Node | Non
     }
 
 
-def _hypernetwork(version: EmbeddingVersion) -> Node:
-    base, number = version.base_digest, version.hypernetwork_version
+def _hypernetwork(base: str, number: int) -> Node:
     facts = {"version": number, "base_digest": base}
     return Node(f"hypernetwork:{base}:v{number}", "hypernetwork", f"hypernetwork v{number} of {_short(base)}", facts)
 

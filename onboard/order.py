@@ -87,7 +87,7 @@ def prepare(order: Order, default_base: str) -> Request:
         default_base: where the order names none.
 
     Raises:
-        DatasetError, InputError: as `onboard.data.read.read_dataset`; tuning that is not available.
+        DatasetError, InputError: as `onboard.data.read.read_dataset`.
         NotFoundError: the base does not exist.
     """
     from onboard.bases import find_base
@@ -96,12 +96,6 @@ def prepare(order: Order, default_base: str) -> Request:
     from onboard.submit import Request
 
     name = order.name
-    if order.tune_hypernetwork != "never":
-        raise InputError(
-            f"tune_hypernetwork {order.tune_hypernetwork} is not available yet: the hypernetwork stays frozen.",
-            "Ask for never.",
-            field="tune_hypernetwork",
-        )
     base = find_base(order.base or default_base)
     options = _options(order, count_tokens=token_counter(base), max_tokens=int(base.document["max_tokens"]))
     spec = JobSpec(

@@ -1,62 +1,121 @@
-"""Use case: a trained embedding becomes an immutable version, in one transaction with the end of its job."""
+"""Use case: what a job has come to becomes an immutable version, in one transaction with the end of its job.
+
+A tuned hypernetwork becomes the head in the same transaction, if the head is still the one that it was tuned from and
+everything in use was guarded.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from sqlalchemy.orm import Session
 
+from onboard.attempt import Output, Run
 from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
 from onboard.domain.names import LATEST, Reference
-from onboard.domain.task import EmbeddingVersion, Task
+from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
+from onboard.earlier import newcomers
 from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
-from onboard.errors import NotFoundError, PinMismatchError, PreconditionFailedError
+from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
+from onboard.heads import store_hypernetwork
 from onboard.judge import Judged
+from onboard.outcome import Outcome
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.hypernetworks import hold_hypernetwork
+from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
+from onboard.tuning_slot import HeadMovedError
 from onboard.version import code_version
 
-if TYPE_CHECKING:
-    from onboard.pipeline import Output, Run
+
+class NewcomersError(Exception):
+    """Versions came into use that the guard did not know of; nothing was published."""
+
+    def __init__(self, versions: Sequence[EmbeddingVersion]) -> None:
+        super().__init__(", ".join(each.reference for each in versions))
+        self.versions = versions
 
 
-def publish(attempt: Run, probed: Output, trained: Output, found: Output) -> EmbeddingVersion:
-    """Store the tensors, then, fenced by the attempt: insert the version, move `latest`, end the job.
+class _NumberTakenError(Exception):
+    """A version number that the bytes carry went to another job; the transaction is rolled back."""
+
+
+@dataclass(frozen=True)
+class _Drafts:
+    """What is to be published, numbered: the version, and the hypernetwork that it brings along, if it does."""
+
+    version: EmbeddingVersion
+    hypernetwork: HypernetworkVersion | None
+
+
+def publish(attempt: Run, probed: Output, outcome: Outcome, judged: Judged, found: Output) -> EmbeddingVersion:
+    """Store the tensors, then, fenced by the attempt: insert the version, move `latest` and the head, end the job.
+
+    Without a tuned hypernetwork the version is pinned to the one that it was learned under, be that still the head or
+    not.
+
+    Args:
+        attempt: at the job.
+        probed: output of that stage.
+        outcome: what the job has come to.
+        judged: the same as it was evaluated.
+        found: output of the evaluation.
 
     Raises:
         FencedError: another attempt owns the job.
-        PinMismatchError: the base's head moved since the job began.
+        NewcomersError: the hypernetwork was tuned, and the guard did not see everything that is in use by now.
+        HeadMovedError: the hypernetwork was tuned, and from one that is not the head any more; or the one that the
+            version is to be pinned to was collected.
     """
     started = time.monotonic()
-    draft = _draft(attempt, probed, trained, found)
-    z = np.array(trained["z"], dtype=np.float32)
-    with attempt.services.database.read() as session:
-        hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
+    draft = _draft(attempt, probed, outcome, found)
+    tuned = None
+    if outcome.tuned is not None:
+        told = {"guard": outcome.guard, "tuning": outcome.tuning}
+        tuned = store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **told)
+    z = np.array(outcome.trained["z"], dtype=np.float32)
     while True:
+        drafts = _numbered(attempt, draft, tuned)
         with attempt.services.database.read() as session:
-            number = VersionRepository(session).next_number(draft.task)
             present = AliasRepository(session).find(draft.task, LATEST) or 0
-        found = _judged_against_present(attempt, probed, trained, found)  # after `present` was read, which must hold
-        packed = pack_embedding(z, embedding_facts(replace(draft, version=number), hypernetwork.digest))
-        numbered = replace(draft, artifact=attempt.services.store(packed, "embedding"))
+        found = _judged_against_present(attempt, judged, found)  # after `present` was read, which must hold
+        packed = pack_embedding(z, embedding_facts(drafts.version, _hypernetwork_digest(attempt, drafts)))
+        version = replace(drafts.version, artifact=attempt.services.store(packed, "embedding"))
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
+        result = result_document(attempt, drafts.version, probed, outcome, found)
         try:
-            return _commit(attempt, numbered, number, present, result_document(attempt, draft, probed, trained, found))
+            return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
 
 
-class _NumberTakenError(Exception):
-    """The version number that the bytes carry went to another job; the transaction is rolled back."""
+def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> _Drafts:
+    """The drafts with the numbers that come next; whether they are still free is seen in the transaction."""
+    with attempt.services.database.read() as session:
+        version = replace(draft, version=VersionRepository(session).next_number(draft.task))
+        if tuned is None:
+            return _Drafts(version, None)
+        line = BaseRepository(session).hypernetworks(attempt.base.digest)
+    tuned = replace(tuned, version=max(each.version for each in line) + 1)
+    return _Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
-def _judged_against_present(attempt: Run, probed: Output, trained: Output, found: Output) -> Output:
+def _hypernetwork_digest(attempt: Run, drafts: _Drafts) -> str:
+    if drafts.hypernetwork is not None:
+        return drafts.hypernetwork.digest
+    with attempt.services.database.read() as session:
+        return BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head).digest
+
+
+def _judged_against_present(attempt: Run, judged: Judged, found: Output) -> Output:
     """What was found, with a verdict about what `latest` means now: it may have moved since, or long ago in a retry."""
     with attempt.services.database.read() as session:
         try:
@@ -65,23 +124,15 @@ def _judged_against_present(attempt: Run, probed: Output, trained: Output, found
             present = None
     if found["latest"].get("present") == present:
         return found
-    judged = Judged(attempt.bench, attempt.job.spec, probed, trained, attempt.progress)
     return {**found, "latest": judged.against_present(attempt.services, found["weak"])}
 
 
-def _commit(
-    attempt: Run, draft: EmbeddingVersion, number: int, present: int, result: dict[str, Any]
-) -> EmbeddingVersion:
+def _commit(attempt: Run, drafts: _Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> EmbeddingVersion:
     """Raises _NumberTakenError, and PreconditionFailedError when `latest` is to move and is not `present` any more."""
     dataset, spec, moved = attempt.bench.dataset, attempt.job.spec, bool(result["latest"]["moved"])
+    draft = drafts.version
     task = Task(draft.task, dataset.kind, dataset.labels, draft.words, dataset.low, dataset.high)
     with attempt.services.database.write() as session:
-        head = BaseRepository(session).get(attempt.base.digest).head
-        if head != attempt.base.head:
-            raise PinMismatchError(
-                f"The hypernetwork moved from version {attempt.base.head} to {head} while the job ran.",
-                f"onboard jobs retry {attempt.job.id}",
-            )
         ClaimRepository(session).append(
             attempt.job.id,
             attempt.job.attempt,
@@ -89,8 +140,12 @@ def _commit(
             "publish finished",
             stage=Stage.PUBLISH,
             seconds=attempt.seconds[Stage.PUBLISH.value],
-            numbers={"version": number, "latest": moved},
+            numbers={"version": draft.version, "latest": moved},
         )
+        if drafts.hypernetwork is not None:
+            _advance(session, attempt, drafts.hypernetwork, outcome)
+        else:
+            _hold(session, attempt)
         published = VersionRepository(session).publish(
             draft,
             task,
@@ -100,14 +155,38 @@ def _commit(
             present=present,
             new_labels=spec.new_labels,
         )
-        if published.version != number:
+        if published.version != draft.version:
             raise _NumberTakenError
     return published
 
 
-def _draft(attempt: Run, probed: Output, trained: Output, found: Output) -> EmbeddingVersion:
+def _advance(session: Session, attempt: Run, draft: HypernetworkVersion, outcome: Outcome) -> None:
+    """Make the tuned hypernetwork the head. The base is held from here on: what is in use now was in use before."""
+    bases = BaseRepository(session)
+    try:
+        added = bases.advance(draft, expected_head=attempt.base.head)
+    except ConflictError as error:
+        raise HeadMovedError(attempt.base.head, bases.get(attempt.base.digest).head) from error
+    if added.version != draft.version:
+        raise _NumberTakenError
+    versions = InUseRepository(session).versions(attempt.base.digest)
+    met = newcomers(versions, outcome.considered, attempt.job.spec.task, outcome.line)
+    if met:
+        raise NewcomersError(met)
+
+
+def _hold(session: Session, attempt: Run) -> None:
+    """Let nobody move the head until the version is published, lest a guard does not see it."""
+    head = InUseRepository(session).hold_head(attempt.base.digest)
+    try:
+        hold_hypernetwork(session, attempt.base.digest, attempt.base.head)
+    except ConflictError as error:
+        raise HeadMovedError(attempt.base.head, head) from error
+
+
+def _draft(attempt: Run, probed: Output, outcome: Outcome, found: Output) -> EmbeddingVersion:
     spec, dataset = attempt.job.spec, attempt.bench.dataset
-    z = np.array(trained["z"], dtype=np.float32)
+    z = np.array(outcome.trained["z"], dtype=np.float32)
     return EmbeddingVersion(
         task=spec.task,
         kind="onboarded",
@@ -135,10 +214,10 @@ def _draft(attempt: Run, probed: Output, trained: Output, found: Output) -> Embe
 
 
 def result_document(
-    attempt: Run, draft: EmbeddingVersion, probed: Output, trained: Output, found: Output
+    attempt: Run, draft: EmbeddingVersion, probed: Output, outcome: Outcome, found: Output
 ) -> dict[str, Any]:
     """The job's result: the document of `submit --wait --json`, and what explains it (onboard/domain/report.py)."""
-    spec = attempt.job.spec
+    spec, trained = attempt.job.spec, outcome.trained
     return {
         "job": attempt.job.id,
         "state": "succeeded",
@@ -148,7 +227,7 @@ def result_document(
         "hypernetwork_version": draft.hypernetwork_version,
         "init": probed["init"],
         "metrics": found["metrics"],
-        "guard": None,
+        "guard": outcome.guard,
         "seconds": attempt.seconds,
         "metric": found["metric"],
         "validation_kind": found["validation_kind"],
@@ -160,13 +239,10 @@ def result_document(
         "confusion": found["confusion"],
         "dataset": _dataset(attempt, draft, trained),
         "training": trained["training"],
+        "tuning": outcome.tuning,
         "more_rows": trained["more_rows"],
         "label_next": trained["label_next"],
-        "halved": [
-            {"stage": stage.value, **each}
-            for stage, output in ((Stage.PROBE, probed), (Stage.TRAIN, trained), (Stage.EVALUATE, found))
-            for each in output["halved"]
-        ],
+        "halved": [{"stage": stage, **each} for stage, told in attempt.halved.items() for each in told],
         "pins": {
             "backbone": draft.backbone_digest,
             "base": draft.base_digest,

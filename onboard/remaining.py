@@ -49,9 +49,13 @@ def _time_left(attempt: Attempt, device: str, timings: Sequence[Timing]) -> Time
 
 
 def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | None:
-    """What a first attempt takes in all, where that can be said from the dataset alone."""
+    """What a first attempt takes in all, where that can be said from the dataset alone.
+
+    Tuning and its guard depend on the other tasks too; whether `auto` tunes is not known before, so it is counted as if
+    it did not.
+    """
     spec = job.spec
-    if spec.base != _ESTIMATED_BASE or spec.tune_hypernetwork != "never" or job.attempt != 1:
+    if spec.base != _ESTIMATED_BASE or spec.tune_hypernetwork == "always" or job.attempt != 1:
         return None
     unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
     return estimate_of(report, unlabelled=unlabelled, probed=spec.init == "auto", gpu=device.startswith("cuda"))

@@ -62,7 +62,8 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
 
     Raises:
         InputError: an unknown init, method or metric, no name of a queue, no time limit.
-        ConflictError: the task has another label set, or the key belongs to another request.
+        ConflictError: the task has another label set, the key belongs to another request, or the init is of a version
+            that is being rebuilt without a deleted task.
         NotFoundError: the base does not exist.
     """
     require_name(request.queue, "name of a queue")
@@ -143,6 +144,7 @@ def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
         ) from error
     if found.base_digest != base.digest:
         raise InputError(f"{found.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
+    versions.require_startable(found.reference)
 
 
 def _store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:

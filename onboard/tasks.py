@@ -1,4 +1,4 @@
-"""Use cases: a task with its latest version and its aliases, a page of its versions, and hiding it."""
+"""Use cases: a task with its latest version and its aliases, and a page of its versions."""
 
 from __future__ import annotations
 
@@ -47,13 +47,3 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
         aliases = AliasRepository(session).list(name)
     older = str(found[0].version) if len(found) == limit and found[0].version > 1 else None
     return {"task": name, "aliases": aliases, "versions": [each.to_json() for each in found], "next": older}
-
-
-def delete_task(database: Database, name: str) -> None:
-    """Hide a task and its versions. Its version numbers are never given out again.
-
-    Raises:
-        NotFoundError: there is no such task.
-    """
-    with database.write() as session:
-        TaskRepository(session).delete(name)

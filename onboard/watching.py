@@ -16,6 +16,7 @@ from onboard.domain.moment import to_iso
 from onboard.domain.running import RunningJob, progress_json
 from onboard.domain.waiting import Retry, Waiting
 from onboard.domain.worker import QueueStatus, WorkerRecord
+from onboard.errors import SlotTakenError
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.job_figures import JobFigures
@@ -172,8 +173,11 @@ def _numbered(jobs: Sequence[Job]) -> list[tuple[Job, int]]:
 def _retry(job: Job, now: float) -> Retry | None:
     if job.not_before_at <= now:
         return None
-    error = (job.error or {}).get("message") or "no reason was given"
-    return Retry(job.not_before_at, job.not_before_at - now, job.attempt + 1, job.max_attempts, error)
+    error = job.error or {}
+    return Retry(
+        job.not_before_at, job.not_before_at - now, job.attempt + 1, job.max_attempts,
+        error.get("message") or "no reason was given", counted=error.get("code") != SlotTakenError.code,
+    )  # fmt: skip
 
 
 def _starts_in(session: Session, now: float, queue: str, ahead: int, able: Sequence[WorkerRecord]) -> float | None:

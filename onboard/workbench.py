@@ -9,7 +9,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from onboard.bases import Base, find_base
-from onboard.bases.load import load_engine
 from onboard.data.hashes import row_hashes
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.data.regression import BUCKETS, Buckets
@@ -18,15 +17,20 @@ from onboard.data.splits import fair_order, holdout
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
+from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
 from onboard.errors import PinMismatchError
+from onboard.heads import engine_at
+from onboard.known_rows import head_rows, read_snapshot
 from onboard.model.batch import Batch
-from onboard.model.batched import BATCH
+from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
 from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator
 from onboard.services import Services
+from onboard.train.crossvalidation import mean_loss
+from onboard.train.fewshot import LabelledRows
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,12 @@ class Workbench:
 
     Args:
         base: that the task is learned on.
-        engine: its model.
+        engine: its model, under the head.
         dataset: the rows, after the hold-out.
         words: the verbaliser's word per label, or per bucket.
         unlabelled: texts of which the report names those to label next; their labels mean nothing.
+        head: version of the hypernetwork that the task is learned under.
+        known_rows: sorted hashes of the rows that trained it; None where it is the first: the base knows its rows.
         trained_at_once, scored_at_once: how many rows the GPU's memory takes.
     """
 
@@ -47,6 +53,8 @@ class Workbench:
     dataset: Dataset
     words: tuple[str, ...]
     unlabelled: tuple[Example, ...] = ()
+    head: int = FIRST_HYPERNETWORK
+    known_rows: np.ndarray | None = None
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
 
@@ -64,6 +72,18 @@ class Workbench:
         if self.buckets is not None:
             return np.array([self.buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
         return np.eye(len(self.words), dtype=np.float32)[self.dataset.class_indices(rows)]
+
+    def labelled(self, rows: Sequence[Example]) -> LabelledRows:
+        """Rows as they are trained on."""
+        return LabelledRows(self.encode(rows), self.targets(rows))
+
+    def loss(
+        self, rows: Sequence[Example], words: Sequence[str], z: np.ndarray, checkpoint: Callable[[], None]
+    ) -> float:
+        """Mean loss of an embedding on rows, in nats; `words` stand for its labels."""
+        trie, labelled = self.engine.trie(words), self.labelled(rows)
+        scores = log_probabilities(self.engine, labelled.ids, z, trie, checkpoint, self.scored_at_once)
+        return mean_loss(scores, labelled.targets)
 
     def fingerprint(self, ids: Sequence[Sequence[int]], targets: np.ndarray) -> np.ndarray | None:
         """What encoded rows look like to the bare backbone (t,), scaled as the base's own; None when it has none."""
@@ -90,9 +110,10 @@ class Workbench:
 
     def evaluator(self, rows: Sequence[Example], checkpoint: Callable[[], None] = lambda: None) -> Evaluator:
         """What measures candidates on these rows, by the beginning of their texts; the head's rows are known to all."""
+        known = self.base.known_rows if self.known_rows is None else self.known_rows
         return Evaluator(
             self.engine, self.encode(rows, PROBE_TOKENS), self.targets(rows), self.words, self.hashes(rows),
-            mapped=self.buckets is None, known_to_all=self.base.known_rows, checkpoint=checkpoint,
+            mapped=self.buckets is None, known_to_all=known, checkpoint=checkpoint,
             at_once=self.scored_at_once, trained_at_once=self.trained_at_once,
         )  # fmt: skip
 
@@ -102,34 +123,30 @@ def buckets_of(dataset: Dataset) -> Buckets | None:
     return Buckets(dataset.low, dataset.high) if dataset.low is not None and dataset.high is not None else None
 
 
-def prepare(spec: JobSpec, services: Services) -> Workbench:
+def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
     """Load the snapshot, hold out, find the label words, load the model.
+
+    Args:
+        record: the worker's base as it is registered; the task is learned under its head.
 
     Raises:
         PinMismatchError: the worker's base is not the one that the job was submitted for.
-        NotFoundError, DamagedError: the base or the snapshot is missing or damaged.
+        NotFoundError, DamagedError: the base, its hypernetwork or the snapshot is missing or damaged.
     """
     base = find_base(spec.base)
     wanted = spec.options.get("base_digest")
-    if wanted not in (None, base.digest):
+    if wanted not in (None, base.digest) or record.digest != base.digest:
         raise PinMismatchError(
-            f"The job was submitted for base {wanted}, this worker has {base.digest} as {spec.base!r}.",
+            f"The job was submitted for base {wanted or record.digest}, "
+            f"this worker has {base.digest} as {spec.base!r}.",
             "install the same version of onboard on every worker, or submit again",
         )
-    engine = load_engine(base, services.device)
+    engine = engine_at(services, base, record.head)
+    known = None if record.head == FIRST_HYPERNETWORK else head_rows(services, base, record.head)
     dataset = holdout(load_snapshot(read_snapshot(services, spec.dataset)), spec.seed)
     pool = spec.options.get("unlabelled")
     unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
-    return Workbench(base, engine, dataset, label_words(dataset, engine), unlabelled)
-
-
-def read_snapshot(services: Services, digest: str) -> bytes:
-    """The bytes of a stored dataset. Raises NotFoundError (none was stored), DamagedError (its bytes are gone, too)."""
-    from onboard.registry.snapshots import SnapshotRepository
-
-    with services.database.read() as session:
-        record = SnapshotRepository(session).get(digest)
-    return services.read(record.artifact)
+    return Workbench(base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known)
 
 
 def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:

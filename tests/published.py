@@ -29,9 +29,15 @@ def add_version(
     *,
     z: np.ndarray | None = None,
     bounds: tuple[float, float] | None = None,
+    pinned: str = "sha256:0",
     **changes: object,
 ) -> EmbeddingVersion:
-    """The task's next version; a regression where `bounds` are given. `changes` overwrite fields of the version."""
+    """The task's next version; a regression where `bounds` are given.
+
+    Args:
+        pinned: digest of the hypernetwork, as its file names it.
+        changes: overwrite fields of the version.
+    """
     z = embedding_of(0) if z is None else z
     low, high = bounds or (None, None)
     draft = EmbeddingVersion(
@@ -57,7 +63,7 @@ def add_version(
     with services.database.read() as session:
         number = VersionRepository(session).next_number(task)
     draft = replace(draft, **{"version": number, **changes})  # type: ignore[arg-type]  # fields by their names
-    stored = replace(draft, artifact=services.store(pack_embedding(z, embedding_facts(draft, "sha256:0")), "embedding"))
+    stored = replace(draft, artifact=services.store(pack_embedding(z, embedding_facts(draft, pinned)), "embedding"))
     with services.database.write() as session:
         owner = Task(task, draft.task_kind, draft.labels, draft.words, low, high)
         return VersionRepository(session).add(stored, owner)

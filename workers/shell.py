@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, cast
 
 from onboard.domain.job import HEARTBEAT_SECONDS, LEASE_SECONDS, Job, JobState
 from onboard.domain.progress import Progress
-from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardError
+from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardError, SlotTakenError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services
@@ -19,6 +19,7 @@ from workers.logs import fields_of, hide_passwords, log_fields
 from workers.progress import Heartbeat, RegistryProgress
 
 _logger = logging.getLogger(__name__)
+_SLOT_SECONDS: Final = 5.0  # until a job that found its slot taken looks again
 _RETRY_SECONDS: Final = 5.0  # before the second attempt after a retryable error; four times as long before each next
 
 Run = Callable[[Job, Services, Progress], None]
@@ -84,6 +85,8 @@ def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None
         raise
     except CancelledError as error:
         _end(job, services, JobState.CANCELLED, error.to_json())
+    except SlotTakenError as error:
+        _put_off(job, services, error)
     except OnboardError as error:
         if error.retryable:
             _retry_later(job, services, error)
@@ -105,6 +108,12 @@ def _require_published(job: Job, services: Services) -> None:
 def _end(job: Job, services: Services, state: JobState, error: dict[str, Any]) -> None:
     with services.database.write() as session:
         ClaimRepository(session).finish(job.id, job.attempt, state, error=error)
+
+
+def _put_off(job: Job, services: Services, error: SlotTakenError) -> None:
+    _logger.info("%s Looking again in %.0f s.", error.message, _SLOT_SECONDS)
+    with services.database.write() as session:
+        ClaimRepository(session).put_off(job.id, job.attempt, error.to_json(), _SLOT_SECONDS)
 
 
 def _retry_later(job: Job, services: Services, error: OnboardError) -> None:

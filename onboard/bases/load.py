@@ -94,6 +94,7 @@ def load_engine(base: Base, device: str = "auto") -> Engine:
     return _engines.get(base, resolve_device(device))
 
 
+@torch.inference_mode(False)  # what is loaded for a prediction is later used in training
 def _frozen_engine(base: Base, device: torch.device) -> Engine:
     engine = fresh_engine(base)
     engine.hypernetwork.requires_grad_(False)

@@ -1,4 +1,4 @@
-"""Bases: together with an embedding all that predictions elsewhere need. Verified file by file and as a whole."""
+"""Bases and hypernetworks: with an embedding all that predictions elsewhere need. Verified by their digests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from onboard.bases.placing import place_base
+from onboard.client.answers import Pins
 from onboard.client.connection import Connection, document_of
 from onboard.errors import DamagedError, StorageError
 
@@ -30,6 +31,30 @@ def download_base(connection: Connection, digest: str, target: Path) -> Path:
         return place_base(target, digest, fill)
     except OSError as error:
         raise StorageError(f"The base cannot be stored: {error.strerror or error}.", "Free some space.") from error
+
+
+def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> Path:
+    """The file of the hypernetwork that an embedding is pinned to, whole or not at all.
+
+    Raises:
+        NotFoundError: the service does not know it.
+        DamagedError: what came is another file.
+        StorageError: it cannot be written.
+    """
+    address = f"/v1/hypernetworks/{pins.hypernetwork_version}.safetensors?base={quote(pins.base_digest, safe=':')}"
+    part = target.with_name(f".{target.name}.part")
+    try:
+        with part.open("wb") as written:
+            found = connection.download(address, written)
+        if found != pins.hypernetwork_digest:
+            raise _damaged(f"Hypernetwork version {pins.hypernetwork_version}")
+        return part.replace(target)
+    except OSError as error:
+        raise StorageError(
+            f"The hypernetwork cannot be stored: {error.strerror or error}.", "Free some space."
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _listed(document: dict[str, Any]) -> list[tuple[PurePosixPath, str]]:

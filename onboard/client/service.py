@@ -12,22 +12,21 @@ from urllib.parse import quote
 
 import httpx
 
-from onboard.client.aliases import Aliases
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Prediction
-from onboard.client.bases import download_base
+from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, Prediction
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
 from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection, document_of
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.uploads import DatasetOptions, JobOptions, Upload
+from onboard.client.versions import Versions
 from onboard.client.waiting import followed, require_success
 from onboard.domain.limits import MAX_INPUTS
-from onboard.domain.names import LATEST, Reference, require_alias, require_name
+from onboard.domain.names import LATEST, Reference
 from onboard.errors import InputError
 from onboard.serving.requests import parse_requests
 
 
-class Onboard:
+class Onboard(Versions):
     """A remote service. Threads may share one; close it, or use it with `with`.
 
     Args:
@@ -56,8 +55,8 @@ class Onboard:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._connection = Connection(
-            url, token, timeout_seconds=timeout_seconds, attempts=attempts, transport=transport, sleep=sleep
+        super().__init__(
+            Connection(url, token, timeout_seconds=timeout_seconds, attempts=attempts, transport=transport, sleep=sleep)
         )
         self._sleep = sleep
         folder = cache or _default_cache()
@@ -206,90 +205,10 @@ class Onboard:
             for each in answer["predictions"]
         ]
 
-    def promote(self, reference: str, alias: str, *, if_better: bool = False) -> MovedAlias:
-        """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
-
-        Args:
-            if_better: only when it is significantly better than what the alias means now.
-
-        Raises:
-            NotFoundError: no such version.
-            NotBetterError: it is not better.
-            PreconditionFailedError: somebody else moved the alias just now.
-        """
-        asked, name = Reference.parse(reference), require_alias(alias)
-        version = asked.version or self.version(asked)["version"]
-        return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
-
-    def rollback(self, task: str, alias: str) -> MovedAlias:
-        """Let an alias mean what it meant before; again goes one further back.
-
-        Raises:
-            NotFoundError: no such alias.
-            ConflictError: nothing came before.
-            PreconditionFailedError: somebody else moved it just now.
-        """
-        return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
-
-    def compare(self, earlier: str, later: str) -> dict[str, Any]:
-        """Two versions of a task side by side, as `onboard compare --json` prints them; the verdict is about `later`.
-
-        Raises:
-            InputError: no references, or of two tasks.
-            NotFoundError: no such version.
-        """
-        a, b = Reference.parse_pair(earlier, later)
-        path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
-        return self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
-
-    def version(self, reference: Reference) -> dict[str, Any]:
-        """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
-        document = self.get(f"/v1/tasks/{reference.task}/embeddings/{reference.ref}")
-        document.pop("z", None)
-        return document
-
-    def base(self, digest: str, folder: Path) -> Path:
-        """The files of the base of that digest, verified: with an embedding all that predictions elsewhere need.
-
-        Args:
-            folder: a new one, or one that holds this base already.
-
-        Raises:
-            NotFoundError: the service has not got it.
-            ConflictError: the folder holds something else.
-            DamagedError: what came is not the base.
-        """
-        return download_base(self._connection, digest, folder)
-
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""
         found = self.get("/v1/me")
         return Me(found["name"], found["actor"], tuple(found["scopes"]), found["onboard"])
-
-    def get(self, path: str, **params: Any) -> dict[str, Any]:
-        """The JSON document at a path below the service's URL; None among the parameters is left out."""
-        given = {name: value for name, value in params.items() if value is not None}
-        return document_of(self._connection.request("GET", path, repeatable=True, build=lambda: {"params": given}))
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        repeatable: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> dict[str, Any]:
-        """The JSON document that a change answers with; an empty one where it answers with nothing."""
-        response = self._connection.request(
-            method, path, repeatable=repeatable, timeout_seconds=timeout_seconds,
-            build=lambda: {} if body is None else {"json": body},
-        )  # fmt: skip
-        return document_of(response)
-
-    def text(self, path: str) -> str:
-        """The text at a path below the service's URL."""
-        return self._connection.request("GET", path, repeatable=True, headers={"Accept": "*/*"}).text
 
     def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         with upload.opened() as build:

@@ -11,7 +11,8 @@ from typing import Final
 from onboard.domain.job import Stage
 
 _ORDER: Final = tuple(Stage)
-_FIXED: Final = frozenset({Stage.CHECK, Stage.PUBLISH})  # these take as long for a small dataset as for a large one
+# These take as long for a small dataset as for a large one: tuning has fixed steps, the guard looks at other tasks.
+_FIXED: Final = frozenset({Stage.CHECK, Stage.TUNE, Stage.GUARD, Stage.PUBLISH})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NodeKind = Literal["dataset", "init", "hypernetwork", "version"]
+EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`target`, a version, was made with `source`: trained on it, started from it, or with its adapters.
+    """`target` was made with `source`.
+
+    A version was trained on a dataset, started or was carried from another version, and is adapted by a hypernetwork; a
+    hypernetwork was tuned from another one, on a dataset.
 
     Args:
         share: weight of `source` in the mixture that `target` started from; None where it is no part of one.
@@ -38,7 +42,7 @@ class Edge:
 
     source: str
     target: str
-    kind: Literal["trained_on", "started_from", "adapted_by"]
+    kind: EdgeKind
     share: float | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
+from onboard.domain.tuning import GuardJson, TuningJson
+
 JsonLabel = str | int | bool | float
 Estimate = Literal["cross-validated"]
 ValidationKind = Literal["held-out", "cross-validated"]
@@ -109,26 +111,6 @@ class InitJson(TypedDict, total=False):
     alarm: str | None
     weights: dict[str, float] | None
     known_too: bool | None
-
-
-class GuardTaskJson(TypedDict, total=False):
-    """What the guard found for one earlier task: change of its loss in nats (low, high: 95%), and flipped answers."""
-
-    task: str
-    verdict: str
-    increase: float | None
-    low: float | None
-    high: float | None
-    rows: int | None
-    flipped: int | None
-
-
-class GuardJson(TypedDict, total=False):
-    """What came of tuning the hypernetwork: the verdict over all earlier tasks, and why."""
-
-    verdict: str
-    reason: str | None
-    tasks: list[GuardTaskJson] | None
 
 
 class WarningJson(TypedDict, total=False):
@@ -324,6 +306,7 @@ class JobReport(TypedDict, total=False):
     confusion: ConfusionJson | None
     dataset: DatasetJson | None
     training: TrainingJson | None
+    tuning: TuningJson | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onboard.domain.moment import from_iso, to_iso
 
 if TYPE_CHECKING:
     from onboard.domain.dataset import Kind, Label
 
-VersionKind = Literal["source", "onboarded"]
+VersionKind = Literal["source", "onboarded", "carried"]
+
+FIRST_HYPERNETWORK: Final = 1  # the version that every base brings
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,15 @@ class EmbeddingVersion:
 
     Args:
         version: 1, 2, …; 0 until it is published.
-        kind: shipped with a base, or learned here.
+        kind: shipped with a base, learned here, or carried: an earlier version's numbers under a later hypernetwork.
         method: name of the fine-tuning method that made it.
         artifact: digest of its tensors in the artifact store ("sha256:…").
         embedding_digest: digest of the embedding's numbers alone.
         backbone_digest: backbone it was trained on.
         base_digest: base it belongs to.
-        hypernetwork_version: number in the base's line of hypernetworks.
+        hypernetwork_version: number in the base's line of hypernetworks; what it is served with, for ever.
+        learned_under: hypernetwork version that its numbers were learned under, where it was carried from that one to
+            `hypernetwork_version`; None where the two are the same.
         dataset_digest: snapshot of the rows; for a shipped source what the base says, or "".
         parent: what it was initialised from: "sst2@v1", "random", "mean", "mixture", …
         task_kind: classification or regression.
@@ -98,6 +102,7 @@ class EmbeddingVersion:
     weak: bool = False
     fingerprint: str | None = None
     mixed_from: dict[str, float] = field(default_factory=dict)
+    learned_under: int | None = None
     job: str | None = None
     version: int = 0
     created_at: float = 0.0
@@ -106,6 +111,11 @@ class EmbeddingVersion:
     def reference(self) -> str:
         """The reference that always means this version: `task@vN`."""
         return f"{self.task}@v{self.version}"
+
+    @property
+    def origin(self) -> int:
+        """The hypernetwork version that its numbers were learned under, however often they were carried since."""
+        return self.hypernetwork_version if self.learned_under is None else self.learned_under
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -124,6 +134,7 @@ class EmbeddingVersion:
             "backbone_digest": self.backbone_digest,
             "base_digest": self.base_digest,
             "hypernetwork_version": self.hypernetwork_version,
+            "learned_under": self.learned_under,
             "dataset_digest": self.dataset_digest,
             "parent": self.parent,
             "mixed_from": self.mixed_from,
@@ -142,11 +153,11 @@ class EmbeddingVersion:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote, here or in a service that knew no mixtures yet.
+        """Read what `to_json` wrote, here or in a service that knew neither mixtures nor carried versions yet.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        told = {**document, "mixed_from": document.get("mixed_from", {})}
+        told = {"mixed_from": {}, "learned_under": None, **document}
         facts = {each.name: told[each.name] for each in fields(cls) if each.name != "fingerprint"}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
@@ -154,23 +165,31 @@ class EmbeddingVersion:
 
 @dataclass(frozen=True, slots=True)
 class HypernetworkVersion:
-    """One link of a base's line of hypernetworks.
+    """One link of a base's line of hypernetworks: immutable, like an embedding version.
 
     Args:
-        artifact: digest of its tensors in the artifact store.
-        digest: digest of its weights.
+        version: 1, 2, …; 0 until it is in the line. A number is never given out again.
+        artifact: digest of its tensors in the artifact store; None once they were collected.
+        digest: digest of its file, whether that is still there or not.
         parent: the version it was tuned from; None for the first.
         job: the job that tuned it; None for the first.
+        metrics: {"guard": {...}} of the job that tuned it; empty for the first.
+        created_at: epoch seconds.
+        retired_at: epoch seconds at which it last stopped being the head; None where it never did.
+        collected_at: epoch seconds at which its tensors were given up, because nothing needed them; None while it is
+            there.
     """
 
     base_digest: str
     version: int
-    artifact: str
+    artifact: str | None
     digest: str
     parent: int | None = None
     job: str | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     created_at: float = 0.0
+    retired_at: float | None = None
+    collected_at: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The hypernetwork version as a JSON-compatible document; the time is ISO 8601 in UTC."""
@@ -183,6 +202,7 @@ class HypernetworkVersion:
             "job": self.job,
             "metrics": self.metrics,
             "created_at": to_iso(self.created_at),
+            "collected_at": to_iso(self.collected_at),
         }
 
 

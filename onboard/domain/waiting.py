@@ -18,6 +18,7 @@ class Retry:
         in_seconds: how long that is from now.
         attempt: the number of the next attempt, `of` so many.
         error: message of the error that ended the last one.
+        counted: whether that one counts; it does not where it only found that what it needs is in use.
     """
 
     at: float
@@ -25,6 +26,7 @@ class Retry:
     attempt: int
     of: int
     error: str
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,10 @@ class Waiting:
         if not self.live_workers:
             newer = " is of the release that submitted it, or later" if self.outdated_workers else ""
             yield f"no worker on {self.queue}{newer}"
-        if self.retry is not None:
-            when = f"tries again in {seconds_text(self.retry.in_seconds)}"
-            yield f"{when} (attempt {self.retry.attempt} of {self.retry.of}) after: {self.retry.error}"
+        if (retry := self.retry) is not None:
+            when = seconds_text(retry.in_seconds)
+            tries = f"tries again in {when} (attempt {retry.attempt} of {retry.of}) after: {retry.error}"
+            yield tries if retry.counted else f"looks again in {when}: {retry.error}"
         elif self.live_workers and not self.paused:
             yield self._start()
 

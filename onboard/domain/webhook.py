@@ -17,6 +17,7 @@ from onboard.errors import InputError
 
 PUBLISHED: Final = "version.published"
 MOVED: Final = "alias.moved"
+DELETED: Final = "task.deleted"
 
 _KEY_BYTES: Final = (24, 64)  # at least and at most, by the specification
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")

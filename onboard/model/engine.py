@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -45,6 +46,15 @@ class Engine:
         """Where the backbone lives."""
         device: torch.device = self.backbone.device
         return device
+
+    def under(self, hypernetwork: Hypernetwork) -> Engine:
+        """The same backbone, attachment, encoder and packed tries with another hypernetwork; nothing is copied.
+
+        Move one of the engines that share a backbone, and the backbone moves for all of them.
+        """
+        other = copy.copy(self)
+        other.hypernetwork = hypernetwork
+        return other
 
     def to(self, device: torch.device | str) -> Engine:
         """Move backbone and hypernetwork."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -28,6 +29,30 @@ class GeneratedAdapters(NamedTuple):
     def to(self, device: torch.device, dtype: torch.dtype) -> GeneratedAdapters:
         """The same adapters on another device or in another type; differentiable."""
         return GeneratedAdapters(self.encoder.to(device, dtype), self.decoder.to(device, dtype))
+
+    @staticmethod
+    def joined(parts: Sequence[GeneratedAdapters], order: Sequence[int] | None = None) -> GeneratedAdapters:
+        """The tasks of several of them as one batch: what different hypernetworks made goes through the model together.
+
+        Args:
+            parts: at least one, of the same sizes, on one device and of one type.
+            order: for each place of the result, the place among all tasks of `parts`, one after the other; a task may
+                be named again or left out. None keeps them as they come.
+
+        Raises:
+            ValueError: there are no parts.
+        """
+        if not parts:
+            raise ValueError("there are no adapters to join")
+        if order is None and len(parts) == 1:
+            return parts[0]
+        chosen = None if order is None else torch.tensor(order, device=parts[0].encoder.down.device)
+        encoder, decoder = (
+            AdapterWeights(*map(torch.cat, zip(*stacks, strict=True))) for stacks in zip(*parts, strict=True)
+        )
+        if chosen is None:
+            return GeneratedAdapters(encoder, decoder)
+        return GeneratedAdapters(encoder.select(chosen), decoder.select(chosen))
 
 
 class StackHypernetwork(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import insert, select
@@ -99,7 +100,7 @@ class AliasRepository:
         Raises:
             NotFoundError: there is no such alias.
             PreconditionFailedError: it names another version than `expected`.
-            ConflictError: nothing came before.
+            ConflictError: nothing came before that is still there.
         """
         self._lock(task)
         present = self.find(task, alias)
@@ -127,7 +128,8 @@ class AliasRepository:
         return [_move(row) for row in rows]
 
     def _line(self, task: str, alias: str) -> Sequence[int]:
-        """The versions that rollbacks lead through, the present one last."""
+        """The versions that rollbacks lead through, the present one last; those that were deleted are left out."""
+        known = set(self._session.scalars(select(EmbeddingVersionRow.version).where(EmbeddingVersionRow.task == task)))
         moves = self._session.execute(
             select(AliasMoveRow.version, AliasMoveRow.reason)
             .where(AliasMoveRow.task == task, AliasMoveRow.alias == alias)
@@ -139,7 +141,7 @@ class AliasRepository:
                 del line[-1:]
             if line[-1:] != [version]:  # in histories of earlier releases a rollback could lead anywhere
                 line.append(version)
-        return line
+        return [version for version, _ in groupby(version for version in line if version in known)]
 
     def _lock(self, task: str) -> None:
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())

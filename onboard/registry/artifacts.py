@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Column, ColumnElement, and_, delete, exists, select
+from sqlalchemy import Column, ColumnElement, and_, delete, exists, select, true, update
 from sqlalchemy.orm import Session
 
 from onboard.registry.clock import database_now
@@ -14,6 +14,7 @@ from onboard.registry.tables import ArtifactRow, Table
 from onboard.registry.upsert import insert_for
 
 UNKNOWN = "unknown"  # the kind of bytes that had no row
+_OUTDATED = 0.0  # when what is due at once was announced, as it were
 
 # Every column that keeps an artifact alive: the foreign keys say it, so a new table cannot be forgotten.
 REFERENCES: tuple[Column[str], ...] = tuple(
@@ -72,15 +73,38 @@ class ArtifactRepository:
         )
         return [ArtifactRecord(*row) for row in self._session.execute(statement)]
 
-    def collect(self, older_than_seconds: float, limit: int) -> Sequence[ArtifactRecord]:
+    def outdate(self, digests: Mapping[str, float]) -> None:
+        """Make artifacts so old that `collect` takes them as soon as nothing refers to them.
+
+        Args:
+            digests: when those referred to each that do so no more. Who announced it later is about to refer to it.
+        """
+        for digest, at in digests.items():
+            known = and_(ArtifactRow.digest == digest, ArtifactRow.created_at <= at)
+            self._session.execute(update(ArtifactRow).where(known).values(created_at=_OUTDATED))
+
+    def outdated(self, digests: Collection[str]) -> Sequence[ArtifactRecord]:
+        """Those of them that were outdated and that nothing refers to."""
+        statement = select(ArtifactRow.digest, ArtifactRow.kind, ArtifactRow.size_bytes).where(
+            ArtifactRow.digest.in_(digests), ArtifactRow.created_at == _OUTDATED, *_unreferenced()
+        )
+        return [ArtifactRecord(*row) for row in self._session.execute(statement)]
+
+    def collect(
+        self, older_than_seconds: float, limit: int, among: Collection[str] | None = None
+    ) -> Sequence[ArtifactRecord]:
         """Forget up to `limit` artifacts that nothing refers to and that were announced longer ago than so.
 
         Their rows are locked before they are looked at again, and stay locked until the transaction ends: whoever
         announces the same bytes, or refers to them, waits until then. So delete the bytes in this transaction. What is
         locked by another just now is in use and passed over.
+
+        Args:
+            among: only these; None for all.
         """
         allow_pauses(self._session)  # else the locks would be gone while the store still deletes
-        due = and_(ArtifactRow.created_at <= database_now() - older_than_seconds, *_unreferenced())
+        asked = true() if among is None else ArtifactRow.digest.in_(among)
+        due = and_(asked, ArtifactRow.created_at <= database_now() - older_than_seconds, *_unreferenced())
         locked = self._session.scalars(
             select(ArtifactRow.digest).where(due).limit(limit).with_for_update(skip_locked=True)
         ).all()

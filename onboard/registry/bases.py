@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
-from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy import ColumnElement, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
+from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.tables import BaseRow, HypernetworkRow
 from onboard.registry.upsert import insert_for
 from onboard.registry.versions import VersionRepository
@@ -84,19 +85,29 @@ class BaseRepository:
         if row is None:
             raise NotFoundError(
                 f"There is no hypernetwork version {version} of this base.",
-                "Look at the base with: onboard base show",
+                "List them with: onboard hypernetwork list",
                 base=base_digest,
                 version=version,
             )
         return _hypernetwork(row)
 
+    def line(self, base_digest: str, version: int) -> Sequence[HypernetworkVersion]:
+        """This version and those that it descends from, newest first, collected ones too. Raises NotFoundError."""
+        found = [self.hypernetwork(base_digest, version)]
+        known = {each.version: each for each in self.hypernetworks(base_digest)}
+        while (parent := found[-1].parent) is not None:
+            found.append(known[parent])
+        return found
+
     def advance(self, draft: HypernetworkVersion, *, expected_head: int) -> HypernetworkVersion:
         """Add the next hypernetwork version and make it the head, if the head is still `expected_head`.
+
+        Its number, parent and time are filled in here.
 
         Raises:
             ConflictError: the head moved meanwhile.
         """
-        self._swap_head(draft.base_digest, expected_head, None)
+        self._swap_head(draft.base_digest, expected_head, expected_head)  # holds the base, and so the numbers
         newest = select(func.max(HypernetworkRow.version)).where(HypernetworkRow.base_digest == draft.base_digest)
         number = (self._session.scalars(newest).one() or 0) + 1
         added = self._insert(replace(draft, version=number, parent=expected_head))
@@ -104,25 +115,42 @@ class BaseRepository:
         return added
 
     def set_head(self, base_digest: str, version: int, *, expected_head: int) -> None:
-        """Make an existing version the head again. Raises NotFoundError, ConflictError when the head moved."""
+        """Make an existing version the head again.
+
+        Raises:
+            NotFoundError: there is no such version.
+            ConflictError: the head moved meanwhile, or the version's tensors were collected.
+        """
         self.hypernetwork(base_digest, version)
+        self._swap_head(base_digest, expected_head, expected_head)  # the base first, as in `advance`: no deadlock
+        hold_hypernetwork(self._session, base_digest, version)
         self._swap_head(base_digest, expected_head, version)
 
-    def _swap_head(self, base_digest: str, expected: int, wanted: int | None) -> None:
+    def _swap_head(self, base_digest: str, expected: int, wanted: int) -> None:
         statement = (
             update(BaseRow)
             .where(BaseRow.digest == base_digest, BaseRow.head == expected)
-            .values(head=expected if wanted is None else wanted)
+            .values(head=wanted)
             .returning(BaseRow.digest)
         )
         if self._session.scalars(statement).one_or_none() is None:
             present = self.get(base_digest).head
             raise ConflictError(
                 f"The base's hypernetwork is at version {present} now, not {expected}.",
-                "Look at the base with: onboard base show",
+                "Look at it, then try again: onboard hypernetwork list",
                 base=base_digest,
                 head=present,
             )
+        if wanted != expected:
+            self._retire(base_digest, expected, database_now())
+            self._retire(base_digest, wanted, None)
+
+    def _retire(self, base_digest: str, version: int, at: ColumnElement[float] | None) -> None:
+        self._session.execute(
+            update(HypernetworkRow)
+            .where(HypernetworkRow.base_digest == base_digest, HypernetworkRow.version == version)
+            .values(retired_at=at)
+        )
 
     def _insert(self, draft: HypernetworkVersion) -> HypernetworkVersion:
         values = {**asdict(draft), "created_at": database_now()}
@@ -153,4 +181,6 @@ def _hypernetwork(row: HypernetworkRow) -> HypernetworkVersion:
         job=row.job,
         metrics=row.metrics,
         created_at=row.created_at,
+        retired_at=row.retired_at,
+        collected_at=row.collected_at,
     )

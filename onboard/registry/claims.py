@@ -19,6 +19,7 @@ from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
 from onboard.registry.jobs import to_job
+from onboard.registry.leases import LeaseRepository
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 from onboard.version import release_number
 
@@ -129,8 +130,14 @@ class ClaimRepository:
         return select(found.c.number).order_by(found.c.priority.desc(), found.c.number).limit(1).scalar_subquery()
 
     def heartbeat(self, job_id: str, attempt: int, lease_seconds: float = LEASE_SECONDS) -> bool:
-        """Extend the lease. Returns whether someone asked to cancel. Raises FencedError when it is no longer ours."""
-        return self._owned(job_id, attempt, lease_expires_at=database_now() + lease_seconds).cancel_requested
+        """Extend its lease, and the leases that it holds itself. Returns whether someone asked to cancel.
+
+        Raises:
+            FencedError: it is no longer ours.
+        """
+        job = self._owned(job_id, attempt, lease_expires_at=database_now() + lease_seconds)
+        LeaseRepository(self._session).extend_all(job_id, lease_seconds)
+        return job.cancel_requested
 
     def hold(self, job_id: str, attempt: int) -> Job:
         """The job, kept from other attempts until the transaction ends. Raises FencedError when not ours any more."""
@@ -188,6 +195,7 @@ class ClaimRepository:
             finished_at=database_now(),
             lease_expires_at=None,
         )
+        LeaseRepository(self._session).give_back_all(job_id)
         self._events.append(job_id, attempt, "state", state, numbers={"error": error} if error else None)
         return job
 
@@ -195,6 +203,19 @@ class ClaimRepository:
         """Hand the job back to its queue because the worker leaves; that attempt does not count against it."""
         job = self._requeue(job_id, attempt, max_attempts=JobRow.max_attempts + 1, not_before_at=database_now())
         self._events.append(job_id, attempt, "state", JobState.QUEUED, numbers={"reason": "the worker left"})
+        return job
+
+    def put_off(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
+        """Queue it again, to be claimed in `delay_seconds`, as what it needs is in use; that attempt does not count."""
+        job = self._requeue(
+            job_id,
+            attempt,
+            error=error,
+            max_attempts=JobRow.max_attempts + 1,
+            not_before_at=database_now() + delay_seconds,
+        )
+        numbers = {"reason": error["message"], "delay_seconds": delay_seconds}
+        self._events.append(job_id, attempt, "state", JobState.QUEUED, numbers=numbers)
         return job
 
     def retry_later(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
@@ -212,9 +233,11 @@ class ClaimRepository:
         return job
 
     def _requeue(self, job_id: str, attempt: int, **values: Any) -> Job:
-        return self._owned(
+        job = self._owned(
             job_id, attempt, state=JobState.QUEUED, lease_expires_at=None, worker=None, worker_pid=None, **values
         )
+        LeaseRepository(self._session).give_back_all(job_id)
+        return job
 
     def expire(self, worker: str, pid: int) -> Sequence[Job]:
         """End the lease of what the process `pid` of `worker` was running, for it is known to be dead."""
@@ -226,6 +249,7 @@ class ClaimRepository:
         )
         jobs = [to_job(row) for row in self._session.scalars(statement)]
         for job in jobs:
+            LeaseRepository(self._session).give_back_all(job.id)
             self._events.append(job.id, job.attempt, "note", "the worker's process died", numbers={"pid": pid})
         return jobs
 

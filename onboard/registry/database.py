@@ -84,6 +84,12 @@ class Database:
         ):
             yield session
 
+    def empty_log(self) -> None:
+        """SQLite: let no older state of a page stay in the log of writes, as far as no reader needs it just now."""
+        if self.is_sqlite:
+            with self._errors_in_our_words(), self.engine.raw_connection() as connection:
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def dispose(self) -> None:
         """Close every connection."""
         self.engine.dispose()
@@ -121,6 +127,12 @@ def allow_pauses(session: Session) -> None:
     """Let this transaction stand idle for as long as an object store may take, which tries several times."""
     if session.get_bind().dialect.name != "sqlite":
         session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{PAUSED_TRANSACTION_SECONDS}s'"))
+
+
+def overwrite_deleted(session: Session) -> None:
+    """SQLite: write zeros where deleted rows stood. PostgreSQL gives the place away by itself (autovacuum)."""
+    if session.get_bind().dialect.name == "sqlite":
+        session.execute(text("PRAGMA secure_delete = ON"))
 
 
 def _engine(url: str, foreign_keys: bool) -> Engine:

@@ -149,7 +149,7 @@ class JobRepository:
 
         Raises:
             NotFoundError: no such job.
-            ConflictError: it has not ended, or it succeeded.
+            ConflictError: it has not ended, it succeeded, or its task was deleted.
             InputError: the time limit is not one.
         """
         require_time_limit(time_limit_seconds)
@@ -157,6 +157,12 @@ class JobRepository:
         if not present.state.finished:
             raise ConflictError(f"Job {job_id} is {present.state.value}; it needs no retry.", job=job_id)
         require_transition(job_id, present.state, JobState.QUEUED)
+        if not present.spec.dataset:
+            raise ConflictError(
+                f"The task of job {job_id} was deleted, and its rows with it.",
+                "Submit the dataset again: onboard submit --dataset FILE",
+                job=job_id,
+            )
         record(self._session, "job.retry", job_id, task=present.spec.task)
         return self._change(
             present,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, or_, select
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from onboard.registry.clock import database_now
@@ -11,7 +11,7 @@ from onboard.registry.upsert import insert_for
 
 
 class LeaseRepository:
-    """Leases such as "reconciler"."""
+    """Leases such as "reconciler". A job holds some by its id: its heartbeat extends them, its end gives them back."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -35,6 +35,18 @@ class LeaseRepository:
         """Who has the lease now, or None."""
         statement = select(LeaseRow.holder).where(LeaseRow.name == name, LeaseRow.expires_at > database_now())
         return self._session.scalars(statement).one_or_none()
+
+    def extend_all(self, holder: str, seconds: float) -> None:
+        """Extend whatever the holder still has."""
+        self._session.execute(
+            update(LeaseRow)
+            .where(LeaseRow.holder == holder, LeaseRow.expires_at > database_now())
+            .values(expires_at=database_now() + seconds)
+        )
+
+    def give_back_all(self, holder: str) -> None:
+        """Give back whatever the holder has."""
+        self._session.execute(delete(LeaseRow).where(LeaseRow.holder == holder))
 
     def give_back(self, name: str, holder: str) -> None:
         """Give the lease back early; nothing happens when another holder has it."""

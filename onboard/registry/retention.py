@@ -1,5 +1,7 @@
 """What time makes superfluous: rows of jobs that ended long ago, of webhooks, sessions and old changes. Never versions.
 
+Of hypernetworks that nothing needs the tensors are given up; the rows stay, so that a number never comes again.
+
 Each method removes a batch and says how many rows went; zero means that nothing is left to remove. Rows are locked
 before they are looked at again, so that a job that is retried at that moment keeps what it needs.
 """
@@ -9,12 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, CursorResult, Delete, and_, delete, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    CursorResult,
+    Delete,
+    Update,
+    and_,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from onboard.domain.job import JobState
 from onboard.registry.access_tables import AuditRow, SessionRow
 from onboard.registry.clock import database_now
+from onboard.registry.hypernetworks import unneeded
+from onboard.registry.snapshots import unnamed_snapshots
 from onboard.registry.tables import (
     EmbeddingVersionRow,
     HypernetworkRow,
@@ -66,13 +83,17 @@ class RetentionRepository:
 
     def snapshots(self) -> int:
         """Datasets that neither a version nor a job names any more."""
-        of_jobs = [JobRow.spec["dataset"].as_string(), JobRow.spec[("options", "unlabelled", "digest")].as_string()]
-        named = [
-            select(EmbeddingVersionRow.dataset_digest), *(select(each).where(each.is_not(None)) for each in of_jobs)
-        ]  # fmt: skip
-        due = and_(*(SnapshotRow.digest.not_in(each) for each in named))
+        due = unnamed_snapshots()
         digests = self._locked(SnapshotRow.digest, due)
         return self._deleted(delete(SnapshotRow).where(SnapshotRow.digest.in_(digests), due))
+
+    def hypernetworks(self, older_than_seconds: float) -> int:
+        """Hypernetwork versions that nothing has needed for so long: their artifacts are named no more."""
+        key, due = (HypernetworkRow.base_digest, HypernetworkRow.version), unneeded(older_than_seconds)
+        statement = select(*key).where(due).limit(BATCH).with_for_update(skip_locked=True)
+        locked = [tuple(each) for each in self._session.execute(statement)]
+        collected = update(HypernetworkRow).where(tuple_(*key).in_(locked), due)
+        return self._deleted(collected.values(artifact=None, collected_at=database_now()))
 
     def webhook_events(self, older_than_seconds: float) -> int:
         """What webhooks told of (or could not) so long ago, with its deliveries."""
@@ -95,7 +116,7 @@ class RetentionRepository:
         statement = select(key).where(due).limit(BATCH).with_for_update(skip_locked=True)
         return self._session.scalars(statement).all()
 
-    def _deleted(self, statement: Delete) -> int:
+    def _deleted(self, statement: Delete | Update) -> int:
         result = self._session.execute(statement)
         assert isinstance(result, CursorResult)
         return result.rowcount

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import NotFoundError
 from onboard.registry.clock import database_now
-from onboard.registry.tables import SnapshotRow, StageOutputRow
+from onboard.registry.tables import EmbeddingVersionRow, JobRow, SnapshotRow, StageOutputRow
 from onboard.registry.upsert import insert_for
+
+# the datasets that a job's request names: what it learns from, and the texts of which it is to say which to label next
+DATASETS_OF_JOB = JobRow.spec["dataset"].as_string(), JobRow.spec[("options", "unlabelled", "digest")].as_string()
+
+
+def unnamed_snapshots() -> ColumnElement[bool]:
+    """Whether neither a version nor a job names the dataset of a row (any more)."""
+    named = [
+        select(EmbeddingVersionRow.dataset_digest),
+        *(select(each).where(each.is_not(None)) for each in DATASETS_OF_JOB),
+    ]
+    return and_(*(SnapshotRow.digest.not_in(each) for each in named))
 
 
 class SnapshotRepository:
@@ -62,6 +75,12 @@ class StageOutputRepository:
             .values(key=key, **values)
             .on_conflict_do_update(index_elements=["key"], set_=values)
         )
+
+    def of_task(self, task: str) -> Sequence[tuple[str, float]]:
+        """The artifacts that stages of the task's jobs left, and when."""
+        mine = select(JobRow.id).where(JobRow.task == task)
+        statement = select(StageOutputRow.artifact, StageOutputRow.created_at).where(StageOutputRow.job.in_(mine))
+        return [(artifact, at) for artifact, at in self._session.execute(statement)]
 
     def get(self, key: str) -> str | None:
         """The digest of the artifact under this key, or None when the stage has to run."""

@@ -44,21 +44,24 @@ class BaseRow(Table):
 
 
 class HypernetworkRow(Table):
-    """A link of a base's line of hypernetworks."""
+    """A link of a base's line of hypernetworks. The row of a collected one stays, without an artifact."""
 
     __tablename__ = "hypernetwork_versions"
     base_digest: Mapped[str] = mapped_column(ForeignKey("bases.digest"), primary_key=True)
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.digest"), index=True)
+    artifact: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
     digest: Mapped[str]
     parent: Mapped[int | None]
     job: Mapped[str | None] = mapped_column(ForeignKey("jobs.id"), unique=True)
     metrics: Mapped[dict[str, Any]]
     created_at: Mapped[float]
+    retired_at: Mapped[float | None]  # when it last stopped being the head
+    collected_at: Mapped[float | None]
+    unlearning: Mapped[str | None]  # the deleted task that it descends from; it is never the head again
 
 
 class TaskRow(Table):
-    """A task by its name, with its present label set."""
+    """A task by its name, with its present label set. The row of a deleted one stays, without content."""
 
     __tablename__ = "tasks"
     name: Mapped[str] = mapped_column(primary_key=True)
@@ -68,6 +71,7 @@ class TaskRow(Table):
     low: Mapped[float | None]
     high: Mapped[float | None]
     source: Mapped[bool]
+    last_version: Mapped[int]  # that was given out; versions may be deleted, their numbers are never used again
     created_at: Mapped[float]
     deleted_at: Mapped[float | None]
 
@@ -227,6 +231,8 @@ class EmbeddingVersionRow(Table):
     weak: Mapped[bool]
     fingerprint: Mapped[str | None]  # Base64 of float32, as backups hold rows as JSON
     mixed_from: Mapped[dict[str, Any] | None]
+    learned_under: Mapped[int | None]  # only of a carried version
+    unlearning: Mapped[str | None]  # the deleted task that it descends from; nothing new starts from it
     created_at: Mapped[float]
     __table_args__ = (
         ForeignKeyConstraint(

@@ -10,14 +10,13 @@ from sqlalchemy.orm import Session
 from onboard.domain.dataset import Kind, Label, label_key
 from onboard.domain.task import Task
 from onboard.errors import ConflictError, NotFoundError
-from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.tables import TaskRow
 from onboard.registry.upsert import insert_for
 
 
 class TaskRepository:
-    """The tasks of a deployment. Deleting one hides it; its version numbers are never used again."""
+    """The tasks of a deployment. The row of a deleted one stays, so that its version numbers are never used again."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -62,7 +61,14 @@ class TaskRepository:
         }
         self._session.execute(
             insert_for(self._session, TaskRow)
-            .values(name=task.name, source=task.source, created_at=database_now(), deleted_at=None, **values)
+            .values(
+                name=task.name,
+                source=task.source,
+                last_version=0,
+                created_at=database_now(),
+                deleted_at=None,
+                **values,
+            )
             .on_conflict_do_nothing()
         )
         row = self._session.scalars(select(TaskRow).where(TaskRow.name == task.name).with_for_update()).one()
@@ -70,12 +76,6 @@ class TaskRepository:
             _require_same(task_of(row), task.kind, task.labels)
         statement = update(TaskRow).where(TaskRow.name == task.name).values(deleted_at=None, **values)
         return task_of(self._session.scalars(statement.returning(TaskRow)).one())
-
-    def delete(self, name: str) -> None:
-        """Hide the task and its versions from listings, references and the probe. Raises NotFoundError."""
-        self.get(name)
-        self._session.execute(update(TaskRow).where(TaskRow.name == name).values(deleted_at=database_now()))
-        record(self._session, "task.delete", name)
 
 
 def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:

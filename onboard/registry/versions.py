@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import Select, exists, func, insert, select, tuple_
+from sqlalchemy import Select, exists, insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import JobState
@@ -18,9 +18,11 @@ from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
+from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
+from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
 
 _PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
 
@@ -55,6 +57,8 @@ class VersionRepository:
     ) -> EmbeddingVersion:
         """Publish the next version of the task and end its job as succeeded: all of it, or nothing.
 
+        A job that rebuilds versions without a deleted task replaces them: aliases that named one name the new version.
+
         Args:
             draft: the version with `job` set; its number and time are filled in here.
             task: the task as it will be; made when it is new.
@@ -70,9 +74,13 @@ class VersionRepository:
         """
         assert draft.job is not None
         claims = ClaimRepository(self._session)
-        claims.hold(draft.job, attempt)  # first, so that a late attempt hears that it is late, and of nothing else
-        version = self.add(draft, task, move_latest=move_latest, present=present, new_labels=new_labels)
-        OutboxRepository(self._session).add(PUBLISHED, _told(version))
+        # first, so that a late attempt hears that it is late, and of nothing else
+        replaced = claims.hold(draft.job, attempt).spec.options.get("replaces", ())
+        moves = move_latest and not replaced
+        version = self.add(draft, task, move_latest=moves, present=present, new_labels=new_labels)
+        OutboxRepository(self._session).add(PUBLISHED, published_facts(version))
+        if replaced and LATEST in UnlearningRepository(self._session).replace(task.name, replaced, version.version):
+            result = {**result, "latest": {"alias": LATEST, "moved": True, "reason": REBUILT}}
         claims.finish(draft.job, attempt, JobState.SUCCEEDED, result={**result, "version": version.version})
         return version
 
@@ -85,12 +93,22 @@ class VersionRepository:
         present: int | None = None,
         new_labels: bool = False,
     ) -> EmbeddingVersion:
-        """Insert the next version of the task, without a job to end (shipped sources, imports)."""
+        """Insert the next version of the task, without a job to end (shipped sources, imports).
+
+        Raises:
+            PreconditionFailedError: `latest` names another version than `present`.
+            ConflictError: the task has another label set, and `new_labels` is false; or the hypernetwork that it is
+                pinned to, or learned under, was collected meanwhile; or what it started from is being unlearned.
+        """
         assert draft.task == task.name
+        for needed in sorted({draft.hypernetwork_version, draft.origin}):
+            hold_hypernetwork(self._session, draft.base_digest, needed)
+        require_not_unlearning(self._session, draft.parents)
         self._tasks.put(task, new_labels=new_labels)  # holds the task's lock: numbers are given out one by one
         number = self.next_number(task.name)
         values = {**asdict(draft), "version": number, "created_at": database_now()}
         row = self._session.scalars(insert(EmbeddingVersionRow).values(values).returning(EmbeddingVersionRow)).one()
+        self._session.execute(update(TaskRow).where(TaskRow.name == task.name).values(last_version=number))
         if move_latest or self._aliases.find(task.name, LATEST) is None:
             announce = draft.kind != "source"  # what a base ships with is no news
             self._aliases.move(task.name, LATEST, number, expected=present, reason="published", announce=announce)
@@ -98,8 +116,8 @@ class VersionRepository:
 
     def next_number(self, task: str) -> int:
         """The number that the task's next version gets; sure only while the task's lock is held."""
-        newest = select(func.coalesce(func.max(EmbeddingVersionRow.version), 0)).where(EmbeddingVersionRow.task == task)
-        return self._session.scalars(newest).one() + 1
+        last = self._session.scalars(select(TaskRow.last_version).where(TaskRow.name == task)).one_or_none()
+        return (last or 0) + 1
 
     def resolve(self, reference: str | Reference) -> EmbeddingVersion:
         """The version that `task`, `task@latest`, `task@v3` or `task@alias` names. Raises InputError, NotFoundError."""
@@ -140,32 +158,46 @@ class VersionRepository:
             )
         return [version_of(row) for row in self._session.scalars(statement)]
 
-    def startable(self, base_digest: str, head: int) -> Sequence[Startable]:
+    def startable(self, base_digest: str) -> Sequence[Startable]:
         """What a new task could start from: of every task its aliased versions on the base, or the newest if none is.
 
-        Args:
-            head: versions of later hypernetworks are left out.
+        What was carried stands for the versions that it was carried from: their numbers are the same.
         """
         aliased = exists().where(
             AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version
         )
-        columns = EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.fingerprint
         statement = (
-            select(*columns, aliased)
+            select(
+                EmbeddingVersionRow.task,
+                EmbeddingVersionRow.version,
+                EmbeddingVersionRow.fingerprint,
+                EmbeddingVersionRow.embedding_digest,
+                EmbeddingVersionRow.learned_under,
+                aliased.label("aliased"),
+            )
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
             .where(
                 TaskRow.deleted_at.is_(None),
+                EmbeddingVersionRow.unlearning.is_(None),
                 EmbeddingVersionRow.base_digest == base_digest,
-                EmbeddingVersionRow.hypernetwork_version <= head,
             )
             .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
         )
         found: list[Startable] = []
-        for _, rows in groupby(self._session.execute(statement), key=lambda row: row[0]):
+        for _, rows in groupby(self._session.execute(statement), key=lambda row: row.task):
             of_task = list(rows)
-            chosen = [row for row in of_task if row[3]] or of_task[-1:]
-            found += [Startable(task, version, fingerprint) for task, version, fingerprint, _ in chosen]
+            chosen = [row for row in of_task if row.aliased] or of_task[-1:]
+            carried = {row.embedding_digest: row.version for row in chosen if row.learned_under is not None}
+            found += [
+                Startable(row.task, row.version, row.fingerprint)
+                for row in chosen
+                if row.version >= carried.get(row.embedding_digest, 0)
+            ]
         return found
+
+    def require_startable(self, reference: str) -> None:
+        """Raise ConflictError where nothing may start from a version: it is being rebuilt without a deleted task."""
+        require_not_unlearning(self._session, [reference])
 
     def newest(self, task: str, limit: int, before: int | None = None) -> Sequence[EmbeddingVersion]:
         """The last `limit` versions of a task, or those before version `before`, by number."""
@@ -202,7 +234,8 @@ class VersionRepository:
         return None if row is None else version_of(row)
 
 
-def _told(version: EmbeddingVersion) -> dict[str, Any]:
+def published_facts(version: EmbeddingVersion) -> dict[str, Any]:
+    """What webhooks tell of a new version."""
     named = (
         "task",
         "version",
@@ -249,6 +282,7 @@ def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
         weak=row.weak,
         fingerprint=row.fingerprint,
         mixed_from=row.mixed_from or {},
+        learned_under=row.learned_under,
         job=row.job,
         created_at=row.created_at,
     )

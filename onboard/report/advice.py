@@ -113,7 +113,7 @@ def _alarm(document: Mapping[str, Any]) -> Callout | None:
 def _guard(document: Mapping[str, Any]) -> Callout | None:
     guard = mapping(document.get("guard"))
     verdict = text(guard.get("verdict"))
-    if not verdict or verdict in ("accepted", "pass", "passed"):
+    if not verdict or verdict == "accepted":
         return None
     sentence = text(guard.get("reason")) or "The version was published without changing the hypernetwork."
     return Callout("warn", f"Tuning of the hypernetwork: {verdict}", sentence)

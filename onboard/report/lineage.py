@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from onboard.domain.lineage import Edge, Lineage, Node
+from onboard.domain.lineage import Edge, EdgeKind, Lineage, Node
 
 _WIDTH: Final = 210  # pixels, as all below: of a box
 _HEIGHT: Final = 34
@@ -20,7 +20,14 @@ _MARGIN: Final = 20
 _MOST_LETTERS: Final = 30  # of a label; the whole one stands in its title
 _FILLS: Final = {"dataset": "#e3effb", "init": "#f2f2f2", "hypernetwork": "#efe6fa", "version": "#e2f4e6"}
 _STROKES: Final = {"dataset": "#3b77b5", "init": "#777777", "hypernetwork": "#7a4fb0", "version": "#2f8a4c"}
-_LINES: Final = {"trained_on": "#3b77b5", "started_from": "#777777", "adapted_by": "#b9a3d6"}
+_LINES: Final[dict[EdgeKind, str]] = {
+    "trained_on": "#3b77b5",
+    "started_from": "#777777",
+    "carried_from": "#2f8a4c",
+    "adapted_by": "#b9a3d6",
+    "tuned_from": "#7a4fb0",
+    "tuned_on": "#3b77b5",
+}
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not even escaped
 
 Places = dict[str, tuple[int, int]]  # left and upper edge of each node's box

@@ -27,6 +27,7 @@ from onboard.report.sentences import (
     metric_text,
 )
 from onboard.report.start import CANDIDATE_HEAD, candidate_rows, start_notes, what_it_is, word_notes, word_rows
+from onboard.report.tuned import GUARD_HEAD, guard_notes, guard_rows, tuning_facts
 
 Facts = list[tuple[str, str]]
 
@@ -76,7 +77,9 @@ class Page:
     word_notes: list[str]
     curves: list[Curve]
     training: Facts
+    guard_head: list[str]
     guard: list[list[str]]
+    guard_notes: list[str]
     dataset: Facts
     labels: RowChart | None
     times: RowChart | None
@@ -110,8 +113,10 @@ def page_of(document: Mapping[str, Any]) -> Page:
         words=word_rows(document),
         word_notes=word_notes(document),
         curves=curves(training),
-        training=training_facts(training) + memory_facts(document),
+        training=training_facts(training) + tuning_facts(document) + memory_facts(document),
+        guard_head=GUARD_HEAD,
         guard=guard_rows(mapping(document.get("guard"))),
+        guard_notes=guard_notes(mapping(document.get("guard"))),
         dataset=dataset_facts(dataset),
         labels=labels_chart(dataset),
         times=times_chart(mapping(document.get("seconds"))),
@@ -196,26 +201,6 @@ def memory_facts(document: Mapping[str, Any]) -> Facts:
         )
         for each in mappings(document.get("halved"))
     ]
-
-
-def guard_rows(guard: Mapping[str, Any]) -> list[list[str]]:
-    """Per earlier task: name, verdict, change of the loss with its interval, flipped answers."""
-    return [
-        [
-            text(each.get("task")),
-            text(each.get("verdict")),
-            _change(each),
-            "–" if each.get("flipped") is None else f"{text(each.get('flipped'))} of {text(each.get('rows')) or '?'}",
-        ]
-        for each in mappings(guard.get("tasks"))
-    ]
-
-
-def _change(each: Mapping[str, Any]) -> str:
-    increase, low, high = (number(each.get(key)) for key in ("increase", "low", "high"))
-    if increase is None:
-        return "–"
-    return f"{increase:+.3f}" if low is None or high is None else f"{increase:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:

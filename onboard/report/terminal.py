@@ -53,7 +53,8 @@ class _TerminalReport:
         yield from self._training(options)
         if page.guard:
             yield _heading("Earlier tasks under the tuned hypernetwork")
-            yield _table(["task", "verdict", "change of loss", "flipped"], page.guard, plain)
+            yield _table(page.guard_head, page.guard, plain)
+            yield from (_text(line, "dim") for line in _bulleted(page.guard_notes))
         yield from self._facts(plain)
 
     def _warnings(self) -> Iterator[RenderableType]:

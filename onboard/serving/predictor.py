@@ -11,15 +11,19 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from onboard.artifacts import digest_of
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.embedding import read_facts, unpack_embedding
 from onboard.errors import InputError, NotFoundError, PinMismatchError
+from onboard.fetch import BASE, HYPERNETWORK
+from onboard.heads import frozen_hypernetwork, hypernetwork_at
 from onboard.model.batched import mixed_log_probabilities
+from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.scoring import LabelTrie
 from onboard.register import register_base
 from onboard.registry.versions import VersionRepository
@@ -64,6 +68,7 @@ class _Served:
     labels: tuple[Label, ...]
     buckets: Buckets | None
     z: np.ndarray
+    hypernetwork: int
     trie: LabelTrie
     weak: bool
 
@@ -87,9 +92,10 @@ class Predictor:
             register_base(self._services, self._base)
             device = self._services.device
         bundle = None if self._base or self._services else _bundle(Path(str(base_or_home)))
-        self._base = self._base or find_base(str(bundle / "base" if bundle else base_or_home))
+        self._base = self._base or find_base(str(bundle / BASE if bundle else base_or_home))
         self._engine = load_engine(self._base, device)
         self._served: OrderedDict[str, _Served] = OrderedDict()
+        self._bundled: Hypernetwork | None = None
         if bundle:
             self._unbundle(bundle)
 
@@ -102,7 +108,8 @@ class Predictor:
         Raises:
             InputError: an input is wrong; none is answered.
             NotFoundError: no such task or version.
-            PinMismatchError: the version belongs to another backbone or hypernetwork.
+            PinMismatchError: the version belongs to another backbone, or its hypernetwork is not at hand.
+            DamagedError: stored bytes are gone, or are not what they were.
         """
         requests = parse_requests(inputs)
         return self.answer(requests)
@@ -118,11 +125,32 @@ class Predictor:
         mine = [resolved[str(request.reference)] for request in requests]
         tasks = np.array([position[each.task, each.version] for each in mine])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
-        with torch.inference_mode():
-            z = torch.from_numpy(np.stack([each.z for each in served])).to(self._engine.device)
-            generated = self._engine.hypernetwork(z)
-        scores = mixed_log_probabilities(self._engine, ids, generated, [each.trie for each in served], tasks)
+        generated, tries = self._generated(served), [each.trie for each in served]
+        scores = mixed_log_probabilities(self._engine, ids, generated, tries, tasks)
         return [_answer(each, np.exp(row.astype(np.float64))) for each, row in zip(mine, scores, strict=True)]
+
+    @torch.inference_mode()
+    def _generated(self, served: Sequence[_Served]) -> GeneratedAdapters:
+        """Their adapters in this order, each made by the hypernetwork that the version is pinned to."""
+        pinned: dict[int, list[int]] = {}
+        for place, each in enumerate(served):
+            pinned.setdefault(each.hypernetwork, []).append(place)
+        parts: list[GeneratedAdapters] = []
+        for version, places in pinned.items():
+            z = torch.from_numpy(np.stack([served[place].z for place in places])).to(self._engine.device)
+            parts.append(self._hypernetwork(version)(z))
+        if len(parts) == 1:
+            return parts[0]
+        return GeneratedAdapters.joined(parts, np.argsort(np.concatenate([*pinned.values()])).tolist())
+
+    def _hypernetwork(self, version: int) -> Hypernetwork:
+        if version == FIRST_HYPERNETWORK:
+            return self._engine.hypernetwork
+        if self._bundled is not None:
+            return self._bundled
+        assert self._services is not None
+        assert self._base is not None
+        return hypernetwork_at(self._services, self._base, version, self._engine.device)
 
     def _resolve(self, reference: Reference) -> _Served:
         if self._services is None:
@@ -148,6 +176,7 @@ class Predictor:
             version.low,
             version.high,
             z,
+            version.hypernetwork_version,
             version.weak,
         )
 
@@ -159,9 +188,12 @@ class Predictor:
             raise PinMismatchError(
                 f"The bundle {folder} holds another base than its embedding is pinned to.", "fetch again"
             )
+        hypernetwork = facts["hypernetwork_version"]
+        if hypernetwork != FIRST_HYPERNETWORK:
+            self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), self._engine.device)
         served = self._serve(
             facts["task"], facts["version"], facts["kind"], tuple(facts["labels"]), tuple(facts["words"]),
-            facts["low"], facts["high"], unpack_embedding(content), facts["weak"],
+            facts["low"], facts["high"], unpack_embedding(content), hypernetwork, facts["weak"],
         )  # fmt: skip
         for reference in (Reference(served.task), Reference(served.task, alias=None, version=served.version)):
             self._served[str(reference)] = served
@@ -173,8 +205,10 @@ class Predictor:
         source = next((each for each in self._base.sources if each.name == reference.task), None)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
-        z = self._base.embeddings[source.name]
-        return self._serve(source.name, 1, source.kind, source.labels, source.words, source.low, source.high, z, False)
+        return self._serve(
+            source.name, 1, source.kind, source.labels, source.words, source.low, source.high,
+            self._base.embeddings[source.name], FIRST_HYPERNETWORK, False,
+        )  # fmt: skip
 
     def _serve(
         self,
@@ -186,6 +220,7 @@ class Predictor:
         low: float | None,
         high: float | None,
         z: np.ndarray,
+        hypernetwork: int,
         weak: bool,
     ) -> _Served:
         size = self._engine.hypernetwork.sizes["task_embedding_size"]
@@ -196,11 +231,11 @@ class Predictor:
                 task=task,
             )
         buckets = Buckets(low, high) if low is not None and high is not None else None
-        return _Served(version, task, kind, labels, buckets, z, self._engine.trie(words), weak)
+        return _Served(version, task, kind, labels, buckets, z, hypernetwork, self._engine.trie(words), weak)
 
 
 def require_pins(version: EmbeddingVersion, base: Base) -> None:
-    """Raise PinMismatchError unless the version belongs to this base's backbone and its first hypernetwork."""
+    """Raise PinMismatchError unless the version belongs to this base and its backbone."""
     if version.backbone_digest != base.backbone_digest or version.base_digest != base.digest:
         raise PinMismatchError(
             f"{version.reference} is pinned to backbone {version.backbone_digest[:19]}…, "
@@ -209,13 +244,6 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
             version=version.reference,
             pinned=version.backbone_digest,
             present=base.backbone_digest,
-        )
-    if version.hypernetwork_version != 1:
-        raise PinMismatchError(
-            f"{version.reference} is pinned to hypernetwork version {version.hypernetwork_version}, "
-            "which this base has not.",
-            "onboard base show",
-            version=version.reference,
         )
 
 
@@ -229,8 +257,21 @@ def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
 
 def _bundle(folder: Path) -> Path | None:
     """The folder when `onboard fetch --bundle` made it."""
-    made = (folder / "embedding.safetensors").is_file() and (folder / "base" / "base.json").is_file()
+    made = (folder / "embedding.safetensors").is_file() and (folder / BASE / "base.json").is_file()
     return folder if made else None
+
+
+def _bundled_weights(folder: Path, facts: Mapping[str, Any]) -> bytes:
+    """The file of the hypernetwork that a bundle's embedding is pinned to. Raises PinMismatchError: it is another."""
+    path = folder / HYPERNETWORK
+    content = path.read_bytes() if path.is_file() else b""
+    if digest_of(content) != facts["hypernetwork"]:
+        raise PinMismatchError(
+            f"The bundle {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
+            "which its embedding is pinned to.",
+            "fetch again",
+        )
+    return content
 
 
 def _services_of(base_or_home: Base | Services | str | Path | None) -> Services | None:

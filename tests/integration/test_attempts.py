@@ -16,6 +16,7 @@ from onboard.bases import Base
 from onboard.domain.job import Job, JobState
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, PinMismatchError, StorageError
+from onboard.register import register_base
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services
@@ -127,7 +128,7 @@ def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base
     job = desk.claim()
     changed = {**job.spec.to_json(), "base": str(other_base.folder)}
     with pytest.raises(PinMismatchError, match="submitted for base"):
-        prepare(type(job.spec).from_json(changed), tiny_services)
+        prepare(type(job.spec).from_json(changed), tiny_services, register_base(tiny_services, other_base))
 
 
 def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from published import add_version, embedding_of
 from tiny_base import make_tiny_base
+from tuned_heads import tuned_head
 
 from onboard.bases import Base, find_base
 from onboard.domain.task import EmbeddingVersion
@@ -59,6 +60,61 @@ def test_a_bundle_predicts_without_the_service(
     for ref in ("v2", "production"):
         with pytest.raises(NotFoundError):
             predictor.predict([{"task": "mood", "ref": ref, "text": "good"}])
+
+
+def test_a_bundle_of_a_later_hypernetwork_brings_it_and_predicts_the_same_without_the_service(
+    tiny_services: Services, tiny_base: Base, version: EmbeddingVersion, tmp_path: Path
+) -> None:
+    head = tuned_head(tiny_services, tiny_base, 0.5)
+    pins = {"pinned": head.digest, "hypernetwork_version": 2}
+    add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3), **pins)
+    first, expected = (
+        Predictor(tiny_services).predict([{**each, "ref": ref} for each in INPUTS]) for ref in ("v1", "v2")
+    )
+    fetched = fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    names = ["embedding.safetensors", "card.md", "base", "hypernetwork.safetensors"]
+    assert [path.name for path in fetched.files] == names
+    assert [path.name for path in fetch(tiny_services, "mood@v1", tmp_path / "first", bundle=True).files] == names[:3]
+    shutil.rmtree(tiny_services.settings.resolved_home)
+    predictor = Predictor(tmp_path / "bundle")
+    answers = predictor.predict(INPUTS)
+    for answer, same, other in zip(answers, expected, first, strict=True):
+        assert (answer.label, answer.version) == (same.label, 2)
+        np.testing.assert_allclose(answer.probabilities, same.probabilities, atol=1e-6)
+        assert np.abs(np.subtract(answer.probabilities, other.probabilities)).max() > 1e-3
+    _, beside = predictor.predict([{"task": "sst2", "text": "good"}, INPUTS[0]])
+    np.testing.assert_allclose(beside.probabilities, expected[0].probabilities, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", ["missing", "damaged", "another"])
+def test_a_bundle_with_another_hypernetwork_than_its_embedding_is_pinned_to_is_refused(
+    tiny_services: Services, tiny_base: Base, tmp_path: Path, wrong: str
+) -> None:
+    head = tuned_head(tiny_services, tiny_base)
+    add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), pinned=head.digest, hypernetwork_version=2)
+    fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    file = tmp_path / "bundle" / "hypernetwork.safetensors"
+    content = file.read_bytes()
+    if wrong == "missing":
+        file.unlink()
+    elif wrong == "damaged":
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    else:
+        file.write_bytes((tiny_base.folder / "hypernetwork.safetensors").read_bytes())
+    with pytest.raises(PinMismatchError, match="hypernetwork version 2"):
+        Predictor(tmp_path / "bundle")
+
+
+def test_a_bundle_whose_hypernetwork_is_gone_is_not_begun(
+    tiny_services: Services, tiny_base: Base, tmp_path: Path
+) -> None:
+    head = tuned_head(tiny_services, tiny_base)
+    add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), hypernetwork_version=2)
+    name = head.digest.removeprefix("sha256:")
+    (tiny_services.settings.resolved_home / "artifacts" / "sha256" / name[:2] / name).unlink()
+    with pytest.raises(DamagedError):
+        fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_a_bundle_that_was_fetched_before_stays_and_another_base_is_not_mixed_in(

@@ -27,18 +27,21 @@ from old_and_needless import (
 from real_s3 import S3Server
 from registry_samples import sample_base, sample_spec, sample_task, sample_version
 from s3fs import S3FileSystem
+from sqlalchemy import update
 
 from onboard.artifacts import ArtifactStore, digest_of
 from onboard.domain.job import JobState, Stage
+from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, NotAllowedError, StorageError
 from onboard.gc import collect_garbage
 from onboard.maintenance import alone
 from onboard.registry.artifacts import ArtifactRepository
+from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import StageOutputRepository
-from onboard.registry.tables import ArtifactRow
+from onboard.registry.tables import ArtifactRow, HypernetworkRow
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
@@ -336,3 +339,33 @@ def test_whoever_may_not_delete_is_told_and_the_rows_stay(
 
 
 READ = {"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "*"}
+
+
+def test_a_hypernetwork_that_nothing_needs_gives_up_its_bytes_and_one_that_is_pinned_never_does(
+    service: Services,
+) -> None:
+    base = sample_base()[0].digest
+    weights = [store(service, f"version {version}".encode(), hours_ago=1000) for version in range(2, 6)]
+    for digest in weights:
+        with service.database.write() as session:
+            bases = BaseRepository(session)
+            draft = HypernetworkVersion(base, 0, digest, digest)
+            bases.advance(draft, expected_head=bases.get(base).head)
+    with service.database.write() as session:
+        pinned = replace(sample_version(), hypernetwork_version=3)
+        VersionRepository(session).add(pinned, sample_task())
+    assert collect_garbage(service).rows["hypernetworks"] == 0  # all of them were the head just now
+    with service.database.write() as session:
+        session.execute(update(HypernetworkRow).values(retired_at=HypernetworkRow.retired_at - 25 * HOUR))
+    dry = collect_garbage(service, dry_run=True)
+    assert [service.artifacts.has(digest) for digest in weights] == [True] * 4
+    done = collect_garbage(service)
+    assert dry.to_json() == {**done.to_json(), "dry_run": True}
+    assert (done.rows["hypernetworks"], done.freed.count, done.damaged) == (1, 1, [])
+    assert [service.artifacts.has(digest) for digest in weights] == [False, True, True, True]
+    with service.database.read() as session:
+        found = BaseRepository(session).hypernetwork(base, 2)
+    assert (found.artifact, found.digest) == (None, weights[0])
+    assert found.collected_at
+    assert collect_garbage(service).rows["hypernetworks"] == 0
+    digests(service)

@@ -31,6 +31,7 @@ from onboard.retention import retain
 from onboard.services import Services
 
 OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}
+GIVEN_UP = {"hypernetworks": 0}
 BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 
 
@@ -82,7 +83,7 @@ def test_stage_outputs_go_a_day_after_success_and_with_the_log_after_failure(ser
     ended_job(service, JobState.DEAD, 100, "dead")
     dry = collect_garbage(service, dry_run=True)
     done = collect_garbage(service)
-    assert dry.rows == done.rows == {"job_events": 1, "stage_outputs": 2, **OF_THE_DOOR, "snapshots": 0}
+    assert dry.rows == done.rows == {"job_events": 1, "stage_outputs": 2, **OF_THE_DOOR, **GIVEN_UP, "snapshots": 0}
     assert dry.freed == done.freed
     assert done.freed.count == 2
     with service.database.read() as session:
@@ -153,7 +154,7 @@ def test_an_old_job_goes_with_its_log_its_outputs_and_its_dataset_but_not_from_t
         figures = TransitionRepository(session).list()
     assert collect_garbage(with_retention(service, job=32)).rows["jobs"] == 0
     done = collect_garbage(with_retention(service, job=30))
-    assert done.rows == {"jobs": 1, "job_events": 0, "stage_outputs": 0, **OF_THE_DOOR, "snapshots": 1}
+    assert done.rows == {"jobs": 1, "job_events": 0, "stage_outputs": 0, **OF_THE_DOOR, **GIVEN_UP, "snapshots": 1}
     assert counts(service) == [1, 0, 0, 0, 0]
     assert not service.artifacts.has(artifact)
     with service.database.read() as session:

@@ -13,9 +13,10 @@ from real_jobs import Desk, opinions, write_rows
 from onboard import candidates
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
-from onboard.candidates import TrainedRows, collect_candidates, named_candidate
+from onboard.candidates import collect_candidates, named_candidate
 from onboard.domain.job import JobState
 from onboard.errors import InputError
+from onboard.known_rows import TrainedRows
 from onboard.order import Order, prepare
 from onboard.probe.candidates import Candidate
 from onboard.register import register_base
@@ -135,7 +136,7 @@ def test_of_many_versions_only_what_looks_like_the_new_task_and_some_others_are_
         add_version(
             tiny_services, fingerprinted_base, f"other{number}", ("a", "b"), ("good", "bad"), fingerprint=packed
         )
-    kept = collect_candidates(tiny_services, fingerprinted_base, 1, 0, like)
+    kept = collect_candidates(tiny_services, fingerprinted_base, 0, like)
     names = [each.embedding for each in kept.candidates]
     assert "first@v1" in names
     assert kept.kept == 32 + 8 + 12
@@ -152,7 +153,7 @@ def test_versions_from_before_there_were_fingerprints_are_measured_however_many_
         add_version(tiny_services, fingerprinted_base, f"new{number}", *LABELS, fingerprint=packed)
     add_version(tiny_services, fingerprinted_base, "old", *LABELS)
     like = rng.standard_normal(16).astype(np.float32)
-    kept = collect_candidates(tiny_services, fingerprinted_base, 1, 0, like)
+    kept = collect_candidates(tiny_services, fingerprinted_base, 0, like)
     assert "old@v1" in [each.embedding for each in kept.candidates]
     assert kept.kept == 32 + 8 + 1 + 12
 
@@ -169,7 +170,7 @@ def test_an_init_that_is_named_reads_no_other_embedding(
 
     def named(init: str) -> Candidate:
         read.clear()
-        return named_candidate(tiny_services, fingerprinted_base, 1, 0, init, embedding_of(9))
+        return named_candidate(tiny_services, fingerprinted_base, 0, init, embedding_of(9))
 
     assert named("task1").embedding == "task1@v1"
     assert [z.tolist() for z in read] == [embedding_of(1).tolist()]

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,24 +16,29 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from real_services import PostgresServer
-from registry_samples import register_sample_base, sample_task, sample_version
-from sqlalchemy import inspect
+from registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, sample_version
+from sqlalchemy import inspect, update
 
 import migrations
 from onboard.access import create_token, identify, sign_in
 from onboard.domain.job import JobState, Stage
+from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError
 from onboard.registry import schema
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.audit import entries
+from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
+from onboard.registry.deleting import DeletingRepository
+from onboard.registry.descent import DescentRepository
 from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.tables import Table
+from onboard.registry.tables import HypernetworkRow, Table
+from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 
 
@@ -113,6 +119,51 @@ def test_the_door_is_added_to_a_registry_in_use_and_taken_away_again(database: D
     assert identify(database, secret).name == "reader"
     with database.read() as session:
         assert [entry.action for entry in entries(session, 10)] == ["token.create"]
+
+
+def test_later_hypernetworks_and_carried_versions_survive_a_downgrade_and_the_upgrade_after_it(
+    database: Database,
+) -> None:
+    register_sample_base(database)
+    draft = HypernetworkVersion(base_digest=BASE, version=0, artifact=ARTIFACT, digest=ARTIFACT)
+    carried = replace(sample_version(), kind="carried", hypernetwork_version=3, learned_under=1)
+    with database.write() as session:
+        for head in (1, 2):
+            BaseRepository(session).advance(draft, expected_head=head)
+        VersionRepository(session).add(carried, sample_task())
+        collected = update(HypernetworkRow).where(HypernetworkRow.version == 2)
+        session.execute(collected.values(artifact=None, collected_at=1.0))
+    with schema.migrating(database.url) as migration:
+        migration.downgrade("20261123a")
+        columns = inspect(migration.session.connection()).get_columns("hypernetwork_versions")
+        assert not {"collected_at", "retired_at"} & {column["name"] for column in columns}
+    schema.upgrade(database.url)
+    with database.read() as session:
+        line = BaseRepository(session).hypernetworks(BASE)
+        assert [(each.version, each.artifact, each.parent) for each in line] == [
+            (1, ARTIFACT, None), (2, ARTIFACT, 1), (3, ARTIFACT, 2)
+        ]  # fmt: skip
+        assert BaseRepository(session).get(BASE).head == 3
+        assert VersionRepository(session).resolve("colours").hypernetwork_version == 3
+
+
+def test_numbers_of_versions_go_on_after_the_upgrade_that_lets_them_be_deleted(database: Database) -> None:
+    register_sample_base(database)
+    with database.write() as session:
+        for _ in range(3):
+            VersionRepository(session).add(sample_version(), sample_task())
+        TaskRepository(session).put(sample_task("empty"))
+    with schema.migrating(database.url) as migration:
+        migration.downgrade("20261124a")
+        columns = {each["name"] for each in inspect(migration.session.connection()).get_columns("tasks")}
+        assert "last_version" not in columns
+    schema.upgrade(database.url)
+    with database.write() as session:
+        versions = VersionRepository(session)
+        assert [versions.next_number(task) for task in ("colours", "empty", "new")] == [4, 1, 1]
+        DeletingRepository(session).remove(DescentRepository(session).root("colours"))
+        assert versions.next_number("colours") == 4
+        assert versions.add(sample_version(), sample_task()).version == 4
 
 
 @pytest.mark.services

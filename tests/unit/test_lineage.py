@@ -5,12 +5,16 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from published import add_version
+from tuned_heads import tuned_head
 
 from onboard.artifacts import digest_of
 from onboard.bases import Base
+from onboard.domain.job import JobSpec
 from onboard.domain.lineage import Edge, Lineage, Node
 from onboard.lineage import lineage
-from onboard.registry.tasks import TaskRepository
+from onboard.registry.deleting import DeletingRepository
+from onboard.registry.descent import DescentRepository
+from onboard.registry.jobs import JobRepository
 from onboard.report.lineage import render_lineage
 from onboard.services import Services
 
@@ -50,12 +54,39 @@ def test_a_mixture_started_from_all_that_it_is_made_of(tiny_services: Services, 
     assert sorted(text for text in texts if text and text.endswith("%")) == ["20%", "30%", "50%"]
 
 
-def test_a_deleted_ancestor_still_stands_in_the_lineage(tiny_services: Services, tiny_base: Base) -> None:
+def test_of_a_deleted_ancestor_the_name_stands_in_the_lineage(tiny_services: Services, tiny_base: Base) -> None:
     add_version(tiny_services, tiny_base, "first", *LABELS)
     add_version(tiny_services, tiny_base, "second", *LABELS, parent="first@v1")
     with tiny_services.database.write() as session:
-        TaskRepository(session).delete("first")
-    assert Edge("first@v1", "second@v1", "started_from") in lineage(tiny_services, "second").edges
+        DeletingRepository(session).remove(DescentRepository(session).root("first"))
+    found = lineage(tiny_services, "second")
+    assert Edge("init:first@v1", "second@v1", "started_from") in found.edges
+    assert "first@v1" not in [node.id for node in found.nodes]
+
+
+def test_a_hypernetwork_leads_back_to_those_it_was_tuned_from_and_to_what_it_was_tuned_on(
+    tiny_services: Services, tiny_base: Base
+) -> None:
+    with tiny_services.database.write() as session:
+        job, _ = JobRepository(session).add(JobSpec(task="tuner", dataset=ROWS))
+    tuned_head(tiny_services, tiny_base, job=job.id)
+    tuned_head(tiny_services, tiny_base)
+    add_version(tiny_services, tiny_base, "mood", *LABELS, hypernetwork_version=2)
+    pins = {"kind": "carried", "hypernetwork_version": 3, "learned_under": 2, "parent": "mood@v1"}
+    add_version(tiny_services, tiny_base, "mood", *LABELS, **pins)
+    found = lineage(tiny_services, "mood")
+    first, second, third = (f"hypernetwork:{tiny_base.digest}:v{number}" for number in (1, 2, 3))
+    assert set(found.edges) >= {
+        Edge("mood@v1", "mood@v2", "carried_from"), Edge(second, "mood@v1", "adapted_by"),
+        Edge(third, "mood@v2", "adapted_by"), Edge(second, third, "tuned_from"), Edge(first, second, "tuned_from"),
+        Edge(ROWS, second, "tuned_on"),
+    }  # fmt: skip
+    assert len({node.id for node in found.nodes}) == len(found.nodes)
+    assert {edge.source for edge in found.edges} | {edge.target for edge in found.edges} == {
+        node.id for node in found.nodes
+    }
+    drawn = render_lineage(found)
+    assert drawn.count("<path") == len(found.edges)
 
 
 def test_older_versions_that_are_left_out_are_told(tiny_services: Services, tiny_base: Base) -> None:

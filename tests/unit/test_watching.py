@@ -13,6 +13,7 @@ from onboard.data.estimate import estimate_seconds
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.waiting import Waiting
 from onboard.domain.worker import WorkerState
+from onboard.errors import SlotTakenError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
@@ -198,6 +199,20 @@ def test_a_wait_for_a_retry_is_explained_with_the_error(database: Database) -> N
     assert found["retry_in_seconds"] == pytest.approx(600, abs=NEAR)
     assert found["starts_in_seconds"] is None
     assert "(attempt 2 of 3) after: The hub cannot be reached." in found["message"]
+
+
+def test_a_wait_for_the_tuning_slot_says_who_has_it_and_counts_no_attempts(database: Database) -> None:
+    past.worker(database, "w1")
+    past.queued(database)
+    error = SlotTakenError("Job j1 tunes the hypernetwork of base mini.", holder="j1").to_json()
+    with database.write() as session:
+        claims = ClaimRepository(session)
+        job = claims.claim("w1", ["default"])
+        assert job is not None
+        job = claims.put_off(job.id, job.attempt, error, 600)
+    message = why(database, job).message
+    assert message.endswith("looks again in 10 min: Job j1 tunes the hypernetwork of base mini.")
+    assert "attempt" not in message
 
 
 def test_a_free_worker_takes_the_next_job_at_once(database: Database) -> None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from onboard.api.routes import (
     aliases,
     bases,
+    carry,
     check,
     compare,
     description,
@@ -38,6 +39,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     embeddings.router,
     aliases.router,
     compare.router,
+    carry.router,
     lineage.router,
     hypernetworks.router,
     bases.router,

@@ -1,4 +1,4 @@
-"""Hypernetworks: the line of a base, and the weights of each version."""
+"""Hypernetworks: the line of a base, the weights of each version, and going back to one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.etags import IMMUTABLE, REVALIDATE, UNCHANGED, IfNoneMatch, answer, etag
-from onboard.api.schemas.versions import HypernetworkDocument, HypernetworkList
+from onboard.api.schemas.versions import HypernetworkDetail, HypernetworkList, HypernetworkReverted
 from onboard.api.shelf import SAFETENSORS
 from onboard.bases import find_base
 from onboard.domain.access import Scope
-from onboard.domain.task import BaseRecord
+from onboard.errors import NotFoundError
+from onboard.hypernetworks import list_hypernetworks, revert_hypernetwork, show_hypernetwork
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services
 
-router = APIRouter(prefix="/v1/hypernetworks", tags=["hypernetworks"], dependencies=[Depends(requires(Scope.READ))])
+router = APIRouter(prefix="/v1/hypernetworks", tags=["hypernetworks"])
+_READ = [Depends(requires(Scope.READ))]
 BaseDigest = Annotated[
     str | None,
     Query(pattern="^sha256:[0-9a-f]{64}$", description="Digest of a base; without it the default one."),
@@ -31,47 +33,45 @@ _FILE: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("", response_model=HypernetworkList)
-def list_hypernetworks(services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+@router.get("", response_model=HypernetworkList, dependencies=_READ)
+def list_line(services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
     """The line of a base, oldest first; `head` marks the one that new tasks are learned with."""
-    with services.database.read() as session:
-        record = _record(services, BaseRepository(session), base)
-        found = BaseRepository(session).hypernetworks(record.digest)
-    return {
-        "base_digest": record.digest,
-        "hypernetworks": [{**each.to_json(), "head": each.version == record.head} for each in found],
-    }
+    return list_hypernetworks(services.database, _digest(services, base))
 
 
-@router.get("/{version}.safetensors", response_class=Response, responses=_FILE)
+@router.get("/{version}.safetensors", response_class=Response, responses=_FILE, dependencies=_READ)
 def download_hypernetwork(
     version: Number, services: OpenServices, base: BaseDigest = None, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The weights of a version; their SHA-256 is the ETag."""
     with services.database.read() as session:
-        repository = BaseRepository(session)
-        found = repository.hypernetwork(_record(services, repository, base).digest, version)
+        found = BaseRepository(session).hypernetwork(_digest(services, base), version)
+    artifact = found.artifact
+    if artifact is None:
+        raise NotFoundError(f"Hypernetwork version {version} was collected: nothing needed it any more.")
     # without a digest of the base the same address may mean another file some day
     caching = IMMUTABLE if base else REVALIDATE
-    return answer(lambda: _weights(services, found.artifact), etag(found.artifact), if_none_match, SAFETENSORS, caching)
+    return answer(lambda: _weights(services, artifact), etag(artifact), if_none_match, SAFETENSORS, caching)
 
 
-@router.get("/{version}", response_model=HypernetworkDocument)
-def show_hypernetwork(version: Number, services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
-    """One version: digest, parent, the job that tuned it."""
-    with services.database.read() as session:
-        repository = BaseRepository(session)
-        record = _record(services, repository, base)
-        found = repository.hypernetwork(record.digest, version)
-    return {**found.to_json(), "head": found.version == record.head}
+@router.get("/{version}", response_model=HypernetworkDetail, dependencies=_READ)
+def show_version(version: Number, services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+    """One version: digest, parent, the job that tuned it, what is pinned to it, the guard's verdict."""
+    return show_hypernetwork(services.database, _digest(services, base), version)
+
+
+@router.post("/{version}/revert", response_model=HypernetworkReverted, dependencies=[Depends(requires(Scope.OPS))])
+def revert_to_version(version: Number, services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
+    """Make a version the head again: new tasks are learned under it, and nothing that is published changes."""
+    return revert_hypernetwork(services.database, _digest(services, base), version)
 
 
 def _weights(services: Services, artifact: str) -> FilePath | bytes:
     return services.file(artifact) or services.read(artifact)
 
 
-def _record(services: Services, repository: BaseRepository, digest: str | None) -> BaseRecord:
-    return repository.get(digest or _default_digest(services.settings.base))
+def _digest(services: Services, digest: str | None) -> str:
+    return digest or _default_digest(services.settings.base)
 
 
 @lru_cache(maxsize=8)

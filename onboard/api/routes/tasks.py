@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query
 
-from onboard import tasks
+from onboard import delete, tasks
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_cursor, decode_number, encode_cursor, wrong_cursor
+from onboard.api.schemas.deleting import DeletedDocument
 from onboard.api.schemas.jobs import NAME
 from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.wanted import Wanted, task_document
 from onboard.registry.search import SearchRepository
+from workers.waking import start_webhook_worker, wake
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 TaskName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="Name of a task.")]
@@ -55,10 +57,20 @@ def show_task(task: TaskName, services: OpenServices) -> dict[str, Any]:
     return tasks.describe_task(services.database, task)
 
 
-@router.delete("/{task}", status_code=204, response_class=Response, dependencies=[Depends(requires(Scope.ADMIN))])
-def delete_task(task: TaskName, services: OpenServices) -> None:
-    """Hide a task and its versions. Its version numbers are never given out again."""
-    tasks.delete_task(services.database, task)
+@router.delete("/{task}", response_model=DeletedDocument, dependencies=[Depends(requires(Scope.ADMIN))])
+def delete_task(
+    task: TaskName,
+    services: OpenServices,
+    unlearn: Annotated[bool, Query(description="Rebuild what descends from it, from its own rows.")] = False,
+    dry_run: Annotated[bool, Query(description="Only say what would go, and what descends from it.")] = False,
+) -> dict[str, Any]:
+    """Delete a task for good: rows, versions, requests, results. Its version numbers are never given out again."""
+    deleted = delete.delete_task(services, task, unlearning=unlearn, dry_run=dry_run)
+    if not dry_run:
+        for queue in sorted(deleted.queues):
+            wake(services, queue)
+        start_webhook_worker(services)
+    return deleted.to_json()
 
 
 @router.get("/{task}/versions", response_model=VersionList, dependencies=_READ)

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from onboard.domain.lineage import EdgeKind, NodeKind
+
 Label = str | bool | int | float
 Metrics = dict[str, Any]
 
@@ -15,13 +17,16 @@ class VersionDocument(BaseModel):
 
     task: str
     version: int
-    kind: Literal["source", "onboarded"]
+    kind: Literal["source", "onboarded", "carried"]
     method: str
     artifact: Annotated[str, Field(description="Digest of embedding.safetensors.")]
     embedding_digest: Annotated[str, Field(description="Digest of the numbers alone.")]
     backbone_digest: str
     base_digest: str
-    hypernetwork_version: int
+    hypernetwork_version: Annotated[int, Field(description="What it is served with, for ever.")]
+    learned_under: Annotated[
+        int | None, Field(description="The version that a carried one was learned under; null of all others.")
+    ]
     dataset_digest: str
     parent: str
     mixed_from: Annotated[
@@ -183,7 +188,7 @@ class LineageNode(BaseModel):
     """A dataset, an init, a hypernetwork or a version."""
 
     id: str
-    kind: Literal["dataset", "init", "hypernetwork", "version"]
+    kind: NodeKind
     label: str
     facts: dict[str, Any]
 
@@ -193,7 +198,7 @@ class LineageEdge(BaseModel):
 
     source: str
     target: str
-    kind: Literal["trained_on", "started_from", "adapted_by"]
+    kind: EdgeKind
     share: Annotated[float | None, Field(description="Weight of the source in a mixture that `target` started from.")]
 
 
@@ -212,18 +217,46 @@ class HypernetworkDocument(BaseModel):
 
     base_digest: str
     version: int
-    artifact: str
-    digest: str
-    parent: int | None
+    artifact: Annotated[str | None, Field(description="Null once its bytes were collected.")]
+    digest: Annotated[str, Field(description="Of its file, whether that is still there or not.")]
+    parent: Annotated[int | None, Field(description="The version that it was tuned from.")]
     job: str | None
     metrics: Metrics
     created_at: str | None
+    collected_at: str | None
     head: bool
+    pinned: Annotated[int, Field(description="How many versions of tasks are served with it.")]
+
+
+class PinnedDocument(BaseModel):
+    """What stands under a hypernetwork version."""
+
+    tasks: int
+    in_use: Annotated[list[str], Field(description="The pinned versions that an alias names, 200 at most.")]
+    learned: Annotated[int, Field(description="Versions that were learned under it and carried to a later one since.")]
+
+
+class HypernetworkDetail(HypernetworkDocument):
+    """One link with what is pinned to it and the guard's verdict, a row per earlier task."""
+
+    base: str
+    pinned_by: PinnedDocument
+    guard: dict[str, Any] | None
+
+
+class HypernetworkReverted(BaseModel):
+    """The head of a base now, and before."""
+
+    base: str
+    base_digest: str
+    version: int
+    previous: int
 
 
 class HypernetworkList(BaseModel):
     """The line of a base, oldest first."""
 
+    base: str
     base_digest: str
     hypernetworks: list[HypernetworkDocument]
 

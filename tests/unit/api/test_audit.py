@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from published import add_version, embedding_of
 from submitting import submit
+from tuned_heads import tuned_head
 from typer.main import get_command_name
 
 from cli.main import app as program
@@ -35,6 +36,9 @@ CHANGES: Final = {  # method and path of every route that changes something, and
     ("POST", "/v1/workers/{worker}/drain"): "worker.drain",
     ("PUT", "/v1/tasks/{task}/aliases/{alias}"): "alias.promote",
     ("POST", "/v1/tasks/{task}/aliases/{alias}/rollback"): "alias.rollback",
+    ("POST", "/v1/tasks/{task}/carry"): "task.carry",
+    ("POST", "/v1/carry"): "task.carry",
+    ("POST", "/v1/hypernetworks/{version}/revert"): "hypernetwork.revert",
     ("DELETE", "/v1/tasks/{task}"): "task.delete",
     ("POST", "/v1/tokens"): "token.create",
     ("DELETE", "/v1/tokens/{token}"): "token.revoke",
@@ -79,7 +83,11 @@ def test_every_route_that_is_no_look_is_in_one_of_the_tables(app: FastAPI) -> No
 
 
 def test_every_change_over_http_leaves_one_line_that_says_who_what_and_when(
-    door: TestClient, rows: bytes, stage: Services, new_lines: Callable[[], list[dict[str, Any]]]
+    door: TestClient,
+    rows: bytes,
+    stage: Services,
+    tiny_base: Base,
+    new_lines: Callable[[], list[dict[str, Any]]],
 ) -> None:
     actor = door.get("/v1/me").json()["actor"]
     new_lines()
@@ -109,6 +117,11 @@ def test_every_change_over_http_leaves_one_line_that_says_who_what_and_when(
         check("PUT", "/v1/tasks/{task}/aliases/{alias}", "mood@good", moved)
     back = door.post(f"{alias}/rollback", headers={"If-Match": '"v2"'})
     check("POST", "/v1/tasks/{task}/aliases/{alias}/rollback", "mood@good", back)
+    tuned_head(stage, tiny_base, scale=0)
+    check("POST", "/v1/tasks/{task}/carry", "mood", door.post("/v1/tasks/mood/carry"))
+    check("POST", "/v1/carry", "sst2", door.post("/v1/carry", json={"limit": 1}))
+    first = f"{tiny_base.name} v1"
+    check("POST", "/v1/hypernetworks/{version}/revert", first, door.post("/v1/hypernetworks/1/revert"))
     check("DELETE", "/v1/tasks/{task}", "mood", door.delete("/v1/tasks/mood"))
     made = door.post("/v1/tokens", json={"name": "shop", "scopes": ["read"]})
     token, secret = made.json()["id"], made.json()["secret"]
@@ -179,6 +192,8 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
     ("alias.promote", "mood@good", "promote mood@v1 --alias good"),
     ("alias.promote", "mood@good", "promote mood@v2 --alias good"),
     ("alias.rollback", "mood@good", "rollback mood --alias good"),
+    ("task.carry", "mood", "tasks carry mood"),
+    ("hypernetwork.revert", "{base} v1", "hypernetwork revert 1"),
     ("task.delete", "mood", "tasks delete mood"),
     ("token.create", "{token}", "token create shop --scope read"),
     ("token.revoke", "{token}", "token revoke shop"),
@@ -186,8 +201,9 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
 # Those that look, or work on this machine alone; and the upkeep, which only the owner of the machine can do.
 LOOK: Final = {
     "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
-    "doctor", "fetch", "jobs list", "jobs logs", "jobs show", "jobs watch", "predict", "queue show", "serve",
-    "tasks list", "tasks map", "tasks show", "token list", "versions", "worker", "workers list",
+    "doctor", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show", "jobs watch",
+    "predict", "queue show", "serve", "tasks list", "tasks map", "tasks show", "token list", "versions", "worker",
+    "workers list",
 }  # fmt: skip
 UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
 
@@ -211,6 +227,7 @@ def test_every_command_is_in_one_of_the_tables() -> None:
 
 def test_every_command_that_changes_something_leaves_one_line(
     stage: Services,
+    tiny_base: Base,
     rows: bytes,
     new_lines: Callable[[], list[dict[str, Any]]],
     tmp_path: Path,
@@ -218,7 +235,8 @@ def test_every_command_that_changes_something_leaves_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "weather.jsonl").write_bytes(rows)
-    known = {"rows": str(tmp_path / "weather.jsonl"), "job": "", "token": ""}
+    tuned_head(stage, tiny_base, scale=0)
+    known = {"rows": str(tmp_path / "weather.jsonl"), "base": tiny_base.name, "job": "", "token": ""}
     for name in ("home", "base", "device"):
         monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(stage.settings, name)))
     monkeypatch.setenv("ONBOARD_START_WORKER", "false")

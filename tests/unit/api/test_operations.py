@@ -157,6 +157,7 @@ def test_the_documentation_lists_every_route_with_its_scope_and_every_code(app: 
         "job_failed",
         "cancelled",
         "out_of_memory",
+        "slot_taken",
     }  # these a job has, no request
 
 

@@ -51,6 +51,8 @@ TABLE: Final = """
     DELETE  /v1/tasks/{task}                                admin
     GET     /v1/tasks/{task}/versions                       read
     GET     /v1/tasks/{task}/compare                        read
+    POST    /v1/tasks/{task}/carry                          promote
+    POST    /v1/carry                                       promote
     GET     /v1/tasks/{task}/lineage                        read
     GET     /v1/tasks/{task}/lineage.svg                    read
     GET     /v1/tasks/{task}/embeddings/{ref}               read
@@ -62,6 +64,7 @@ TABLE: Final = """
     GET     /v1/hypernetworks                               read
     GET     /v1/hypernetworks/{version}                     read
     GET     /v1/hypernetworks/{version}.safetensors         read
+    POST    /v1/hypernetworks/{version}/revert              ops
     GET     /v1/bases                                       read
     GET     /v1/bases/{digest}                              read
     GET     /v1/bases/{digest}/{file:path}                  read

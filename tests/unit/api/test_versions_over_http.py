@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from published import add_version, embedding_of
 from sqlalchemy import insert
+from submitting import submit
 
 from onboard.api.shelf import Kept, Shelf
 from onboard.artifacts import ArtifactStore
@@ -248,11 +249,30 @@ def test_versions_are_listed_newest_page_first(door: TestClient, versions: list[
     assert ([each["version"] for each in older["versions"]], older["next"]) == ([1], None)
 
 
-def test_a_deleted_task_is_gone(door: TestClient, versions: list[EmbeddingVersion]) -> None:
+def test_a_deleted_task_is_gone(door: TestClient, app: FastAPI, versions: list[EmbeddingVersion]) -> None:
     assert door.get(LATEST).status_code == 200
-    assert door.delete("/v1/tasks/mood").status_code == 204
+    dry = door.delete("/v1/tasks/mood?dry_run=true").raise_for_status().json()
+    assert (dry["deleted"], door.get(LATEST).status_code) == (False, 200)
+    done = door.delete("/v1/tasks/mood").raise_for_status().json()
+    assert (done["deleted"], done["removed"], done["unlearning"]) == (True, dry["removed"], None)
+    assert (done["removed"]["versions"], done["removed"]["artifacts"]) == (2, 2)
     for address in (LATEST, "/v1/tasks/mood", "/v1/tasks/mood/embeddings/v1", "/v1/tasks/mood/aliases/latest"):
         assert problem(door.get(address)) == (404, "not_found")
+    assert problem(door.delete("/v1/tasks/mood")) == (404, "not_found")
+    assert app.state.started == []  # nobody has to work for it
+
+
+def test_what_descends_is_named_and_rebuilt_where_that_is_asked(
+    door: TestClient, tiny_services: Services, tiny_base: Base, versions: list[EmbeddingVersion], rows: bytes
+) -> None:
+    add_version(tiny_services, tiny_base, "copy", ("sad", "glad"), ("bad", "good"), parent="mood@v2")
+    done = door.delete("/v1/tasks/mood?unlearn=true").raise_for_status().json()
+    descends = {"version": "copy@v1", "why": "started from mood@v2", "aliases": ["latest"]}
+    assert done["descendants"] == {"versions": [descends], "hypernetworks": []}
+    assert [each["version"] for each in done["unlearning"]["cannot"]] == ["copy@v1"]
+    refused = submit(door, rows, init="copy")
+    assert problem(refused) == (409, "conflict")
+    assert problem(door.delete("/v1/tasks/sst2?unlearn=true")) == (409, "conflict")
 
 
 def test_lineage_is_answered_as_json_and_as_a_picture(door: TestClient, versions: list[EmbeddingVersion]) -> None:

@@ -72,6 +72,11 @@ def test_the_median_of_similar_jobs_counts_scaled_to_the_size_of_the_dataset() -
     assert (left.seconds, left.basis) == (24.0 - 5.0 + 2.0, "3 similar jobs")
 
 
+def test_tuning_and_its_guard_take_as_long_for_a_small_dataset_as_for_a_large_one() -> None:
+    timings = [Timing(LIKE, 1.0, {Stage.TUNE: 8.0, Stage.GUARD: 6.0, Stage.EVALUATE: 3.0, Stage.PUBLISH: 2.0})]
+    assert time_left(Stage.TUNE, 3.0, 2.0, timings).seconds == (8.0 - 3.0) + 6.0 + 2 * 3.0 + 2.0
+
+
 @pytest.mark.parametrize(
     ("stage", "spent", "timings", "reason"),
     [

@@ -18,6 +18,8 @@ from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
+from onboard.registry.deleting import DeletingRepository
+from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
 from onboard.registry.tables import AliasMoveRow
@@ -210,10 +212,14 @@ def test_labels_of_another_type_are_other_labels(database: Database) -> None:
             tasks.require_labels("colours", "classification", [0, 1])
 
 
-def test_a_deleted_task_hides_its_versions_and_its_numbers_are_not_used_again(database: Database) -> None:
-    publish(database), publish(database)
+def forget(database: Database, task: str) -> None:
     with database.write() as session:
-        TaskRepository(session).delete("colours")
+        DeletingRepository(session).remove(DescentRepository(session).root(task))
+
+
+def test_a_deleted_task_is_gone_and_its_numbers_are_not_used_again(database: Database) -> None:
+    publish(database), publish(database)
+    forget(database, "colours")
     with database.read() as session:
         assert TaskRepository(session).list() == []
         assert VersionRepository(session).list() == []
@@ -299,9 +305,9 @@ def test_no_version_without_its_artifact_and_its_hypernetwork(database: Database
             VersionRepository(session).add(draft, sample_task())
 
 
-def named(database: Database, head: int = 1) -> list[tuple[str, str | None]]:
+def named(database: Database) -> list[tuple[str, str | None]]:
     with database.read() as session:
-        found = VersionRepository(session).startable(BASE, head)
+        found = VersionRepository(session).startable(BASE)
     return [(f"{each.task}@v{each.version}", each.fingerprint) for each in found]
 
 
@@ -312,9 +318,28 @@ def test_a_new_task_can_start_from_the_aliased_versions_of_every_living_task(dat
     publish(database, "gone")
     with database.write() as session:
         AliasRepository(session).move("colours", "production", 2, reason="promoted")
-        TaskRepository(session).delete("gone")
+    forget(database, "gone")
     assert named(database) == [("colours@v2", None), ("colours@v4", None), ("shapes@v1", None)]
-    assert named(database, head=0) == []
+
+
+def test_versions_of_every_hypernetwork_are_startable_and_a_carried_one_stands_for_what_it_was_carried_from(
+    database: Database,
+) -> None:
+    draft = HypernetworkVersion(base_digest=BASE, version=0, artifact=ARTIFACT, digest=ARTIFACT)
+    with database.write() as session:
+        BaseRepository(session).advance(draft, expected_head=1)
+        versions = VersionRepository(session)
+        for task in ("colours", "shapes"):
+            versions.add(replace(sample_version(task), hypernetwork_version=2), sample_task(task))
+            versions.add(replace(sample_version(task), hypernetwork_version=1), sample_task(task))
+            AliasRepository(session).move(task, "production", 1, reason="promoted")
+        carried = replace(
+            sample_version("shapes"), kind="carried", hypernetwork_version=2, learned_under=1, parent="shapes@v2"
+        )
+        versions.add(carried, sample_task("shapes"))
+        AliasRepository(session).move("shapes", "before", 2, reason="promoted")
+        BaseRepository(session).set_head(BASE, 1, expected_head=2)
+    assert [name for name, _ in named(database)] == ["colours@v1", "colours@v2", "shapes@v3"]
 
 
 def test_where_no_alias_names_a_version_on_the_base_the_newest_on_it_counts(database: Database) -> None:
@@ -345,9 +370,9 @@ def test_a_version_keeps_the_fingerprint_of_its_data_and_what_it_was_mixed_from(
 def test_a_version_that_an_earlier_service_tells_of_was_mixed_from_nothing(database: Database) -> None:
     with database.write() as session:
         told = VersionRepository(session).add(sample_version(), sample_task()).to_json()
-    del told["mixed_from"]
+    del told["mixed_from"], told["learned_under"]
     again = EmbeddingVersion.from_json(told)
-    assert (again.mixed_from, again.parents) == ({}, ("random",))
+    assert (again.mixed_from, again.parents, again.origin) == ({}, ("random",), 1)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 4, 5_000])
@@ -365,9 +390,10 @@ def test_more_versions_than_a_statement_takes_are_found_in_order(
 
 def test_only_a_version_of_a_living_task_is_found_by_its_number(database: Database) -> None:
     publish(database)
-    with database.write() as session:
+    with database.read() as session:
         repository = VersionRepository(session)
         assert repository.living("colours", 1) == repository.resolve("colours")
         assert repository.living("colours", 2) is None
-        TaskRepository(session).delete("colours")
-        assert repository.living("colours", 1) is None
+    forget(database, "colours")
+    with database.read() as session:
+        assert VersionRepository(session).living("colours", 1) is None

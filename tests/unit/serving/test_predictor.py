@@ -187,18 +187,6 @@ def test_a_version_of_another_backbone_is_refused(
     assert "ONBOARD_BASE" in caught.value.remedy
 
 
-def test_a_version_of_another_hypernetwork_is_refused(services: Services, tiny_base: Base) -> None:
-    from onboard.domain.task import HypernetworkVersion
-    from onboard.registry.bases import BaseRepository
-
-    stored = services.store(b"weights", "hypernetwork")
-    with services.database.write() as session:
-        BaseRepository(session).advance(HypernetworkVersion(tiny_base.digest, 0, stored, stored), expected_head=1)
-    add_version(services, tiny_base, "tuned", ("a", "b"), ("good", "bad"), hypernetwork_version=2)
-    with pytest.raises(PinMismatchError, match="hypernetwork version 2"):
-        Predictor(services).predict([{"task": "tuned", "text": "good"}])
-
-
 def test_an_embedding_of_another_size_is_refused(services: Services, tiny_base: Base) -> None:
     add_version(services, tiny_base, "wide", ("a", "b"), ("good", "bad"), z=embedding_of(0, 64))
     with pytest.raises(PinMismatchError, match="64"):

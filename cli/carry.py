@@ -1,0 +1,56 @@
+"""`onboard tasks carry`: tasks that are pinned to another hypernetwork than the head move to it, where none loses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.gateway import Document, connected
+from cli.output import AsJson, emit, say
+from onboard.errors import ConflictError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def carry(
+    task: Annotated[str | None, typer.Argument(help="Name of a task.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every task that is not at the head.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Judge only, change nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let the latest version go on under the head, as a new version; exits with 4 where the guard refuses TASK."""
+    if (task is None) != every:
+        raise InputError("Name a task, or say --all.", "onboard tasks carry TASK, or: onboard tasks carry --all")
+    with connected() as service:
+        document = service.carry(task, dry_run, _said)
+    emit(document, as_json, lambda: _shown(document, task))
+    if task is not None and document["refused"]:
+        raise typer.Exit(ConflictError.exit_code)
+
+
+def _said(page: Document) -> None:
+    """The progress of --all."""
+    for each in page["carried"] + page["refused"]:
+        what = "cleared" if each["version"] is None else f"v{each['version']}"
+        say(f"{each['task']}: {what if each in page['carried'] else 'refused'}")
+
+
+def _shown(document: Document, task: str | None) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+
+    if not document["carried"] and not document["refused"]:
+        return f"{task} is at the head already." if task else "Every task is at the head already."
+    table = Table("task", "version", "hypernetwork", "becomes", "why")
+    for each in document["carried"]:
+        table.add_row(*_pins(each), f"v{each['version']}" if each["version"] else "cleared", each["reason"])
+    for each in document["refused"]:
+        table.add_row(*_pins(each), "stays", each["reason"])
+    advice = ["What stays goes on being served as it is. Submitted again it is learned under the head."]
+    return Group(table, *(advice if document["refused"] else []))
+
+
+def _pins(each: Document) -> tuple[str, str, str]:
+    return each["task"], f"v{each['from']}", f"v{each['hypernetwork_from']} → v{each['hypernetwork_version']}"

@@ -1,0 +1,64 @@
+"""`onboard tasks delete`: a task goes for good, and what descends from it is named, or rebuilt without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from cli.gateway import Document, connected
+from cli.output import AsJson, emit
+
+
+def delete(
+    task: Annotated[str, typer.Argument(help="Name of a task.")],
+    unlearn: Annotated[
+        bool,
+        typer.Option("--unlearn", help="Rebuild what descends from it, each from its own rows."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would go, and what descends from it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a task for good: its rows, versions, requests and results. Its numbers are never given out again."""
+    with connected() as service:
+        document = service.delete_task(task, unlearn, dry_run)
+    emit(document, as_json, lambda: "\n".join(_told(document)))
+
+
+def _told(document: Document) -> Iterator[str]:
+    from cli.upkeep import size_text
+
+    removed, found, unlearning = document["removed"], document["descendants"], document["unlearning"]
+    gone = ", ".join(f"{removed[what]} {what}" for what in ("versions", "jobs", "datasets"))
+    yield f"task {document['task']} {'would be deleted' if document['dry_run'] else 'is deleted'}"
+    yield f"  gone: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
+    if document["shared_with"]:
+        yield f"  a dataset stays, for it is also that of: {', '.join(document['shared_with'])}"
+    if found["versions"] or found["hypernetworks"]:
+        yield "what descends from it:"
+    for each in found["versions"]:
+        names = f" ({', '.join(each['aliases'])})" if each["aliases"] else ""
+        yield f"  {each['version']}{names}: {each['why']}"
+    for each in found["hypernetworks"]:
+        yield f"  hypernetwork version {each['version']}: {each['why']}"
+    if unlearning is not None:
+        yield from _unlearned(unlearning)
+    elif found["versions"] or found["hypernetworks"]:
+        yield f"It stays as it is. To rebuild it: onboard tasks delete {document['task']} --unlearn"
+
+
+def _unlearned(unlearning: Document) -> Iterator[str]:
+    yield "what becomes of it:"
+    for each in unlearning["reverted"]:
+        yield f"  head: back to hypernetwork version {each['to']}, from {each['from']}"
+    for each in unlearning["rebuilding"]:
+        yield f"  {', '.join(each['versions'])}: rebuilt by {'job ' + each['job'] if each['job'] else 'a job'}"
+    for each in unlearning["restored"]:
+        yield f"  {each['version']}: its aliases name {each['to']}"
+    for each in unlearning["removed"]:
+        yield f"  {each}: removed, no alias names it"
+    for each in unlearning["cannot"]:
+        yield f"  {each['version']}: cannot be rebuilt and stays, {each['why']}"

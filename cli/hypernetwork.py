@@ -1,0 +1,115 @@
+"""`onboard hypernetwork`: the line of a base's shared weights, what stands under each version, and going back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.gateway import Document, connected
+from cli.output import AsJson, emit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+app = typer.Typer(help="The shared weights of a base, version by version.", no_args_is_help=True, rich_markup_mode=None)
+OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base; ONBOARD_BASE.")]
+Version = Annotated[int, typer.Argument(min=1, max=999_999_999, help="Number of a version.")]
+
+
+@app.command("list")
+def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
+    """Every version of a base's hypernetwork; new tasks are learned under the head."""
+    with connected() as service:
+        document = service.hypernetworks(base)
+    emit(document, as_json, lambda: _table(document))
+
+
+@app.command()
+def show(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
+    """One version: where it comes from, who is pinned to it, what the guard found for every earlier task."""
+    with connected() as service:
+        document = service.hypernetwork(version, base)
+    emit(document, as_json, lambda: _card(document))
+
+
+@app.command()
+def revert(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
+    """Make a version the head again. New tasks are learned under it; nothing that is published changes."""
+    with connected() as service:
+        document = service.revert_hypernetwork(version, base)
+    emit(document, as_json, lambda: _told(document))
+
+
+def _table(document: Document) -> Table:
+    from rich.table import Table
+
+    table = Table("version", "", "parent", "job", "pinned", "guard", "digest", "created")
+    for each in document["hypernetworks"]:
+        table.add_row(
+            f"v{each['version']}", _state(each), _parent(each), each["job"] or "", str(each["pinned"]),
+            each["metrics"].get("guard", {}).get("verdict") or "", each["digest"][:19], each["created_at"],
+        )  # fmt: skip
+    return table
+
+
+def _state(version: Document) -> str:
+    if version["head"]:
+        return "head"
+    return "collected" if version["collected_at"] else ""
+
+
+def _parent(version: Document) -> str:
+    return "" if version["parent"] is None else f"v{version['parent']}"
+
+
+def _card(document: Document) -> RenderableType:
+    from rich.console import Group
+
+    return Group(*_facts(document), *_guard(document["guard"] or {}))
+
+
+def _facts(document: Document) -> Iterator[str]:
+    number, pinned, by = document["version"], document["pinned"], document["pinned_by"]
+    yield f"hypernetwork v{number} of base {document['base']}{', the head' if document['head'] else ''}"
+    yield f"digest  {document['digest']}"
+    if document["parent"] is not None:
+        yield f"tuned from v{document['parent']}{' by job ' + document['job'] if document['job'] else ''}"
+    if document["collected_at"]:
+        yield f"collected {document['collected_at']}: nothing needed it any more, and its weights are gone"
+    yield f"pinned to it: {pinned} version{'s' if pinned != 1 else ''} of {by['tasks']} tasks"
+    if by["in_use"]:
+        yield f"in use: {' '.join(by['in_use'])}"
+    if by["learned"]:
+        yield f"learned under it and carried to a later one since: {by['learned']}"
+
+
+def _guard(guard: dict[str, Any]) -> Iterator[RenderableType]:
+    from rich.table import Table
+
+    from onboard.report.tuned import GUARD_HEAD, guard_notes, guard_rows
+
+    if not guard:
+        return
+    yield f"guard: {guard.get('verdict')}. {guard.get('reason') or ''}".rstrip()
+    rows = guard_rows(guard)
+    if rows:
+        table = Table(*GUARD_HEAD)
+        for row in rows:
+            table.add_row(*row)
+        yield table
+        yield from guard_notes(guard)
+
+
+def _told(document: Document) -> str:
+    version, previous, base = document["version"], document["previous"], document["base"]
+    if version == previous:
+        return f"hypernetwork v{version} is the head of base {base} already; nothing changed"
+    return (
+        f"hypernetwork v{version} is the head of base {base} now (was v{previous})\n"
+        "New tasks are learned under it, and the next tuning starts from it.\n"
+        f"Nothing that is published changes: what is pinned to v{previous} stays so."
+    )

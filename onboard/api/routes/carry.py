@@ -1,0 +1,48 @@
+"""Tasks that are pinned to another hypernetwork than the head move to it, where the guard clears them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices, decode_cursor, encode_cursor, wrong_cursor
+from onboard.api.routes.embeddings import OpenShelf
+from onboard.api.routes.tasks import TaskName
+from onboard.api.schemas.carrying import CarriedDocument, CarrySome, CarryTask
+from onboard.carry import Carried, carry_some, carry_task
+from onboard.domain.access import Scope
+from onboard.services import Services
+from workers.waking import start_webhook_worker
+
+router = APIRouter(prefix="/v1", tags=["tasks"], dependencies=[Depends(requires(Scope.PROMOTE))])
+_TASKS = "carry"
+
+
+@router.post("/carry", response_model=CarriedDocument)
+def carry_tasks(services: OpenServices, shelf: OpenShelf, wanted: CarrySome | None = None) -> dict[str, Any]:
+    """Carry the next few tasks by name that are not at the head; `next` leads to those after them. One at a time."""
+    wanted = wanted or CarrySome()
+    after = decode_cursor(_TASKS, wanted.cursor)
+    if after is not None and not isinstance(after, str):
+        raise wrong_cursor()
+    found = carry_some(
+        services, after, most=wanted.limit, dry_run=wanted.dry_run, bounded=True, manifests=shelf.manifests
+    )
+    return _told(services, found)
+
+
+@router.post("/tasks/{task}/carry", response_model=CarriedDocument)
+def carry_one_task(
+    task: TaskName, services: OpenServices, shelf: OpenShelf, wanted: CarryTask | None = None
+) -> dict[str, Any]:
+    """Carry what a task's `latest` names to the head of its base. Nothing is listed where it is there already."""
+    dry_run = wanted is not None and wanted.dry_run
+    return _told(services, carry_task(services, task, dry_run=dry_run, bounded=True, manifests=shelf.manifests))
+
+
+def _told(services: Services, found: Carried) -> dict[str, Any]:
+    if any(outcome.version for outcome in found.outcomes):
+        start_webhook_worker(services)
+    return {**found.to_json(), "next": encode_cursor(_TASKS, found.next) if found.next is not None else None}

@@ -1,0 +1,122 @@
+"""One attempt at a job, and its stages: each leaves its output, so that the next attempt goes on after the last one.
+
+An output is stored under a key of everything that it depends on (job, request, base, head, code).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from onboard.domain.job import Job, Stage
+from onboard.domain.progress import Progress
+from onboard.domain.task import BaseRecord
+from onboard.errors import DamagedError, NotFoundError
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.snapshots import StageOutputRepository
+from onboard.services import Services
+from onboard.version import code_version
+from onboard.workbench import Workbench
+
+_NOTE_EVERY_STEPS: Final = 10
+
+Output = dict[str, Any]
+
+
+@dataclass
+class Run:
+    """One attempt at a job: what it works on and what its stages have left so far.
+
+    Args:
+        base: as it was registered when the attempt began; its head is what the task is learned under.
+        seconds: that each stage took, in this attempt or in the one that left its output.
+        halved: where a GPU's memory was too small, by stage.
+    """
+
+    job: Job
+    services: Services
+    progress: Progress
+    base: BaseRecord
+    bench: Workbench
+    seconds: dict[str, float] = field(default_factory=dict)
+    halved: dict[str, list[dict[str, int]]] = field(default_factory=dict)
+    _halved_now: list[dict[str, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for at_once in (self.bench.trained_at_once, self.bench.scored_at_once):
+            at_once.on_halved = self._tell_of_halving
+
+    def checkpoint(self) -> None:
+        """Raise CancelledError or FencedError where the attempt is to stop; cheap."""
+        self.progress.raise_if_cancelled_or_fenced()
+
+    def told(self, what: str, steps: int) -> Callable[[int, float], None]:
+        """What a training calls at every step: it may stop, and the log hears of some of them."""
+
+        def on_step(step: int, loss: float) -> None:
+            self.checkpoint()
+            if step % _NOTE_EVERY_STEPS == 0:
+                self.progress.note(f"{what} step {step}/{steps}", loss=round(loss, 4))
+
+        return on_step
+
+    def stage(self, stage: Stage, work: Callable[[], Output], *more: str) -> Output:
+        """The stage's stored output, or the stage run now and its output stored.
+
+        Args:
+            stage: which.
+            work: what it does; its output is JSON and has `numbers` for the log. An artifact that it names as
+                `artifact` has to be there still where a stored output is used.
+            more: what else it depends on.
+        """
+        self.checkpoint()
+        key = self._key(stage, more)
+        output = self._stored(key)
+        if output is not None:
+            self.progress.note(f"{stage.value}: resumed from the output of an earlier attempt")
+        else:
+            output = self._worked(stage, work)
+            self.checkpoint()
+            artifact = self.services.store(json.dumps(output).encode(), "stage_output")
+            with self.services.database.write() as session:
+                ClaimRepository(session).hold(self.job.id, self.job.attempt)  # what was lost may have been deleted
+                StageOutputRepository(session).put(key, self.job.id, stage, artifact)
+            self.progress.stage_finished(stage, output["seconds"], output["numbers"])
+        self.seconds[stage.value], self.halved[stage.value] = output["seconds"], output["halved"]
+        return output
+
+    def _worked(self, stage: Stage, work: Callable[[], Output]) -> Output:
+        self.progress.stage_started(stage)
+        started, self._halved_now = time.monotonic(), []
+        output = work()
+        return {**output, "halved": self._halved_now, "seconds": round(time.monotonic() - started, 3)}
+
+    def _stored(self, key: str) -> Output | None:
+        with self.services.database.read() as session:
+            artifact = StageOutputRepository(session).get(key)
+        if artifact is None:
+            return None
+        try:
+            output: Output = json.loads(self.services.artifacts.get(artifact))
+            if output.get("artifact"):
+                self.services.artifacts.get(output["artifact"])
+        except (NotFoundError, DamagedError):
+            return None  # collected, or damaged: the stage is run again
+        return output
+
+    def _key(self, stage: Stage, more: tuple[str, ...]) -> str:
+        depends = [
+            self.job.id, stage.value, self.job.spec.to_json(), self.base.digest, self.base.head, code_version(), *more
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
+
+    def _tell_of_halving(self, rows: int, fewer: int) -> None:
+        """The GPU's memory was too small; the report says so too."""
+        self._halved_now.append({"rows": rows, "rows_at_once": fewer})
+        self.progress.note(
+            f"the GPU's memory is too small for {rows} rows at once: going on with {fewer}", rows_at_once=fewer
+        )

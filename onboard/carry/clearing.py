@@ -1,0 +1,90 @@
+"""Whether versions may move to another hypernetwork: the guard's verdict, and how good they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from onboard.bases import Base
+from onboard.carry.outcomes import Outcome
+from onboard.carry.remeasuring import remeasure
+from onboard.compare import too_large
+from onboard.domain.task import EmbeddingVersion
+from onboard.earlier import earlier_of
+from onboard.errors import DamagedError
+from onboard.evaluate import may_replace
+from onboard.guard import Earlier, TaskVerdict, clear
+from onboard.guard.canaries import canary_ids
+from onboard.heads import engine_at
+from onboard.known_rows import TrainedRows
+from onboard.model.engine import Engine
+from onboard.services import Services
+
+_PREFIX = {"fail": "The guard refuses it. ", "not enough evidence": "There is not enough evidence. "}
+
+
+def judge(
+    services: Services, base: Base, versions: Sequence[EmbeddingVersion], head: int, bounded: bool
+) -> Iterator[Outcome]:
+    """What would become of versions under hypernetwork version `head` of their base, in their order.
+
+    The guard looks at all of them at once; the metrics of each are measured when it is asked for.
+
+    Args:
+        services: where they lie.
+        base: of all of them.
+        versions: published, each of another task.
+        head: the hypernetwork version.
+        bounded: refuse those whose dataset is too large to be read by a process that others use meanwhile.
+
+    Raises:
+        DamagedError: the bytes of `head` are gone, or do not match their digest.
+        OutOfMemoryError: the GPU has no room for a single row.
+    """
+    engine, trained = engine_at(services, base, head), TrainedRows(services, base)
+    known = [_known_to_some(trained, {head, each.hypernetwork_version, each.origin}) for each in versions]
+    earlier = [
+        _earlier(services, base, engine, version, rows, bounded) for version, rows in zip(versions, known, strict=True)
+    ]
+    verdicts = clear(engine, engine.hypernetwork, earlier, canary_ids(engine.encoder, "guard"))
+    return (
+        _outcome(services, base, version, head, verdict, rows)
+        for version, verdict, rows in zip(versions, verdicts, known, strict=True)
+    )
+
+
+def _known_to_some(trained: TrainedRows, numbers: set[int]) -> np.ndarray:
+    """Sorted hashes of rows that some of these hypernetwork versions were tuned on and some were not: no evidence."""
+    tuned_on = [trained.tuning(number, exactly=True) for number in numbers]
+    rows, times = np.unique(np.concatenate(tuned_on), return_counts=True)
+    found: np.ndarray = rows[times < len(numbers)]
+    return found
+
+
+def _earlier(
+    services: Services, base: Base, engine: Engine, version: EmbeddingVersion, known: np.ndarray, bounded: bool
+) -> Earlier:
+    """The version as the guard sees it. What cannot be read is a trouble, which is no pass."""
+    try:
+        trouble = too_large(services, version) if bounded else None
+        if trouble is None:
+            return earlier_of(services, base, version, known)
+    except DamagedError as error:
+        trouble = f"{version.reference}: {error.message}"
+    nothing = np.zeros(0, dtype=np.float32)
+    return Earlier(version.reference, nothing, engine.trie(version.words), engine.hypernetwork, trouble=trouble)
+
+
+def _outcome(
+    services: Services, base: Base, version: EmbeddingVersion, head: int, verdict: TaskVerdict, known: np.ndarray
+) -> Outcome:
+    if not verdict.passed:
+        return Outcome(version, head, False, _PREFIX[verdict.verdict] + verdict.reason, verdict=verdict)
+    try:
+        found = remeasure(services, base, version, head, known)
+    except DamagedError as error:
+        return Outcome(version, head, False, error.message, verdict=verdict)
+    replacement = may_replace(found.comparison, weak=version.weak, predecessor_weak=version.weak)
+    reason = verdict.reason if replacement.allowed else replacement.reason
+    return Outcome(version, head, replacement.allowed, reason, None, found.metrics, verdict, found.comparison)

@@ -1,0 +1,129 @@
+"""A version that was cleared becomes the task's next one, pinned to the head, and `latest` moves to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onboard.carry.outcomes import Outcome
+from onboard.domain.names import LATEST
+from onboard.domain.task import EmbeddingVersion
+from onboard.domain.webhook import PUBLISHED
+from onboard.embedding import embedding_facts, pack_embedding, verified_embedding
+from onboard.errors import ConflictError, DamagedError, NotFoundError
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.audit import actor, record
+from onboard.registry.bases import BaseRepository
+from onboard.registry.in_use import InUseRepository
+from onboard.registry.outbox import OutboxRepository
+from onboard.registry.tasks import TaskRepository
+from onboard.registry.versions import VersionRepository, published_facts
+from onboard.services import Services
+from onboard.version import code_version
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+_REASON = "carried"
+
+
+def publish(services: Services, outcome: Outcome) -> Outcome:
+    """Publish what was cleared; refused after all where the task or the head has changed meanwhile, or bytes are gone.
+
+    Where the task has a version of these numbers at the head (`latest` was taken back from it), `latest` moves to that.
+
+    Raises:
+        StorageError, NotAllowedError: the embedding cannot be stored.
+    """
+    try:
+        number = _moved_to_twin(services, outcome) or _published(services, outcome)
+    except (ConflictError, NotFoundError, DamagedError) as error:
+        return replace(outcome, cleared=False, reason=error.message)
+    return replace(outcome, version=number)
+
+
+def _moved_to_twin(services: Services, outcome: Outcome) -> int | None:
+    present = outcome.present
+    with services.database.write() as session:
+        _hold(session, outcome)
+        same = [
+            each.version
+            for each in VersionRepository(session).list(task=present.task, base_digest=present.base_digest)
+            if each.hypernetwork_version == outcome.head and _answers(each) == _answers(present)
+        ]
+        if not same:
+            return None
+        _move_latest(session, outcome, same[-1])
+        return same[-1]
+
+
+def _answers(version: EmbeddingVersion) -> tuple[object, ...]:
+    """What its answers follow from, beside the hypernetwork."""
+    return version.embedding_digest, version.labels, version.words, version.low, version.high
+
+
+def _published(services: Services, outcome: Outcome) -> int:
+    present, head = outcome.present, outcome.head
+    z = verified_embedding(services.read(present.artifact), present)
+    draft = replace(
+        present,
+        kind="carried",
+        hypernetwork_version=head,
+        learned_under=present.origin if present.origin != head else None,
+        parent=present.reference,
+        mixed_from={},
+        metrics=outcome.metrics or {},
+        code_version=code_version(),
+        job=None,
+    )
+    while True:
+        with services.database.read() as session:
+            digest = BaseRepository(session).hypernetwork(present.base_digest, head).digest
+            number = VersionRepository(session).next_number(present.task)
+        packed = pack_embedding(z, embedding_facts(replace(draft, version=number), digest))
+        numbered = replace(draft, artifact=services.store(packed, "embedding"))
+        try:
+            return _commit(services, outcome, numbered, number)
+        except _NumberTakenError:
+            continue
+
+
+class _NumberTakenError(Exception):
+    """The version number that the bytes carry went to a job; the transaction is rolled back."""
+
+
+def _commit(services: Services, outcome: Outcome, draft: EmbeddingVersion, number: int) -> int:
+    with services.database.write() as session:
+        _hold(session, outcome)
+        task = TaskRepository(session).get(draft.task)
+        added = VersionRepository(session).add(draft, task, move_latest=False)
+        if added.version != number:
+            raise _NumberTakenError
+        OutboxRepository(session).add(PUBLISHED, published_facts(added))
+        _move_latest(session, outcome, number)
+    return number
+
+
+def _hold(session: Session, outcome: Outcome) -> None:
+    """Keep head and task as they are until the transaction ends.
+
+    Raises:
+        NotFoundError: the task was deleted.
+        PreconditionFailedError: `latest` names another version than the one that was judged.
+        ConflictError: the head moved.
+    """
+    present = outcome.present
+    head = InUseRepository(session).hold_head(present.base_digest)
+    if head != outcome.head:
+        raise ConflictError(f"The base's hypernetwork is at version {head} now, not {outcome.head}.")
+    # a move to where it is moves nothing, but locks the task and looks whether it is there
+    AliasRepository(session).move(present.task, LATEST, present.version, expected=present.version)
+
+
+def _move_latest(session: Session, outcome: Outcome, number: int) -> None:
+    present = outcome.present
+    AliasRepository(session).move(present.task, LATEST, number, expected=present.version, actor=actor(), reason=_REASON)
+    record(
+        session, "task.carry", present.task, version=number, previous=present.version,
+        hypernetwork_version=outcome.head, learned_under=present.origin,
+    )  # fmt: skip

@@ -1,0 +1,142 @@
+"""How good a version is under another hypernetwork: its metrics measured again, and both compared on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from onboard.bases import Base
+from onboard.compare import drawn
+from onboard.data.hashes import row_hashes
+from onboard.data.regression import Buckets
+from onboard.data.snapshot import load as load_snapshot
+from onboard.data.splits import holdout
+from onboard.domain.dataset import Example, label_key
+from onboard.domain.task import EmbeddingVersion
+from onboard.embedding import verified_embedding
+from onboard.errors import NotFoundError
+from onboard.evaluate import (
+    Comparison,
+    Metric,
+    compare_classification,
+    compare_regression,
+    evaluate_classification,
+    evaluate_regression,
+)
+from onboard.heads import engine_at
+from onboard.known_rows import read_snapshot
+from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
+from onboard.services import Services
+
+SPLITS: Final = ("validation", "test")
+TAKEN_OVER: Final = "taken over from"  # how the note of a metric begins that was not measured again
+
+
+@dataclass(frozen=True)
+class Remeasured:
+    """What was found under the other hypernetwork.
+
+    Args:
+        metrics: as a version has them; what could not be measured again is the version's own, with a note that says so.
+        comparison: of the other hypernetwork against the one that the version is pinned to, on all rows that could be
+            measured; None without any.
+    """
+
+    metrics: dict[str, Any]
+    comparison: Comparison | None
+
+
+def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: int, known: np.ndarray) -> Remeasured:
+    """Let a published version answer its held-out and test rows under hypernetwork version `head` of its base.
+
+    Args:
+        services: where it lies.
+        base: that it belongs to.
+        version: a published version.
+        head: the other hypernetwork version.
+        known: sorted hashes of rows that are no evidence. Of many others some are drawn, always the same.
+
+    Raises:
+        PinMismatchError: the base has no such hypernetwork version.
+        DamagedError: stored bytes are gone, or do not match their digest.
+    """
+    splits = {name: drawn(_without(rows, known)) for name, rows in _held_out(services, version).items()}
+    rows = [row for name in SPLITS for row in splits[name]]
+    metrics = _taken_over(version)
+    if not rows:
+        return Remeasured(metrics, None)
+    z = verified_embedding(services.read(version.artifact), version)
+    before, after = (
+        _answers(engine_at(services, base, number), version, z, rows) for number in (version.hypernetwork_version, head)
+    )
+    answered = dict(zip(SPLITS, np.split(after, [len(splits[SPLITS[0]])]), strict=True))
+    for name in SPLITS:
+        if splits[name]:
+            found = _evaluated(version, splits[name], answered[name], version.metrics.get(name) or {})
+            metrics[name] = {key: metric.to_json() for key, metric in found.items()}
+    compare = compare_classification if version.low is None else compare_regression
+    return Remeasured(metrics, compare(_truth(version, rows), before, after))
+
+
+def _held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequence[Example]]:
+    """Its rows by split; none of a shipped task, whose dataset was never stored here."""
+    nothing: dict[str, Sequence[Example]] = dict.fromkeys(SPLITS, ())
+    if not version.seeds or not version.dataset_digest:
+        return nothing
+    try:
+        content = read_snapshot(services, version.dataset_digest)
+    except NotFoundError:
+        return nothing
+    dataset = holdout(load_snapshot(content), version.seeds[0])
+    return {"validation": dataset.validation, "test": dataset.test}
+
+
+def _without(rows: Sequence[Example], known: np.ndarray) -> Sequence[Example]:
+    fresh = ~np.isin(np.array(row_hashes(rows), dtype=np.int64), known)
+    return [row for row, is_fresh in zip(rows, fresh, strict=True) if is_fresh]
+
+
+def _answers(engine: Engine, version: EmbeddingVersion, z: np.ndarray, rows: Sequence[Example]) -> np.ndarray:
+    """Probabilities (n, K) in the order of the version's labels; of a regression the expected numbers (n,)."""
+    ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
+    probabilities: np.ndarray = np.exp(log_probabilities(engine, ids, z, engine.trie(version.words)))
+    if version.low is None or version.high is None:
+        return probabilities
+    numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)
+    return numbers
+
+
+def _truth(version: EmbeddingVersion, rows: Sequence[Example]) -> np.ndarray:
+    if version.low is not None:
+        return np.array([float(row.label) for row in rows])
+    place = {label_key(label): index for index, label in enumerate(version.labels)}
+    return np.array([place[label_key(row.label)] for row in rows], dtype=np.int64)
+
+
+def _evaluated(
+    version: EmbeddingVersion, rows: Sequence[Example], answers: np.ndarray, present: Mapping[str, Any]
+) -> dict[str, Metric]:
+    """The metrics that the version has now, too where the job had to ask for one."""
+    if version.low is not None:
+        return evaluate_regression(_truth(version, rows), answers)
+    return evaluate_classification(_truth(version, rows), answers, "mcc" if "mcc" in present else None)
+
+
+def _taken_over(version: EmbeddingVersion) -> dict[str, Any]:
+    """The version's metrics with a note that they were not measured again; what was noted so before stays as it is."""
+    return {
+        split: {name: _noted(version, metric) for name, metric in found.items()} if found else found
+        for split, found in version.metrics.items()
+    }
+
+
+def _noted(version: EmbeddingVersion, metric: Mapping[str, Any]) -> dict[str, Any]:
+    note = metric.get("note", "")
+    if TAKEN_OVER in note:
+        return dict(metric)
+    said = f"{TAKEN_OVER} {version.reference}, measured under hypernetwork version {version.hypernetwork_version}"
+    return {**metric, "note": f"{note}; {said}" if note else said}

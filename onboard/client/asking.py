@@ -1,0 +1,44 @@
+"""Documents of a remote service, by their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onboard.client.connection import Connection, document_of
+
+
+class Asking:
+    """Whoever asks a service.
+
+    Args:
+        connection: to it.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, path: str, **params: Any) -> dict[str, Any]:
+        """The JSON document at a path below the service's URL; None among the parameters is left out."""
+        given = {name: value for name, value in params.items() if value is not None}
+        return document_of(self._connection.request("GET", path, repeatable=True, build=lambda: {"params": given}))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """The JSON document that a change answers with; an empty one where it answers with nothing."""
+        response = self._connection.request(
+            method, path, repeatable=repeatable, timeout_seconds=timeout_seconds,
+            build=lambda: {} if body is None else {"json": body},
+        )  # fmt: skip
+        return document_of(response)
+
+    def text(self, path: str) -> str:
+        """The text at a path below the service's URL."""
+        return self._connection.request("GET", path, repeatable=True, headers={"Accept": "*/*"}).text

@@ -1,0 +1,170 @@
+"""Use case: a task goes for good, and all that was stored of it: rows, embeddings, requests, results, files.
+
+Its name, its numbers and one line of the audit log stay. What descends from it is named, and unlearned if that is asked
+for. The registry goes first, in one transaction; files that cannot be deleted after it go with the next `onboard gc`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from onboard.domain.descent import Descent, told
+from onboard.domain.webhook import DELETED
+from onboard.errors import ConflictError, DamagedError, NotFoundError, StorageError, UnavailableError
+from onboard.maintenance import alone
+from onboard.registry.artifacts import ArtifactRecord, ArtifactRepository
+from onboard.registry.audit import record
+from onboard.registry.deleting import DeletingRepository, Removed
+from onboard.registry.descent import DescentRepository
+from onboard.registry.outbox import OutboxRepository
+from onboard.registry.snapshots import StageOutputRepository
+from onboard.retention import OLD_HOURS
+from onboard.services import Services
+from onboard.unlearn import Unlearning, unlearn
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+_OLD_SECONDS: Final = OLD_HOURS * 3600.0  # what was outdated is older, what somebody has announced since is not
+_BATCH: Final = 500  # artifacts in one transaction; object stores delete up to 1000 by one request
+
+
+@dataclass
+class Deleted:
+    """What went, and what descends from it.
+
+    Args:
+        dry_run: nothing was changed.
+        artifacts: files that went.
+        aliases: of every version, by reference.
+        unlearning: what becomes of that which descends; None where that was not asked for.
+    """
+
+    task: str
+    dry_run: bool
+    removed: Removed
+    found: Descent
+    aliases: Mapping[str, Sequence[str]]
+    unlearning: Unlearning | None = None
+    artifacts: Sequence[ArtifactRecord] = field(default_factory=list)
+
+    @property
+    def queues(self) -> frozenset[str]:
+        """Queues in which jobs wait because of it."""
+        return self.removed.queues | frozenset(self.unlearning.queues if self.unlearning else ())
+
+    def to_json(self) -> dict[str, Any]:
+        """The result of `onboard tasks delete --json`."""
+        removed, unlearning = self.removed, self.unlearning.to_json() if self.unlearning else None
+        if self.dry_run and unlearning is not None:  # those jobs were never queued
+            unlearning["rebuilding"] = [{**each, "job": None} for each in unlearning["rebuilding"]]
+        return {
+            "task": self.task,
+            "deleted": not self.dry_run,
+            "dry_run": self.dry_run,
+            "removed": {
+                "versions": removed.versions,
+                "jobs": removed.jobs,
+                "datasets": removed.datasets,
+                "artifacts": len(self.artifacts),
+                "bytes": sum(each.size_bytes for each in self.artifacts),
+            },
+            "shared_with": list(removed.shared_with),
+            "descendants": told(self.found, self.aliases),
+            "unlearning": unlearning,
+        }
+
+
+def delete_task(services: Services, name: str, *, unlearning: bool = False, dry_run: bool = False) -> Deleted:
+    """Delete a task for good. Its version numbers are never given out again.
+
+    Args:
+        unlearning: rebuild what descends from it. It may be asked for later too, when the task is gone.
+        dry_run: only say what would happen.
+
+    Raises:
+        NotFoundError: there is no such task, and nothing of it.
+        ConflictError: it is to be unlearned, and a base was trained on it; or other maintenance is at work.
+        StorageError: the task is deleted, but not all of its files.
+    """
+    with alone(services.database, "tasks delete") as keep:
+        named = _named_by_outputs(services, name)
+        with services.database.write() as session:
+            deleted = _from_registry(session, name, unlearning, dry_run, named)
+            due = [*deleted.removed.artifacts, *(deleted.unlearning.artifacts if deleted.unlearning else ())]
+            found = [each for part in _batches(due) for each in ArtifactRepository(session).outdated(part)]
+            deleted.artifacts = found
+            if dry_run:
+                session.rollback()
+                return deleted
+        services.database.empty_log()
+        for batch in _batches([each.digest for each in found]):
+            keep()
+            _sweep(services, name, batch)
+    return deleted
+
+
+def _named_by_outputs(services: Services, name: str) -> list[tuple[str, float]]:
+    """Artifacts that no row names, but what a stage of the task's jobs left: weights that were tuned on it."""
+    with services.database.read() as session:
+        outputs = StageOutputRepository(session).of_task(name)
+    found = []
+    for artifact, at in outputs:
+        with suppress(NotFoundError, DamagedError, ValueError):
+            named = json.loads(services.artifacts.get(artifact)).get("artifact")
+            found += [(named, at)] if named else []
+    return found
+
+
+def _from_registry(
+    session: Session, name: str, unlearning: bool, dry_run: bool, named: Sequence[tuple[str, float]]
+) -> Deleted:
+    repository, descent = DeletingRepository(session), DescentRepository(session)
+    root = descent.root(name)
+    found, there = descent.of(root), repository.has_content(name)
+    if not there and not (unlearning and (found.versions or found.hypernetworks)):
+        raise NotFoundError(f"There is no task {name!r}.", "List them with: onboard tasks list", task=name)
+    if unlearning and repository.is_shipped(name):
+        raise ConflictError(
+            f"A base was trained on {name!r}, so it cannot be unlearned.",
+            "Delete it without --unlearn; a base without it is made by: onboard base train",
+            task=name,
+        )
+    deleted = Deleted(name, dry_run, Removed(), found, descent.aliases())
+    if there:
+        deleted.removed = repository.remove(root)
+        deleted.removed.freed(named)
+        ArtifactRepository(session).outdate(deleted.removed.artifacts)
+    if deleted.removed.versions:
+        OutboxRepository(session).add(DELETED, {"task": name})
+    if unlearning:
+        deleted.unlearning = unlearn(session, name, found, deleted.aliases)
+    removed = deleted.removed
+    facts = {"versions": removed.versions, "jobs": removed.jobs, "datasets": removed.datasets, "unlearn": unlearning}
+    record(session, "task.delete", name, **facts)
+    return deleted
+
+
+def _batches(digests: Sequence[str]) -> Iterator[list[str]]:
+    waiting = iter(digests)
+    while batch := list(islice(waiting, _BATCH)):
+        yield batch
+
+
+def _sweep(services: Services, name: str, digests: Sequence[str]) -> None:
+    """Delete rows and bytes of artifacts as garbage collection does; what somebody uses at this moment stays."""
+    try:
+        with services.database.write() as session:
+            gone = ArtifactRepository(session).collect(_OLD_SECONDS, _BATCH, among=digests)
+            services.artifacts.delete(*(each.digest for each in gone))
+    except UnavailableError as error:
+        raise StorageError(
+            f"Task {name!r} is deleted, but some of its files are still there: {error.message}",
+            "When the store can be reached again: onboard gc",
+            task=name,
+        ) from error

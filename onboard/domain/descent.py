@@ -1,0 +1,157 @@
+"""What came of a task: embeddings that started from its own, hypernetworks that it had a part in, what these led to.
+
+A version descends from a task if it would have other numbers had the task never been there, as far as the registry can
+tell. That a task was a candidate and was not chosen leaves no trace in the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+_MEAN: Final = "mean"  # the init that is the mean of all embeddings
+
+Link = tuple[str, int]  # a hypernetwork version: digest of its base, number
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How an embedding version came about.
+
+    Args:
+        parents: what it was initialised from, by name.
+        hypernetworks: versions that it was learned under or is served with.
+        job: that published it.
+    """
+
+    task: str
+    version: int
+    base_digest: str
+    parents: tuple[str, ...]
+    hypernetworks: frozenset[int]
+    job: str | None
+    created_at: float
+
+    @property
+    def reference(self) -> str:
+        """`task@vN`."""
+        return f"{self.task}@v{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """How a hypernetwork version came about.
+
+    Args:
+        parent: version that it was tuned from; None for the first.
+        job, task: the job that tuned it, and whose it was.
+    """
+
+    base_digest: str
+    version: int
+    parent: int | None
+    job: str | None
+    task: str | None
+    created_at: float
+
+    @property
+    def link(self) -> Link:
+        """What names it among those of all bases."""
+        return self.base_digest, self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The task whose descent is asked for.
+
+    Args:
+        bases: on which it was learned.
+        since, until: epoch seconds between which it had versions.
+    """
+
+    task: str
+    bases: frozenset[str]
+    since: float = math.inf
+    until: float = math.inf
+
+    def was_there(self, base_digest: str, at: float) -> bool:
+        """Whether it was one of the base's tasks at that moment."""
+        return base_digest in self.bases and self.since <= at <= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """What descends from a task, each with the reason in a few words.
+
+    Args:
+        versions: embedding versions of other tasks, by reference.
+        hypernetworks: by base and number.
+    """
+
+    versions: dict[str, str] = field(default_factory=dict)
+    hypernetworks: dict[Link, str] = field(default_factory=dict)
+
+
+def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) -> Descent:
+    """Everything that descends from a task, whatever generation; its own versions are left out."""
+    found = Descent()
+    others = [each for each in embedded if each.task != root.task]
+    published = {each.job: each.reference for each in others if each.job is not None}
+    line = list(tuned)
+    grown = True
+    while grown:
+        grown = False
+        for link in line:
+            if link.link not in found.hypernetworks and (why := _tuning(link, root, published, found)):
+                found.hypernetworks[link.link], grown = why, True
+        for each in others:
+            if each.reference not in found.versions and (why := _learning(each, root, found)):
+                found.versions[each.reference], grown = why, True
+    return found
+
+
+def _tuning(link: Tuned, root: Root, published: dict[str, str], found: Descent) -> str | None:
+    """Why a hypernetwork version descends from the task, if it does."""
+    together = published.get(link.job) if link.job is not None else None
+    if link.task == root.task:
+        return "tuned on it"
+    if link.parent is not None and (link.base_digest, link.parent) in found.hypernetworks:
+        return f"tuned from hypernetwork version {link.parent}"
+    if together in found.versions:
+        return f"tuned with {together}"
+    if link.parent is not None and root.was_there(link.base_digest, link.created_at):
+        return "held to its answers while it was tuned"
+    return None
+
+
+def _learning(version: Embedded, root: Root, found: Descent) -> str | None:
+    """Why an embedding version descends from the task, if it does."""
+    for parent in version.parents:
+        if parent in found.versions or parent.partition("@")[0] == root.task:
+            return f"started from {parent}"
+        if parent == _MEAN and root.was_there(version.base_digest, version.created_at):
+            return "started from the mean of all embeddings"
+    for number in sorted(version.hypernetworks):
+        if (version.base_digest, number) in found.hypernetworks:
+            return f"stands under hypernetwork version {number}"
+    return None
+
+
+def told(found: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """The descent as a JSON-compatible document.
+
+    Args:
+        aliases: names of each version that has any, by reference.
+    """
+    return {
+        "versions": [
+            {"version": reference, "why": why, "aliases": list(aliases.get(reference, ()))}
+            for reference, why in sorted(found.versions.items())
+        ],
+        "hypernetworks": [
+            {"base_digest": base, "version": number, "why": why}
+            for (base, number), why in sorted(found.hypernetworks.items())
+        ],
+    }

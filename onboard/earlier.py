@@ -1,0 +1,179 @@
+"""The tasks that a changed hypernetwork must not harm: every embedding in use, and what its answers are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from onboard.bases import Base
+from onboard.bases.load import load_engine
+from onboard.compare import words_in_order
+from onboard.data.hashes import row_hashes
+from onboard.data.regression import Buckets
+from onboard.data.snapshot import load as load_snapshot
+from onboard.data.splits import holdout
+from onboard.domain.dataset import Dataset, Example
+from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
+from onboard.embedding import verified_embedding
+from onboard.errors import DamagedError, NotFoundError
+from onboard.guard import Earlier, Rows
+from onboard.heads import hypernetwork_at
+from onboard.known_rows import read_snapshot
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.registry.bases import BaseRepository
+from onboard.registry.in_use import InUseRepository
+from onboard.services import Services
+
+MOST_ROWS: Final = 512  # held-out rows of a task that are read
+MOST_TEXTS: Final = 128  # texts of its own, where there are too few rows
+
+Identity = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An embedding in use, as far as it is known without its dataset.
+
+    Args:
+        version: that has it.
+        z: (t,).
+        reference: the hypernetwork that it was learned under; the base's first where that cannot be read.
+        trouble: why it cannot be read; None where it can.
+    """
+
+    version: EmbeddingVersion
+    z: np.ndarray
+    reference: Hypernetwork
+    trouble: str | None = None
+
+
+def identity(version: EmbeddingVersion) -> Identity:
+    """What a guard judges: a task's embedding and its origin, whichever of the versions that carry it is at hand."""
+    return version.task, version.embedding_digest, version.origin
+
+
+def in_use(services: Services, base: Base, *, without: Iterable[str] = ()) -> list[EmbeddingVersion]:
+    """The versions that aliases name; of those with one identity only the newest.
+
+    Args:
+        services: where they lie.
+        base: that they belong to.
+        without: tasks to leave out.
+    """
+    left_out = set(without)
+    with services.database.read() as session:
+        versions = InUseRepository(session).versions(base.digest)
+    return list({identity(each): each for each in versions if each.task not in left_out}.values())
+
+
+def line_of(services: Services, base: BaseRecord) -> frozenset[int]:
+    """The numbers of the base's head and of the hypernetwork versions that it descends from."""
+    with services.database.read() as session:
+        return frozenset(each.version for each in BaseRepository(session).line(base.digest, base.head))
+
+
+def late(versions: Iterable[EmbeddingVersion], line: Sequence[HypernetworkVersion]) -> set[str]:
+    """References of those that were published when the head had moved on from the hypernetwork they were learned under.
+
+    The guard of that move did not know of them.
+
+    Args:
+        versions: in use on the base.
+        line: the base's head and the hypernetwork versions that it descends from.
+    """
+    return {
+        each.reference
+        for each in versions
+        if each.origin == each.hypernetwork_version
+        and any(head.version > each.origin and head.created_at <= each.created_at for head in line)
+    }
+
+
+def newcomers(
+    versions: Sequence[EmbeddingVersion], considered: Collection[Identity], task: str, line: Collection[int]
+) -> list[EmbeddingVersion]:
+    """Those of the versions in use that a guard has to look at and did not know of, one an identity.
+
+    Args:
+        versions: in use on the base.
+        considered: identities that the guard knew of.
+        task: the job's own; its earlier versions are what it replaces.
+        line: the hypernetwork versions that the job's own descends from. An embedding that was learned under another
+            one was left behind when the head was reverted: it stays where it is pinned, whatever becomes of the head.
+    """
+    found = {identity(each): each for each in versions if each.task != task and each.origin in line}
+    return [each for key, each in found.items() if key not in considered]
+
+
+def protected(services: Services, base: Base, record: BaseRecord, task: str) -> list[EmbeddingVersion]:
+    """What a step from the base's head must not harm, see `newcomers`; `task` is the one that tunes."""
+    return newcomers(in_use(services, base), (), task, line_of(services, record))
+
+
+def kept(services: Services, base: Base, version: EmbeddingVersion) -> Kept:
+    """A version with its numbers; no dataset is read.
+
+    Raises:
+        DamagedError: its bytes are gone or damaged.
+    """
+    z = verified_embedding(services.read(version.artifact), version)
+    try:
+        return Kept(version, z, hypernetwork_at(services, base, version.origin, services.device))
+    except DamagedError as error:
+        first = load_engine(base, services.device).hypernetwork
+        return Kept(version, z, first, f"The hypernetwork that it was learned under: {error.message}")
+
+
+def with_evidence(services: Services, base: Base, task: Kept, known: np.ndarray | None = None) -> Earlier:
+    """The same with held-out rows and texts of its own: its snapshot is read here.
+
+    Args:
+        services: where the snapshot lies.
+        base: that it belongs to.
+        task: the embedding.
+        known: sorted hashes of rows that the hypernetwork to be judged was trained on: they are no evidence.
+    """
+    engine, version = load_engine(base, services.device), task.version
+    bare = Earlier(
+        version.reference, task.z, engine.trie(version.words), task.reference, None, (), task.trouble
+    )  # fmt: skip
+    if task.trouble or not version.dataset_digest or not version.seeds:
+        return bare  # a shipped source never had a snapshot here
+    try:
+        dataset = holdout(load_snapshot(read_snapshot(services, version.dataset_digest)), version.seeds[0])
+    except (NotFoundError, DamagedError) as error:
+        trouble = f"Its dataset cannot be read: {error.message}"
+        return Earlier(bare.name, bare.z, bare.trie, bare.reference, trouble=trouble)
+    held, own = _drawn(dataset.validation, MOST_ROWS, known), _drawn(dataset.train, MOST_TEXTS, known)
+    return Earlier(
+        bare.name, bare.z, engine.trie(words_in_order(version, dataset.labels)), bare.reference,
+        Rows(_encoded(engine, held), _targets(dataset, held)) if held else None, _encoded(engine, own),
+    )  # fmt: skip
+
+
+def earlier_of(services: Services, base: Base, version: EmbeddingVersion, known: np.ndarray | None = None) -> Earlier:
+    """A version with its evidence; `known` as of `with_evidence`. Raises as `kept`."""
+    return with_evidence(services, base, kept(services, base, version), known)
+
+
+def _drawn(rows: Sequence[Example], most: int, known: np.ndarray | None) -> list[Example]:
+    """Rows that are not known, `most` at most: those with the smallest hashes, always the same ones."""
+    hashes = np.array(row_hashes(rows), dtype=np.int64)
+    fresh = np.arange(len(rows)) if known is None else np.flatnonzero(~np.isin(hashes, known))
+    return [rows[row] for row in np.sort(fresh[np.argsort(hashes[fresh], kind="stable")[:most]])]
+
+
+def _encoded(engine: Engine, rows: Sequence[Example]) -> list[list[int]]:
+    return engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
+
+
+def _targets(dataset: Dataset, rows: Sequence[Example]) -> np.ndarray:
+    """Distribution over labels or buckets of each row (n, K), float32."""
+    if dataset.low is not None and dataset.high is not None:
+        buckets = Buckets(dataset.low, dataset.high)
+        return np.array([buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
+    return np.eye(len(dataset.labels), dtype=np.float32)[dataset.class_indices(rows)]

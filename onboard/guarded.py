@@ -1,0 +1,151 @@
+"""The guard stage of a job: of the step that tuning took, as much is let through as no earlier task loses by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from onboard.attempt import Output, Run
+from onboard.domain.task import EmbeddingVersion
+from onboard.domain.tuning import GuardJson, TuningJson
+from onboard.earlier import identity, kept, late, protected, with_evidence
+from onboard.guard import Earlier, GuardSettings, Judgement, clear, guard
+from onboard.guard.canaries import canary_ids
+from onboard.guard.risk import most_at_risk
+from onboard.known_rows import TrainedRows
+from onboard.labelling import labelling
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.outcome import Outcome, embedding, taken, tuned_weights
+from onboard.registry.bases import BaseRepository
+from onboard.tuning_slot import take_slot
+from onboard.workbench import Workbench
+
+
+def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) -> Output:
+    """Let through as much of the step as no earlier task loses by, and see whether the new task gains by that.
+
+    Raises:
+        SlotTakenError, HeadMovedError: as `take_slot`.
+    """
+    take_slot(attempt.services, attempt.job.id, attempt.base)
+    versions = protected(attempt.services, attempt.bench.base, attempt.base, attempt.job.spec.task)
+    judgement = _judged(attempt, tuned_weights(attempt, tuned), versions, embedding(tuned))
+    output: Output = {
+        "guard": judgement.to_json(),
+        "share": judgement.share,
+        "considered": [list(identity(each)) for each in versions],
+        "tuning": {**tuned["tuning"], "reason": judgement.reason},
+        "label_next": None,
+        "numbers": {"verdict": judgement.verdict, "share": judgement.share, "tasks": len(judgement.tasks)},
+    }
+    if not judgement.accepted:
+        return output
+    z, hypernetwork = taken(attempt, trained, tuned, judgement.share)
+    bench = replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork))
+    gained = _gained(attempt, bench, probed["words"], embedding(trained), z)
+    output["tuning"] = {**tuned["tuning"], **gained}
+    if gained["kept"]:
+        pool = attempt.job.spec.options.get("unlabelled", {})
+        output["label_next"] = labelling(bench, pool, probed["words"], z, attempt.checkpoint)
+    return output
+
+
+def _gained(attempt: Run, bench: Workbench, words: Sequence[str], before: np.ndarray, after: np.ndarray) -> TuningJson:
+    """The new task's loss before and after, on its held-out rows where it has some, and whether the step is kept."""
+    held = bench.dataset.validation
+    rows, evidence = (held, "held-out rows") if held else (bench.dataset.train, "training rows")
+    was = attempt.bench.loss(rows, words, before, attempt.checkpoint)
+    now = bench.loss(rows, words, after, attempt.checkpoint)
+    said = f"The loss on {len(rows)} {evidence} went from {was:.3f} to {now:.3f} nats"
+    keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
+    reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."
+    return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": len(rows), "reason": reason}
+
+
+def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: Sequence[EmbeddingVersion]) -> Output:
+    """The guard's output after it has looked at what was published while it ran: the same step, taken or refused.
+
+    Args:
+        attempt: at the job.
+        outcome: what was to be published.
+        guarded: output of the guard stage.
+        versions: that it did not know of.
+    """
+    assert outcome.tuned is not None
+    names = ", ".join(each.reference for each in versions)
+    attempt.progress.note(f"guarding what was published meanwhile: {names}")
+    judgement = _judged(
+        attempt, outcome.tuned, versions, embedding(outcome.trained), replace(GuardSettings(), shares=(1.0,))
+    )
+    verdict: GuardJson = guarded["guard"]
+    tasks = [*(verdict.get("tasks") or []), *(each.to_json() for each in judgement.tasks)]
+    considered = [*guarded["considered"], *(list(identity(each)) for each in versions)]
+    unchecked = (verdict.get("unchecked") or 0) + judgement.unchecked
+    merged: GuardJson = {**verdict, "tasks": tasks, "unchecked": unchecked}
+    if judgement.accepted:
+        return {**guarded, "guard": merged, "considered": considered}
+    refused: GuardJson = {**merged, "verdict": judgement.verdict, "share": 0.0, "reason": judgement.reason}
+    tuning = {**guarded["tuning"], "kept": False, "reason": judgement.reason}
+    return {**guarded, "guard": refused, "share": 0.0, "considered": considered, "tuning": tuning}
+
+
+def _judged(
+    attempt: Run,
+    candidate: Hypernetwork,
+    versions: Sequence[EmbeddingVersion],
+    near: np.ndarray,
+    settings: GuardSettings | None = None,
+) -> Judgement:
+    """The guard's judgement of a candidate; of very many tasks only those at risk have their rows read.
+
+    A task that was published too late for the guard of an earlier step, and lost by that, does not stand in the way of
+    this one: it stays with the hypernetwork that it was learned under.
+    """
+    settings = settings or GuardSettings()
+    services, bench = attempt.services, attempt.bench
+    tasks = [kept(services, bench.base, each) for each in versions]
+    chosen = most_at_risk(tasks, candidate, near, settings.most_tasks)
+    tuned_on = TrainedRows(services, bench.base).tuning(attempt.base.head, exactly=True)
+    known = np.union1d(tuned_on, bench.hashes(bench.dataset.train))
+    earlier = [with_evidence(services, bench.base, tasks[index], known) for index in chosen]
+    canaries = canary_ids(bench.engine.encoder, "guard")
+
+    def judged(these: Sequence[Earlier]) -> Judgement:
+        return guard(
+            bench.engine, candidate, bench.engine.hypernetwork, these, canaries, settings, near=near,
+            seed=attempt.job.spec.seed, left_out=len(tasks) - len(chosen), checkpoint=attempt.checkpoint,
+            at_once=bench.scored_at_once,
+        )  # fmt: skip
+
+    judgement = judged(earlier)
+    behind = [] if judgement.accepted else _left_behind(attempt, judgement, versions, earlier, canaries)
+    if not behind:
+        return judgement
+    again = judged([each for each in earlier if each.name not in behind])
+    rule = f"{', '.join(behind)} came too late for an earlier step, and lost by it"
+    return replace(
+        again, unchecked=again.unchecked + len(behind), chosen=f"{again.chosen}; {rule}" if again.chosen else rule
+    )
+
+
+def _left_behind(
+    attempt: Run,
+    judgement: Judgement,
+    versions: Sequence[EmbeddingVersion],
+    earlier: Sequence[Earlier],
+    canaries: Sequence[Sequence[int]],
+) -> list[str]:
+    """Of the tasks that refuse, those that no guard knew of when the head moved on, and that lose under the head as it
+    is."""
+    refusing = {each.task for each in judgement.tasks if each.verdict == "fail"}
+    bench, services = attempt.bench, attempt.services
+    with services.database.read() as session:
+        line = BaseRepository(session).line(bench.base.digest, attempt.base.head)
+    suspects = [each for each in earlier if each.name in refusing & late(versions, line)]
+    verdicts = clear(
+        bench.engine, bench.engine.hypernetwork, suspects, canaries, seed=attempt.job.spec.seed,
+        checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
+    )  # fmt: skip
+    return [each.task for each in verdicts if each.verdict == "fail"]

@@ -1,0 +1,106 @@
+"""The hypernetworks of a base, one a version: each is loaded once and kept while it is used.
+
+Version 1 lies in the base's folder and belongs to the base's engine. Later ones are artifacts, read by their digest.
+All of them share the base's one backbone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from onboard.bases import Base
+from onboard.bases.load import load_engine, resolve_device
+from onboard.bundle import hypernetwork_bytes, hypernetwork_record
+from onboard.domain.task import FIRST_HYPERNETWORK, HypernetworkVersion
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.memory import memory_trouble_told
+from onboard.model.weights import load_hypernetwork, save_hypernetwork
+from onboard.services import Services
+
+KEPT_HYPERNETWORKS: Final = 8  # later ones that stay in memory; 20 MB each for T5-base
+
+
+def engine_at(services: Services, base: Base, version: int) -> Engine:
+    """The base's engine under that version of its hypernetwork, frozen, on the device of `services`; cheap when known.
+
+    Raises:
+        PinMismatchError: the base has no such version.
+        DamagedError: its bytes are gone, or are not what they were.
+        OutOfMemoryError: the GPU has no room for it.
+    """
+    engine = load_engine(base, services.device)
+    if version == FIRST_HYPERNETWORK:
+        return engine
+    return engine.under(hypernetwork_at(services, base, version, engine.device))
+
+
+def hypernetwork_at(services: Services, base: Base, version: int, device: torch.device | str) -> Hypernetwork:
+    """That version of the base's hypernetwork, frozen: the same object for as long as it is kept.
+
+    Raises:
+        as `engine_at`.
+    """
+    place = resolve_device(str(device))
+    if version == FIRST_HYPERNETWORK:
+        return load_engine(base, str(place)).hypernetwork
+    return _kept.get(services, hypernetwork_record(services, base, version), place)
+
+
+@torch.inference_mode(False)  # what is loaded for a prediction is later tuned from
+def frozen_hypernetwork(content: bytes, device: torch.device) -> Hypernetwork:
+    """The hypernetwork in the bytes of its file. Raises DamagedError, InputError, OutOfMemoryError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hypernetwork.safetensors"
+        path.write_bytes(content)
+        hypernetwork = load_hypernetwork(path)
+    with memory_trouble_told("a hypernetwork"):
+        return hypernetwork.requires_grad_(False).to(device)
+
+
+def store_hypernetwork(
+    services: Services, base: Base, hypernetwork: Hypernetwork, job: str | None = None, **metrics: Any
+) -> HypernetworkVersion:
+    """Store a tuned hypernetwork, exactly (float32), and draft its version for `BaseRepository.advance`.
+
+    Args:
+        base: whose line it is to join.
+        job: that tuned it.
+        metrics: what is known of it: guard={...}.
+
+    Raises:
+        StorageError, NotAllowedError: it cannot be stored.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hypernetwork.safetensors"
+        save_hypernetwork(hypernetwork, path)
+        artifact = services.store(path.read_bytes(), "hypernetwork")
+    return HypernetworkVersion(base.digest, 0, artifact, artifact, job=job, metrics=metrics)
+
+
+class _Kept:
+    """The later hypernetworks that were used last, by the digest of their file: in every home equal means the same."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._loaded: OrderedDict[tuple[str, torch.device], Hypernetwork] = OrderedDict()
+
+    def get(self, services: Services, record: HypernetworkVersion, device: torch.device) -> Hypernetwork:
+        key = record.digest, device
+        with self._lock:
+            if key not in self._loaded:
+                self._loaded[key] = frozen_hypernetwork(hypernetwork_bytes(services, record), device)
+            self._loaded.move_to_end(key)
+            while len(self._loaded) > self._most:
+                self._loaded.popitem(last=False)
+            return self._loaded[key]
+
+
+_kept = _Kept(KEPT_HYPERNETWORKS)

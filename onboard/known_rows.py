@@ -1,0 +1,126 @@
+"""Which rows a version knows: those that trained it, its ancestors, or the hypernetwork that any of them stands under.
+
+On such rows it would look better than it is, so it is never measured on them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from onboard.bases import Base
+from onboard.data.hashes import row_hashes, unpack_hashes
+from onboard.data.snapshot import load as load_snapshot
+from onboard.data.splits import holdout
+from onboard.domain.names import Reference
+from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
+from onboard.errors import NotFoundError
+from onboard.probe.candidates import NOTHING, in_sorted
+from onboard.registry.bases import BaseRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import SnapshotRepository
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+
+
+def read_snapshot(services: Services, digest: str) -> bytes:
+    """The bytes of a stored dataset. Raises NotFoundError (none was stored), DamagedError (its bytes are gone, too)."""
+    with services.database.read() as session:
+        record = SnapshotRepository(session).get(digest)
+    return services.read(record.artifact)
+
+
+def head_rows(services: Services, base: Base, version: int, *, exactly: bool = False) -> np.ndarray:
+    """Sorted hashes of the rows that trained this version of the base's hypernetwork, or one that it descends from.
+
+    Args:
+        exactly: without the rows that were held out of the tuning; else all rows that were submitted to train on.
+
+    Raises:
+        NotFoundError: the base has no such version.
+    """
+    return _with_those_of_the_base(base, TrainedRows(services, base).tuning(version, exactly=exactly))
+
+
+class TrainedRows:
+    """Looks up which rows a version knows; what it has found it keeps.
+
+    Args:
+        services: where the versions lie.
+        base: that they belong to.
+    """
+
+    def __init__(self, services: Services, base: Base) -> None:
+        self._services, self._base = services, base
+        self._tuning = lru_cache(maxsize=None)(self._tuned_on)
+
+    def of(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
+        """Sorted hashes of all rows that this version knows, those that trained the base too; as of `own`."""
+        return _with_those_of_the_base(self._base, self.own(version, exactly=exactly))
+
+    def own(self, version: EmbeddingVersion, *, exactly: bool = False) -> np.ndarray:
+        """Sorted hashes of the rows that trained this version or its line of parents, or that tuned what these need.
+
+        Args:
+            version: a published version.
+            exactly: without the rows that were held out of the training (the datasets are read for it); else all rows
+                that were submitted to train on.
+        """
+        known, waiting, seen = [NOTHING], [version], set[str]()
+        while waiting:
+            present = waiting.pop()
+            if present.reference in seen:
+                continue
+            seen.add(present.reference)
+            known += [self.tuning(each, exactly=exactly) for each in {present.origin, present.hypernetwork_version}]
+            if not present.dataset_digest:
+                continue
+            seed = present.seeds[0] if exactly and present.seeds else None
+            known.append(self._trained_on(present.dataset_digest, seed))
+            waiting += self._parents(present)
+        return np.unique(np.concatenate(known))
+
+    def tuning(self, version: int, *, exactly: bool = False) -> np.ndarray:
+        """Sorted hashes of the rows that tuned this hypernetwork version or one that it descends from; as of `own`.
+
+        Raises:
+            NotFoundError: the base has no such version.
+        """
+        return self._tuning(version, exactly)
+
+    def _tuned_on(self, version: int, exactly: bool) -> np.ndarray:
+        if version == FIRST_HYPERNETWORK:
+            return NOTHING
+        with self._services.database.read() as session:
+            line = BaseRepository(session).line(self._base.digest, version)
+            specs = [JobRepository(session).get(each.job).spec for each in line if each.job is not None]
+        known = [NOTHING]
+        for spec in specs:
+            try:
+                known.append(self._trained_on(spec.dataset, spec.seed if exactly else None))
+            except NotFoundError:  # its task was deleted, and its rows with it: nothing is left to compare with
+                continue
+        return np.unique(np.concatenate(known))
+
+    def _trained_on(self, digest: str, seed: int | None) -> np.ndarray:
+        """Hashes of a dataset's training rows, without those that were held out by this seed if one is given."""
+        if seed is not None:
+            dataset = load_snapshot(read_snapshot(self._services, digest))
+            return np.array(row_hashes(holdout(dataset, seed).train), dtype=np.int64)
+        with self._services.database.read() as session:
+            record = SnapshotRepository(session).get(digest)
+        return unpack_hashes(self._services.read(record.row_hashes))
+
+    def _parents(self, version: EmbeddingVersion) -> list[EmbeddingVersion]:
+        """What it was initialised from; a deleted parent has no rows left to compare with."""
+        references = [Reference.parse(name) for name in version.parents if "@" in name]
+        numbers = [(each.task, each.version) for each in references if each.version is not None]
+        with self._services.database.read() as session:
+            repository = VersionRepository(session)
+            return [found for number in numbers if (found := repository.living(*number)) is not None]
+
+
+def _with_those_of_the_base(base: Base, known: np.ndarray) -> np.ndarray:
+    fresh = known[~in_sorted(known, base.known_rows)]  # few; the base's are many, and in order
+    return np.insert(base.known_rows, np.searchsorted(base.known_rows, fresh), fresh)

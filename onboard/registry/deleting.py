@@ -1,0 +1,202 @@
+"""All of a task goes from the registry, at once and for good. Of its jobs it stays when they ran, not what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from onboard.domain.descent import Root
+from onboard.domain.job import JobSpec, JobState
+from onboard.registry.clock import database_now
+from onboard.registry.database import overwrite_deleted
+from onboard.registry.descent import BASE_OF_JOB
+from onboard.registry.events import EventRepository
+from onboard.registry.leases import LeaseRepository
+from onboard.registry.snapshots import DATASETS_OF_JOB, unnamed_snapshots
+from onboard.registry.tables import (
+    AliasMoveRow,
+    AliasRow,
+    EmbeddingVersionRow,
+    JobEventRow,
+    JobRow,
+    SnapshotRow,
+    StageOutputRow,
+    TaskRow,
+    WebhookEventRow,
+)
+
+_DELETED: Final = {"code": "deleted", "message": "Its task was deleted.", "remedy": ""}
+
+
+@dataclass
+class Removed:
+    """What went with a task.
+
+    Args:
+        versions, jobs, datasets: how many.
+        shared_with: tasks that have the same dataset, which stays for them.
+        queues: in which jobs of other tasks were queued again, because they might have started from it.
+        artifacts: what may be needless now, and when the last row that needed it was written.
+    """
+
+    versions: int = 0
+    jobs: int = 0
+    datasets: int = 0
+    shared_with: tuple[str, ...] = ()
+    queues: frozenset[str] = frozenset()
+    artifacts: dict[str, float] = field(default_factory=dict)
+
+    def freed(self, rows: Sequence[tuple[str, float]]) -> None:
+        """Rows that needed these artifacts are gone; each with the time at which it was written."""
+        for digest, at in rows:
+            self.artifacts[digest] = max(at, self.artifacts.get(digest, 0.0))
+
+
+class DeletingRepository:
+    """Removes tasks."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def has_content(self, task: str) -> bool:
+        """Whether anything of the task is there: it lives, or versions or requests of it are left."""
+        living = exists().where(TaskRow.name == task, TaskRow.deleted_at.is_(None))
+        versions = exists().where(EmbeddingVersionRow.task == task)
+        return bool(self._session.scalar(select(or_(living, versions, exists().where(_has_request(task))))))
+
+    def is_shipped(self, task: str) -> bool:
+        """Whether a base was trained on it."""
+        versions = exists().where(EmbeddingVersionRow.task == task, EmbeddingVersionRow.kind == "source")
+        shipped = exists().where(TaskRow.name == task, TaskRow.source)
+        return bool(self._session.scalar(select(or_(versions, shipped))))
+
+    def remove(self, root: Root) -> Removed:
+        """Everything of the task: versions, aliases, datasets, and of its jobs all that was asked and that came of it.
+
+        Its jobs that have not ended are cancelled. Other jobs that run on its bases are queued again, and what stages
+        left is gone, for they may have started from it.
+        """
+        overwrite_deleted(self._session)
+        removed, task = Removed(), root.task
+        self._session.execute(select(JobRow.id).where(JobRow.task == task).with_for_update())  # as a publication does
+        self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
+        published, datasets = self._has_versions(task), self._datasets(task)  # once nobody publishes any more
+        self._end_jobs(task, removed)
+        self._remove_stage_outputs(task, root.bases if published else frozenset(), removed)
+        if published:
+            removed.queues = self._queue_again(root)
+        self.remove_versions(EmbeddingVersionRow.task == task, removed)
+        for table in (AliasRow, AliasMoveRow):
+            self._session.execute(delete(table).where(table.task == task))
+        self._session.execute(delete(WebhookEventRow).where(WebhookEventRow.data["task"].as_string() == task))
+        self._remove_snapshots(datasets, removed)
+        empty: dict[str, Any] = {"labels": [], "words": [], "low": None, "high": None}
+        deleted = func.coalesce(TaskRow.deleted_at, database_now())
+        self._session.execute(update(TaskRow).where(TaskRow.name == task).values(deleted_at=deleted, **empty))
+        return removed
+
+    def remove_versions(self, which: ColumnElement[bool], removed: Removed) -> None:
+        """Versions and the aliases that name them; nobody else may be about to publish these."""
+        row = EmbeddingVersionRow
+        named = exists().where(which, row.task == AliasRow.task, row.version == AliasRow.version)
+        self._session.execute(delete(AliasRow).where(named))
+        gone = self._session.execute(delete(row).where(which).returning(row.artifact, row.created_at)).all()
+        removed.versions += len(gone)
+        removed.freed([(artifact, at) for artifact, at in gone])
+
+    def _has_versions(self, task: str) -> bool:
+        return bool(self._session.scalar(select(exists().where(EmbeddingVersionRow.task == task))))
+
+    def _datasets(self, task: str) -> dict[str, float]:
+        """The datasets that its versions and jobs name, and when the last of these was written."""
+        row, found = EmbeddingVersionRow, dict[str, float]()
+        named = [(row.dataset_digest, row.created_at, row.task == task)]
+        named += [(digest, JobRow.created_at, JobRow.task == task) for digest in DATASETS_OF_JOB]
+        for digest, at, which in named:
+            newest_of_each = select(digest, func.max(at)).where(which, digest.is_not(None)).group_by(digest)
+            for name, newest in self._session.execute(newest_of_each):
+                found[name] = max(newest, found.get(name, 0.0))
+        return found
+
+    def _end_jobs(self, task: str, removed: Removed) -> None:
+        """Cancel what has not ended, then forget what was asked and what came of it; states and times stay."""
+        mine = JobRow.task == task
+        removed.jobs = self._session.scalars(select(func.count()).where(_has_request(task))).one()
+        ended = (
+            update(JobRow)
+            .where(mine, JobRow.state.in_([JobState.QUEUED, JobState.RUNNING]))
+            .values(state=JobState.CANCELLED, finished_at=database_now(), lease_expires_at=None)
+            .returning(JobRow.id, JobRow.attempt)
+        )
+        for job, attempt in self._session.execute(ended).all():
+            facts = {"error": {"code": _DELETED["code"]}}
+            EventRepository(self._session).append(job, attempt, "state", JobState.CANCELLED, numbers=facts)
+            LeaseRepository(self._session).give_back_all(job)
+        of_mine = JobEventRow.job.in_(select(JobRow.id).where(mine))
+        self._session.execute(delete(JobEventRow).where(of_mine, JobEventRow.kind != "state"))
+        failed = select(JobEventRow.id, JobEventRow.numbers).where(
+            of_mine, JobEventRow.numbers["error"].as_string().is_not(None)
+        )
+        for event, numbers in self._session.execute(failed).all():
+            told = {**numbers, "error": {"code": (numbers.get("error") or {}).get("code")}}
+            self._session.execute(update(JobEventRow).where(JobEventRow.id == event).values(numbers=told))
+        bases = self._session.scalars(select(BASE_OF_JOB).where(mine).distinct()).all()
+        for base in bases:
+            spec = JobSpec(task, "", options={} if base is None else {"base_digest": base}).to_json()
+            same = BASE_OF_JOB.is_(None) if base is None else base == BASE_OF_JOB
+            self._session.execute(update(JobRow).where(mine, same).values(spec=spec, key=None, result=None))
+        self._session.execute(update(JobRow).where(mine, JobRow.state != JobState.SUCCEEDED).values(error=_DELETED))
+
+    def _remove_stage_outputs(self, task: str, bases: frozenset[str], removed: Removed) -> None:
+        """Those of its own jobs, and of every job on its bases: any may hold its embedding, as where it started."""
+        row = StageOutputRow
+        jobs = select(JobRow.id).where(or_(JobRow.task == task, BASE_OF_JOB.in_(bases)))
+        gone = self._session.execute(delete(row).where(row.job.in_(jobs)).returning(row.artifact, row.created_at))
+        removed.freed([(artifact, at) for artifact, at in gone.all()])
+
+    def _queue_again(self, root: Root) -> frozenset[str]:
+        """Other jobs that run on its bases begin anew; their present attempt does not count."""
+        statement = (
+            update(JobRow)
+            .where(JobRow.state == JobState.RUNNING, JobRow.task != root.task, BASE_OF_JOB.in_(root.bases))
+            .values(
+                state=JobState.QUEUED, lease_expires_at=None, worker=None, worker_pid=None,
+                not_before_at=database_now(), max_attempts=JobRow.max_attempts + 1,
+            )
+            .returning(JobRow.id, JobRow.attempt, JobRow.queue)
+        )  # fmt: skip
+        queued = self._session.execute(statement).all()
+        for job, attempt, _ in queued:
+            facts = {"reason": f"the task {root.task} was deleted, from which it might have started"}
+            EventRepository(self._session).append(job, attempt, "state", JobState.QUEUED, numbers=facts)
+            LeaseRepository(self._session).give_back_all(job)
+        return frozenset(queue for _, _, queue in queued)
+
+    def _remove_snapshots(self, datasets: dict[str, float], removed: Removed) -> None:
+        """Datasets that nothing names any more; those that other tasks have too stay."""
+        row = SnapshotRow
+        statement = (
+            delete(row)
+            .where(row.digest.in_(datasets), unnamed_snapshots())
+            .returning(row.digest, row.artifact, row.row_hashes, row.created_at)
+        )
+        gone = self._session.execute(statement).all()
+        removed.datasets = len(gone)
+        for digest, artifact, row_hashes, created_at in gone:
+            at = max(created_at, datasets[digest])  # a dataset that is stored again keeps its row
+            removed.freed([(artifact, at), (row_hashes, at)])
+        removed.shared_with = self._owners(sorted(datasets.keys() - {each.digest for each in gone}))
+
+    def _owners(self, datasets: Sequence[str]) -> tuple[str, ...]:
+        named = [select(EmbeddingVersionRow.task).where(EmbeddingVersionRow.dataset_digest.in_(datasets))]
+        named += [select(JobRow.task).where(digest.in_(datasets)) for digest in DATASETS_OF_JOB]
+        return tuple(sorted({task for each in named for task in self._session.scalars(each)} if datasets else ()))
+
+
+def _has_request(task: str) -> ColumnElement[bool]:
+    """Whether a job of the task still says what was asked of it."""
+    return and_(JobRow.task == task, JobRow.spec["dataset"].as_string() != "")

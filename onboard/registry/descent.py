@@ -1,0 +1,78 @@
+"""How every version came about, in few columns: what the descent of a task is found from."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+from sqlalchemy import func, select, union
+from sqlalchemy.orm import Session
+
+from onboard.domain.descent import Descent, Embedded, Root, Tuned, descent
+from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
+
+BASE_OF_JOB = JobRow.spec[("options", "base_digest")].as_string()
+
+
+class DescentRepository:
+    """What descends from a task, whether it is there or was deleted."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def root(self, task: str) -> Root:
+        """Where and when there was such a task."""
+        bases = union(
+            select(EmbeddingVersionRow.base_digest).where(EmbeddingVersionRow.task == task),
+            select(BASE_OF_JOB).where(JobRow.task == task, BASE_OF_JOB.is_not(None)),
+        )
+        found = frozenset(self._session.scalars(bases))
+        times = select(TaskRow.created_at, func.coalesce(TaskRow.deleted_at, math.inf)).where(TaskRow.name == task)
+        known = self._session.execute(times).one_or_none()
+        return Root(task, found) if known is None else Root(task, found, known[0], known[1])
+
+    def of(self, root: Root) -> Descent:
+        """What descends from it and is still there."""
+        tuned, collected = self._tuned()
+        found = descent(root, self._embedded(), tuned)
+        kept = {link: why for link, why in found.hypernetworks.items() if link not in collected}
+        return Descent(found.versions, kept)
+
+    def aliases(self) -> dict[str, Sequence[str]]:
+        """The aliases of every version that has any, by reference."""
+        found = defaultdict(list)
+        rows = select(AliasRow.task, AliasRow.version, AliasRow.alias).order_by(AliasRow.task, AliasRow.alias)
+        for task, version, alias in self._session.execute(rows):
+            found[f"{task}@v{version}"].append(alias)
+        return dict(found)
+
+    def _embedded(self) -> list[Embedded]:
+        row = EmbeddingVersionRow
+        columns = row.task, row.version, row.base_digest, row.parent, row.mixed_from, row.job, row.created_at
+        statement = (
+            select(*columns, row.hypernetwork_version, row.learned_under)
+            .join(TaskRow, TaskRow.name == row.task)
+            .where(TaskRow.deleted_at.is_(None))
+            .order_by(row.task, row.version)
+        )
+        return [
+            Embedded(
+                task, version, base, tuple(mixed or ()) or (parent,),
+                frozenset({pinned} if origin is None else {pinned, origin}), job, created_at,
+            )
+            for task, version, base, parent, mixed, job, created_at, pinned, origin in self._session.execute(statement)
+        ]  # fmt: skip
+
+    def _tuned(self) -> tuple[list[Tuned], set[tuple[str, int]]]:
+        """Every hypernetwork version, and which of them were collected."""
+        row = HypernetworkRow
+        columns = row.base_digest, row.version, row.parent, row.job, JobRow.task, row.created_at
+        statement = select(*columns, row.collected_at).outerjoin(JobRow, JobRow.id == row.job)
+        found, collected = [], set()
+        rows = self._session.execute(statement.order_by(row.base_digest, row.version))
+        for base, version, parent, job, task, created_at, collected_at in rows:
+            found.append(Tuned(base, version, parent, job, task, created_at))
+            if collected_at is not None:
+                collected.add(found[-1].link)
+        return found, collected

@@ -1,0 +1,125 @@
+"""Which hypernetwork versions are needed, and by what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from onboard.domain.job import JobState
+from onboard.domain.task import FIRST_HYPERNETWORK
+from onboard.errors import ConflictError
+from onboard.registry.clock import database_now
+from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
+
+_OPEN: Final = [state for state in JobState if not state.finished]
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What stands under a hypernetwork version; of deleted tasks nothing does.
+
+    Args:
+        versions: how many embedding versions are served with it.
+        tasks: of how many tasks they are.
+        in_use: those of them that an alias names, by task and number.
+        learned: how many versions were learned under it, and carried to a later one since.
+    """
+
+    versions: int
+    tasks: int
+    in_use: tuple[str, ...]
+    learned: int
+
+
+class HypernetworkRepository:
+    """A base's hypernetwork versions and the embedding versions that are pinned to them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def counts(self, base_digest: str) -> dict[int, int]:
+        """How many embedding versions of living tasks are pinned to each version that has any."""
+        number = EmbeddingVersionRow.hypernetwork_version
+        statement = (
+            select(number, func.count().label("versions"))
+            .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
+            .where(TaskRow.deleted_at.is_(None), EmbeddingVersionRow.base_digest == base_digest)
+            .group_by(number)
+        )
+        return {row.hypernetwork_version: row.versions for row in self._session.execute(statement)}
+
+    def pinned(self, base_digest: str, version: int, most: int) -> Pinned:
+        """What is pinned to one version.
+
+        Args:
+            most: at most so many references are named.
+        """
+        row = EmbeddingVersionRow
+        living = and_(_is_living(), row.base_digest == base_digest)
+        mine = and_(living, row.hypernetwork_version == version)
+        in_alias = exists().where(AliasRow.task == row.task, AliasRow.version == row.version)
+        counted = select(func.count(), func.count(row.task.distinct())).where(mine)
+        versions, tasks = self._session.execute(counted).one()
+        named = select(row.task, row.version).where(mine, in_alias).order_by(row.task, row.version).limit(most)
+        references = tuple(f"{task}@v{number}" for task, number in self._session.execute(named))
+        carried = select(func.count()).select_from(row).where(living, row.learned_under == version)
+        return Pinned(versions, tasks, references, self._session.scalars(carried).one())
+
+
+def hold_hypernetwork(session: Session, base_digest: str, version: int) -> None:
+    """Keep a version from being collected until the transaction ends; whoever is about to need it calls this.
+
+    Raises:
+        ConflictError: it was collected, or descends from a deleted task that is to be unlearned.
+    """
+    statement = (
+        select(HypernetworkRow.collected_at, HypernetworkRow.unlearning)
+        .where(HypernetworkRow.base_digest == base_digest, HypernetworkRow.version == version)
+        .with_for_update(read=True)
+    )
+    collected_at, unlearning = session.execute(statement).one_or_none() or (None, None)
+    if collected_at is not None or unlearning is not None:
+        gone = "was collected: nothing needed it any more"
+        why = f"descends from the deleted task {unlearning}" if collected_at is None else gone
+        raise ConflictError(
+            f"Hypernetwork version {version} {why}.",
+            "List those that are there with: onboard hypernetwork list",
+            base=base_digest,
+            version=version,
+        )
+
+
+def unneeded(older_than_seconds: float) -> ColumnElement[bool]:
+    """Whether a hypernetwork version's tensors may be given up.
+
+    Kept are the first one, the head, the one that the head was tuned from (to go back to), what an embedding version
+    of a living task is served with or was learned under, and what was the head, or was made, less than so long ago: a
+    job that began under it may still publish.
+    """
+    row, head = HypernetworkRow, aliased(HypernetworkRow)
+    is_head = exists().where(BaseRow.digest == row.base_digest, BaseRow.head == row.version)
+    before_head = exists().where(
+        BaseRow.digest == row.base_digest,
+        head.base_digest == row.base_digest,
+        head.version == BaseRow.head,
+        head.parent == row.version,
+    )
+    stands_under = or_(
+        EmbeddingVersionRow.hypernetwork_version == row.version, EmbeddingVersionRow.learned_under == row.version
+    )
+    used = exists().where(_is_living(), EmbeddingVersionRow.base_digest == row.base_digest, stands_under)
+    still_tuned = exists().where(JobRow.id == row.job, JobRow.state.in_(_OPEN))
+    return and_(
+        row.collected_at.is_(None),
+        row.version != FIRST_HYPERNETWORK,
+        func.coalesce(row.retired_at, row.created_at) <= database_now() - older_than_seconds,
+        *(~each for each in (is_head, before_head, used, still_tuned)),
+    )
+
+
+def _is_living() -> ColumnElement[bool]:
+    """Whether an embedding version belongs to a task that was not deleted."""
+    return exists().where(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))

@@ -1,0 +1,46 @@
+"""What a base's tasks are served with now, and the base's head held still while something is decided by that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from onboard.domain.task import EmbeddingVersion
+from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, TaskRow
+from onboard.registry.versions import version_of
+
+
+class InUseRepository:
+    """The versions that aliases name (`latest` is one), and the head that new ones are learned under."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def versions(self, base_digest: str) -> Sequence[EmbeddingVersion]:
+        """Every aliased version of a base's living tasks, by task and number."""
+        aliased = exists().where(
+            AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version
+        )
+        statement = (
+            select(EmbeddingVersionRow)
+            .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
+            .where(
+                TaskRow.deleted_at.is_(None),
+                EmbeddingVersionRow.unlearning.is_(None),  # these are about to be replaced
+                EmbeddingVersionRow.base_digest == base_digest,
+                aliased,
+            )
+            .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
+        )
+        return [version_of(row) for row in self._session.scalars(statement)]
+
+    def hold_head(self, base_digest: str) -> int:
+        """The base's head, which nobody moves until the transaction ends; others may hold it at the same time.
+
+        Whoever publishes holds it, and whoever moves it waits for them: so every version that was published before a
+        move can be seen by the one who moves.
+        """
+        statement = select(BaseRow.head).where(BaseRow.digest == base_digest).with_for_update(read=True)
+        return self._session.scalars(statement).one()

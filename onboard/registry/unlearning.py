@@ -1,0 +1,130 @@
+"""Unlearning in the registry: what descends from a deleted task is marked, then replaced by what is rebuilt without it.
+
+Nothing new starts from a marked version, and no marked hypernetwork becomes the head again. What is marked is served as
+before, until its replacement is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, tuple_, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from onboard.domain.descent import Link
+from onboard.domain.names import Reference
+from onboard.errors import ConflictError, InputError
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.artifacts import ArtifactRepository
+from onboard.registry.clock import database_now
+from onboard.registry.deleting import DeletingRepository, Removed
+from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow
+
+REBUILT = "rebuilt without a deleted task"  # why aliases moved
+
+
+class UnlearningRepository:
+    """What is to be forgotten; `artifacts` are those that may be needless because of what this object removed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.artifacts: dict[str, float] = {}
+
+    def mark(self, task: str, references: Iterable[str], hypernetworks: Iterable[Link]) -> None:
+        """These versions descend from the deleted task and are to go."""
+        row, link = EmbeddingVersionRow, HypernetworkRow
+        for reference in references:
+            name, number = _numbered(reference)
+            statement = update(row).where(row.task == name, row.version == number)
+            self._session.execute(statement.values(unlearning=task))
+        for base, number in hypernetworks:
+            statement = update(link).where(link.base_digest == base, link.version == number)
+            self._session.execute(statement.values(unlearning=task))
+
+    def newest_unmarked(self, base_digest: str) -> int:
+        """The newest hypernetwork version of a base that is there and is not to be forgotten; the first always is."""
+        row = HypernetworkRow
+        statement = select(func.max(row.version)).where(
+            row.base_digest == base_digest, row.unlearning.is_(None), row.collected_at.is_(None)
+        )
+        return int(self._session.scalars(statement).one() or 0)
+
+    def replace(self, task: str, references: Collection[str], version: int) -> Sequence[str]:
+        """What names one of these marked versions of the task names that one from now on, and they are gone.
+
+        Returns:
+            The aliases that were moved.
+        """
+        own = [reference for reference in references if _numbered(reference)[0] == task]
+        marked = and_(_names_one(AliasRow.task, AliasRow.version, own), _is_marked())
+        aliases = sorted(self._session.scalars(select(AliasRow.alias).where(marked)))
+        for alias in aliases:
+            AliasRepository(self._session).move(task, alias, version, reason=REBUILT)
+        self.remove(own)
+        return aliases
+
+    def remove(self, references: Collection[str]) -> None:
+        """These versions go if they are marked, and with them the marked hypernetworks that nothing needs after that.
+
+        Their artifacts are due at once.
+        """
+        row = EmbeddingVersionRow
+        which = and_(_names_one(row.task, row.version, references), row.unlearning.is_not(None))
+        removed = Removed()
+        DeletingRepository(self._session).remove_versions(which, removed)
+        removed.freed(self._collect_hypernetworks())
+        self.artifacts |= removed.artifacts
+        ArtifactRepository(self._session).outdate(removed.artifacts)
+
+    def _collect_hypernetworks(self) -> Sequence[tuple[str, float]]:
+        """Give up the tensors of marked hypernetworks that no version is pinned to, or was learned under."""
+        row, version = HypernetworkRow, EmbeddingVersionRow
+        needs = or_(version.hypernetwork_version == row.version, version.learned_under == row.version)
+        needed = exists().where(version.base_digest == row.base_digest, needs)
+        due = and_(row.unlearning.is_not(None), row.collected_at.is_(None), ~needed)
+        statement = select(row.base_digest, row.version, row.artifact).where(due).with_for_update()
+        found = self._session.execute(statement).all()
+        if not found:
+            return []
+        links = tuple_(row.base_digest, row.version).in_([(base, number) for base, number, _ in found])
+        self._session.execute(update(row).where(links).values(artifact=None, collected_at=database_now()))
+        now = self._session.scalars(select(database_now())).one()
+        return [(artifact, now) for _, _, artifact in found if artifact is not None]
+
+
+def require_not_unlearning(session: Session, references: Iterable[str]) -> None:
+    """Raise ConflictError if a version that something is to start from descends from a deleted task."""
+    row = EmbeddingVersionRow
+    for reference in references:
+        try:
+            name, number = _numbered(reference)
+        except InputError:
+            continue  # random, mean, an anchor
+        marked = select(row.unlearning).where(row.task == name, row.version == number)
+        deleted = session.scalars(marked).one_or_none()
+        if deleted is not None:
+            raise ConflictError(
+                f"{reference} descends from the deleted task {deleted} and is being rebuilt without it.",
+                f"Wait for its job: onboard jobs list --task {name}",
+                version=reference,
+            )
+
+
+def _names_one(
+    task: InstrumentedAttribute[str], number: InstrumentedAttribute[int], references: Collection[str]
+) -> ColumnElement[bool]:
+    return tuple_(task, number).in_([_numbered(reference) for reference in references])
+
+
+def _is_marked() -> ColumnElement[bool]:
+    """Whether the version that an alias names is marked."""
+    row = EmbeddingVersionRow
+    return exists().where(row.task == AliasRow.task, row.version == AliasRow.version, row.unlearning.is_not(None))
+
+
+def _numbered(reference: str) -> tuple[str, int]:
+    """Task and number of `task@vN`. Raises InputError."""
+    found = Reference.parse(reference)
+    if found.version is None:
+        raise InputError(f"{reference!r} names no number.", "Name a version: TASK@vN")
+    return found.task, found.version

@@ -1,0 +1,81 @@
+"""What a report says of a tuned hypernetwork: what the new task gained, what the guard found for the earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from onboard.report.reading import mapping, mappings, number, text
+
+GUARD_HEAD: Final = ["task", "verdict", "judged by", "change of loss, nats (95%)", "flipped answers"]
+_PASSED: Final = "pass"
+
+
+def guard_rows(guard: Mapping[str, Any]) -> list[list[str]]:
+    """Per earlier task, those that did not pass first, the cells of `GUARD_HEAD`."""
+    tasks = sorted(mappings(guard.get("tasks")), key=lambda each: text(each.get("verdict")) == _PASSED)
+    return [
+        [text(each.get("task")), _verdict(each), _evidence(each), _change(each), _flipped(each)] for each in tasks
+    ]  # fmt: skip
+
+
+def guard_notes(guard: Mapping[str, Any]) -> list[str]:
+    """What the table does not say: the share of the step, what could have been seen, what was not looked at."""
+    return [note for note in (_share(guard), _detectable(guard), _unchecked(guard)) if note]
+
+
+def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Whether the hypernetwork was tuned with the embedding, why, and what the new task gained by it."""
+    tuning = mapping(document.get("tuning"))
+    if not tuning:
+        return []
+    facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "as it was")]
+    if not mapping(document.get("guard")) or tuning.get("kept"):  # else the verdict's callout has the reason
+        facts.append(("why", text(tuning.get("reason"))))
+    return [(name, value) for name, value in facts if value]
+
+
+def _verdict(each: Mapping[str, Any]) -> str:
+    verdict, trouble = text(each.get("verdict")), text(each.get("trouble"))
+    return f"{verdict}: {trouble}" if trouble else verdict
+
+
+def _evidence(each: Mapping[str, Any]) -> str:
+    rows, evidence = number(each.get("rows")), text(each.get("evidence"))
+    if rows is None:
+        return evidence or "–"
+    return f"{rows:,.0f} {'held-out rows' if evidence != 'divergence' else 'texts'}"
+
+
+def _change(each: Mapping[str, Any]) -> str:
+    increase, low, high = (number(each.get(key)) for key in ("increase", "low", "high"))
+    if increase is None:
+        return "–"
+    return f"{increase:+.3f}" if low is None or high is None else f"{increase:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def _flipped(each: Mapping[str, Any]) -> str:
+    return "–" if each.get("flipped") is None else f"{text(each.get('flipped'))} of {text(each.get('rows')) or '?'}"
+
+
+def _share(guard: Mapping[str, Any]) -> str:
+    share = number(guard.get("share"))
+    if not share or share == 1.0:
+        return ""
+    return f"{100 * share:.4g}% of the step was taken: more of it would have cost an earlier task too much."
+
+
+def _detectable(guard: Mapping[str, Any]) -> str:
+    """The worst of them, so that nobody takes a verdict for more than it is."""
+    seen = [found for each in mappings(guard.get("tasks")) if (found := number(each.get("detectable"))) is not None]
+    if not seen:
+        return ""
+    return f"An increase of {max(seen):.3f} nats would have been noticed in every task, in four of five cases."
+
+
+def _unchecked(guard: Mapping[str, Any]) -> str:
+    unchecked = number(guard.get("unchecked"))
+    if not unchecked:
+        return ""
+    chosen = text(guard.get("chosen"))
+    return f"{unchecked:,.0f} more tasks were not looked at{f': {chosen}' if chosen else ''}."

@@ -1,0 +1,173 @@
+"""Use case: what descends from a deleted task is rebuilt from its own data, as if the task had never been there.
+
+All of it happens in the transaction that deletes the task: heads go back to the newest hypernetwork without it, what
+descends is marked, and jobs are queued that rebuild what aliases name. Each replaces what it rebuilds when it is
+published; until then that is served as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from onboard.domain.dataset import label_key
+from onboard.domain.descent import Descent
+from onboard.domain.job import JobSpec, JobState
+from onboard.domain.names import Reference
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import NotFoundError
+from onboard.registry.audit import actor
+from onboard.registry.bases import BaseRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import SnapshotRepository
+from onboard.registry.tasks import TaskRepository
+from onboard.registry.unlearning import UnlearningRepository
+from onboard.registry.versions import VersionRepository
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+
+@dataclass
+class Unlearning:
+    """What becomes of that which descends from a deleted task.
+
+    Args:
+        reverted: bases whose head went back, with the versions: base_digest, from, to.
+        rebuilding: versions that a job rebuilds: versions, job.
+        restored: aliased versions that were carried from one that does not descend: version, to.
+        removed: versions that no alias named; they are gone.
+        cannot: versions that stay as they are: version, why.
+        queues: that got jobs.
+        artifacts: what may be needless now, see `Removed`.
+    """
+
+    reverted: list[dict[str, Any]] = field(default_factory=list)
+    rebuilding: list[dict[str, Any]] = field(default_factory=list)
+    restored: list[dict[str, str]] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    cannot: list[dict[str, str]] = field(default_factory=list)
+    queues: set[str] = field(default_factory=set)
+    artifacts: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its part of the result of `onboard tasks delete --json`."""
+        return {
+            "reverted": self.reverted,
+            "rebuilding": self.rebuilding,
+            "restored": self.restored,
+            "removed": self.removed,
+            "cannot": self.cannot,
+        }
+
+
+def unlearn(session: Session, task: str, found: Descent, aliases: Mapping[str, Sequence[str]]) -> Unlearning:
+    """Forget the task in all that descends from it; see above.
+
+    Args:
+        session: a writing transaction, in which the task is deleted too.
+        task: the deleted task.
+        found: what descends from it.
+        aliases: of every version, by reference.
+    """
+    return _Work(session, task, found, aliases).done()
+
+
+@dataclass
+class _Work:
+    session: Session
+    task: str
+    found: Descent
+    aliases: Mapping[str, Sequence[str]]
+    result: Unlearning = field(default_factory=Unlearning)
+
+    def done(self) -> Unlearning:
+        registry = UnlearningRepository(self.session)
+        versions = [self._version(reference) for reference in self.found.versions]
+        rebuilt: dict[str, list[EmbeddingVersion]] = {}
+        registry.mark(self.task, self.found.versions, self.found.hypernetworks)
+        self._revert_heads(registry)
+        for version in sorted((each for each in versions if each is not None), key=lambda each: each.created_at):
+            if version.reference not in self.aliases:
+                self.result.removed.append(version.reference)
+                continue
+            learned = self._learned(version)
+            if learned is not None and learned.reference not in self.found.versions:
+                registry.replace(version.task, [version.reference], learned.version)
+                self.result.restored.append({"version": version.reference, "to": learned.reference})
+            else:
+                rebuilt.setdefault((learned or version).reference, []).append(version)
+        for reference, replaced in rebuilt.items():
+            self._rebuild(self._version(reference), [each.reference for each in replaced])
+        registry.remove(self.result.removed)
+        self.result.artifacts = registry.artifacts
+        return self.result
+
+    def _revert_heads(self, registry: UnlearningRepository) -> None:
+        bases = BaseRepository(self.session)
+        for digest in sorted({base for base, _ in self.found.hypernetworks}):
+            head = bases.get(digest).head
+            if (digest, head) not in self.found.hypernetworks:
+                continue
+            newest = registry.newest_unmarked(digest)
+            bases.set_head(digest, newest, expected_head=head)
+            self.result.reverted.append({"base_digest": digest, "from": head, "to": newest})
+
+    def _version(self, reference: str) -> EmbeddingVersion | None:
+        named = Reference.parse(reference)
+        assert named.version is not None
+        return VersionRepository(self.session).living(named.task, named.version)
+
+    def _learned(self, version: EmbeddingVersion) -> EmbeddingVersion | None:
+        """The version that its numbers were learned as, before they were carried; None if that is gone."""
+        present: EmbeddingVersion | None = version
+        while present is not None and present.kind == "carried":
+            present = self._version(present.parent)
+        return present
+
+    def _rebuild(self, learned: EmbeddingVersion | None, references: list[str]) -> None:
+        why = _no_version() if learned is None else self._trouble(learned)
+        if learned is None or learned.job is None or why:
+            self.result.cannot += [{"version": reference, "why": why} for reference in references]
+            return
+        jobs = JobRepository(self.session)
+        for waiting in jobs.list(states=[JobState.QUEUED, JobState.RUNNING], task=learned.task, limit=1000):
+            if set(references) <= set(waiting.spec.options.get("replaces", ())):
+                self.result.rebuilding.append({"versions": references, "job": waiting.id})
+                return
+        before = jobs.get(learned.job)
+        job, _ = jobs.add(
+            self._request(before.spec, references), queue=before.queue, priority=before.priority, owner=actor(),
+            time_limit_seconds=before.time_limit_seconds,
+        )  # fmt: skip
+        self.result.rebuilding.append({"versions": references, "job": job.id})
+        self.result.queues.add(job.queue)
+
+    def _request(self, spec: JobSpec, references: list[str]) -> JobSpec:
+        """What was asked for once, but for a start that is gone."""
+        options = {**spec.options, "replaces": references}
+        gone = {self.task, *(reference.partition("@")[0] for reference in self.found.versions)}
+        init = "auto" if spec.init.partition("@")[0] in gone else spec.init
+        return replace(spec, init=init, new_labels=False, options=options)
+
+    def _trouble(self, version: EmbeddingVersion) -> str:
+        """Why it cannot be rebuilt; empty if it can."""
+        if version.job is None:
+            return "no job of this service learned it, so its rows are not known"
+        try:
+            SnapshotRepository(self.session).get(version.dataset_digest)
+        except NotFoundError:
+            return "its dataset is gone"
+        task = TaskRepository(self.session).get(version.task)
+        if _labels(task.kind, task.labels) != _labels(version.task_kind, version.labels):
+            return "its task has other labels now"
+        return ""
+
+
+def _no_version() -> str:
+    return "the version that it was carried from is gone"
+
+
+def _labels(kind: str, labels: Sequence[Any]) -> tuple[str, frozenset[str]]:
+    return kind, frozenset(map(label_key, labels))

@@ -1,0 +1,380 @@
+"""Jobs that tune the hypernetwork: what the guard lets through becomes the head, and what it refuses costs nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_jobs import Desk, HookedProgress, opinions
+from safetensors import safe_open
+from tuned_heads import tuned_head
+from tuned_jobs import line_of, made_weights, record_of, tune_gently, tune_violently
+
+from onboard import guarded, outcome, pipeline, tuned
+from onboard.bases import Base
+from onboard.domain.job import JobState
+from onboard.domain.tuning import refused_by_guard
+from onboard.errors import ConflictError, JobFailedError
+from onboard.fetch import fetch
+from onboard.services import Services
+from onboard.serving import Predictor
+from onboard.testing import RecordedProgress
+from onboard.train.fewshot import train_embedding
+from onboard.train.tuning import Tuned
+from onboard.train.worth_tuning import Worth
+
+TUNED = ["check", "probe", "train", "tune", "guard", "evaluate"]
+
+
+@pytest.fixture
+def gently(monkeypatch: pytest.MonkeyPatch) -> None:
+    tune_gently(monkeypatch)
+
+
+def test_a_tuned_job_makes_a_new_head_and_its_version_is_pinned_to_that(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    earlier = desk.learn(opinions(24), "earlier", init="sst2")
+    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
+    progress = RecordedProgress()
+    job = desk.run(desk.claim(), progress)
+    result = job.result or {}
+    first, second = line_of(tiny_services, tiny_base)
+    version = desk.version("mood@v1")
+    assert progress.stages == TUNED
+    assert set(result["seconds"]) == {*TUNED, "publish"}
+    assert record_of(tiny_services, tiny_base).head == second.version == 2
+    assert (second.parent, second.job) == (1, job.id)
+    assert second.digest != first.digest
+    assert result["hypernetwork_version"] == result["pins"]["hypernetwork_version"] == version.hypernetwork_version == 2
+    assert version.origin == 2
+    assert (result["guard"]["verdict"], result["guard"]["share"]) == ("accepted", 1.0)
+    assert {task["task"] for task in result["guard"]["tasks"]} == {"earlier@v1", "sst2@v1", "stsb@v1"}
+    assert second.metrics["guard"] == result["guard"]
+    assert (result["tuning"]["kept"], result["tuning"]["evidence"]) == (True, "training rows")
+    assert desk.version("earlier@v1").hypernetwork_version == earlier["hypernetwork_version"] == 1
+    with safe_open(fetch(tiny_services, "mood", desk.folder / "fetched").files[0], framework="np") as file:
+        assert file.metadata()["hypernetwork_version"] == "2"
+        assert file.metadata()["hypernetwork"] == second.digest
+    answers = Predictor(tiny_services).predict([{"task": task, "text": "a good film"} for task in ("mood", "earlier")])
+    assert [answer.task for answer in answers] == ["mood", "earlier"]
+
+
+def test_the_next_task_is_learned_under_the_new_head(desk: Desk, tiny_services: Services, gently: None) -> None:
+    desk.learn(opinions(24), init="sst2", tune_hypernetwork="always")
+    assert desk.learn(opinions(20), "next", init="mood")["hypernetwork_version"] == 2
+
+
+def test_a_refused_tuning_publishes_the_embedding_alone(
+    desk: Desk, tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = desk.learn(opinions(30), "plain", init="sst2")
+    tune_violently(monkeypatch)
+    refused = desk.learn(opinions(30), "refused", init="sst2", tune_hypernetwork="always")
+    assert refused["guard"]["verdict"] == "rejected"
+    assert "fail" in {task["verdict"] for task in refused["guard"]["tasks"]}
+    assert refused_by_guard(refused)
+    assert not refused_by_guard(desk.learn(opinions(30), "unasked", init="sst2"))
+    assert refused["state"] == "succeeded"
+    assert (refused["hypernetwork_version"], refused["embedding_digest"]) == (1, plain["embedding_digest"])
+    assert refused["metrics"] == plain["metrics"]
+    assert [each.version for each in line_of(tiny_services, tiny_base)] == [1]
+
+
+@pytest.mark.parametrize("asked", ["auto", "always"])
+def test_a_tuning_that_diverges_publishes_the_embedding_alone(
+    desk: Desk, tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch, asked: Any
+) -> None:
+    def diverge(*_: Any, **__: Any) -> Tuned:
+        raise JobFailedError("Tuning the hypernetwork diverged: loss nan at step 1.")
+
+    monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
+    monkeypatch.setattr(tuned, "tune", diverge)
+    result = desk.learn(opinions(24), init="sst2", tune_hypernetwork=asked)
+    assert (result["hypernetwork_version"], result["guard"]["verdict"]) == (1, "rejected")
+    assert "diverged" in result["guard"]["reason"]
+    assert refused_by_guard(result) == (asked == "always")
+    assert record_of(tiny_services, tiny_base).head == 1
+
+
+def test_auto_leaves_the_hypernetwork_alone_where_tuning_is_not_worth_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def not_worth_it(alone: Any) -> Worth:
+        seen.append(alone)
+        return Worth(False, "The embedding alone is right.")
+
+    monkeypatch.setattr(tuned, "worth_tuning", not_worth_it)
+    monkeypatch.setattr(tuned, "tune", lambda *_, **__: pytest.fail("it was tuned"))
+    result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="auto")
+    assert (result["guard"], result["hypernetwork_version"]) == (None, 1)
+    assert result["tuning"]["reason"] == "The embedding alone is right."
+    (alone,) = seen
+    estimate = result["metrics"]["validation"]["accuracy"]
+    assert (alone.accuracy, alone.rows, alone.labels) == (estimate["value"], 40, 2)
+    assert alone.majority == result["baselines"]["validation"]["majority"]["accuracy"]["value"]
+    assert alone.tfidf == result["baselines"]["validation"]["tfidf_logistic_regression"]["accuracy"]["value"]
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, better: bool
+) -> None:
+    def tune(engine: Any, z: Any, rows: Any, trie: Any, earlier: Any, settings: Any, seed: int, **_: Any) -> Tuned:
+        trained = train_embedding(engine, z, rows, trie, pipeline.FewShotSettings(steps=40), seed).z
+        return Tuned(engine.hypernetwork, trained if better else -z, (0.5,), (0.0,), 0.0)
+
+    monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
+    monkeypatch.setattr(tuned, "tune", tune)
+    monkeypatch.setattr(pipeline, "FewShotSettings", pipeline.FewShotSettings.func)  # type: ignore[attr-defined]
+    desk.submit(opinions(30), init="random", tune_hypernetwork="auto")
+    monkeypatch.setattr(pipeline, "learn", _barely(pipeline.learn))
+    result = desk.run(desk.claim()).result or {}
+    assert result["guard"]["verdict"] == "accepted"
+    assert (result["tuning"]["after"] < result["tuning"]["before"]) is better
+    assert result["tuning"]["kept"] is better
+    assert result["hypernetwork_version"] == (2 if better else 1)
+
+
+def test_held_out_rows_that_chose_whether_tuning_is_kept_are_told(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, gently: None
+) -> None:
+    monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
+    chosen, not_chosen = (
+        desk.learn(opinions(80), asked, init="sst2", tune_hypernetwork=asked)["validation_reason"]
+        for asked in ("auto", "always")
+    )
+    assert "chose whether tuning was kept" in chosen
+    assert not_chosen is None
+
+
+def _barely(learn: Any) -> Any:
+    """Training of a single step, after which there is much to gain."""
+    from dataclasses import replace
+
+    def barely(engine: Any, start: Any, rows: Any, trie: Any, settings: Any, *rest: Any, **more: Any) -> Any:
+        return learn(engine, start, rows, trie, replace(settings, steps=1), *rest, **more)
+
+    return barely
+
+
+def test_a_tuned_version_has_no_estimate_where_all_rows_trained_it(desk: Desk, gently: None) -> None:
+    result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
+    assert result["metrics"] == {"validation": None, "test": None}
+    assert "tuned the hypernetwork" in result["validation_reason"]
+    assert (result["more_rows"], result["weak"]) == (None, False)
+
+
+def test_a_tuned_version_is_measured_on_held_out_rows_as_it_is_published(
+    desk: Desk, tiny_services: Services, gently: None
+) -> None:
+    rows = opinions(24, start=80)
+    result = desk.learn(opinions(80), init="sst2", tune_hypernetwork="always", test=rows)
+    assert result["tuning"]["evidence"] == "held-out rows"
+    answers = Predictor(tiny_services).predict([{"task": "mood", "text": row["text"]} for row in rows])
+    right = sum(answer.label == row["label"] for answer, row in zip(answers, rows, strict=True))
+    assert result["metrics"]["test"]["accuracy"]["value"] == pytest.approx(right / len(rows))
+    assert result["hypernetwork_version"] == 2
+
+
+def _artifact_of_dataset(desk: Desk, task: str) -> Path:
+    from onboard.registry.snapshots import SnapshotRepository
+
+    with desk.services.database.read() as session:
+        artifact = SnapshotRepository(session).get(desk.version(task).dataset_digest).artifact
+    path = desk.services.file(artifact)
+    assert path is not None
+    return path
+
+
+@pytest.mark.parametrize("harm", ["gone", "damaged"])
+def test_an_earlier_task_whose_rows_cannot_be_read_is_told_and_is_no_pass(desk: Desk, gently: None, harm: str) -> None:
+    desk.learn(opinions(24), "earlier", init="sst2")
+    path = _artifact_of_dataset(desk, "earlier")
+    path.unlink() if harm == "gone" else path.write_bytes(path.read_bytes()[:-9])
+    result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")
+    (told,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
+    assert told["verdict"] != "pass"
+    assert "dataset" in told["trouble"]
+    assert "earlier@v1" in result["guard"]["reason"]
+    assert result["guard"]["verdict"] == "rejected"
+    assert result["hypernetwork_version"] == 1
+
+
+def _in_between(desk: Desk, stage: str, work: Any) -> HookedProgress:
+    """Calls `work` once, when a stage has finished."""
+    left = [work]
+
+    def hook(what: str, name: str) -> None:
+        if (what, name) == ("finished", stage) and left:
+            left.pop()()
+
+    return HookedProgress(hook)
+
+
+def test_a_task_that_was_published_while_the_guard_ran_is_guarded_before_the_head_moves(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
+    job = desk.claim()
+    progress = _in_between(desk, "guard", lambda: desk.learn(opinions(20), "meanwhile", init="sst2"))
+    result = desk.run(job, progress).result or {}
+    verdicts = {task["task"]: task["verdict"] for task in result["guard"]["tasks"]}
+    assert verdicts["meanwhile@v1"] == "pass"
+    assert (result["guard"]["verdict"], result["hypernetwork_version"]) == ("accepted", 2)
+    assert line_of(tiny_services, tiny_base)[1].metrics["guard"] == result["guard"]
+    assert progress.stages == TUNED
+
+
+def test_a_newcomer_that_would_lose_keeps_the_head_where_it_is(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
+    job = desk.claim()
+
+    def publish_something_unreadable() -> None:
+        desk.learn(opinions(20), "meanwhile", init="sst2")
+        _artifact_of_dataset(desk, "meanwhile").unlink()
+
+    result = desk.run(job, _in_between(desk, "guard", publish_something_unreadable)).result or {}
+    assert (result["guard"]["verdict"], result["guard"]["share"], result["hypernetwork_version"]) == ("rejected", 0, 1)
+    assert "meanwhile@v1" in result["guard"]["reason"]
+    assert result["tuning"]["kept"] is False
+    assert result["validation_reason"] != outcome._NO_ESTIMATE
+    assert record_of(tiny_services, tiny_base).head == 1
+    plain = desk.learn(opinions(30), "plain", init="sst2")
+    assert result["embedding_digest"] == plain["embedding_digest"]
+
+
+def test_a_tuned_job_whose_head_moved_meanwhile_starts_over_under_the_new_one(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
+    job = desk.claim()
+    progress = _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base, scale=1e-6))
+    result = desk.run(job, progress).result or {}
+    assert progress.stages == [*TUNED, *TUNED]
+    line = line_of(tiny_services, tiny_base)
+    assert [(each.version, each.parent) for each in line] == [(1, None), (2, 1), (3, 2)]
+    assert result["hypernetwork_version"] == record_of(tiny_services, tiny_base).head == 3
+
+
+def test_a_head_that_keeps_moving_ends_the_job_instead_of_holding_it_for_ever(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    desk.submit(opinions(24), init="sst2", tune_hypernetwork="always")
+    job = desk.claim()
+
+    def move(what: str, name: str) -> None:
+        if (what, name) == ("finished", "evaluate"):
+            tuned_head(tiny_services, tiny_base, scale=1e-6)
+
+    with pytest.raises(ConflictError, match="moved 3 times"):
+        desk.run(job, HookedProgress(move))
+    assert desk.versions("mood") == []
+
+
+def test_a_plain_job_whose_head_moved_is_published_under_the_one_that_it_was_trained_with(
+    desk: Desk, tiny_services: Services, tiny_base: Base
+) -> None:
+    desk.submit(opinions(24), init="sst2")
+    job = desk.claim()
+    progress = _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base))
+    result = desk.run(job, progress).result or {}
+    assert (result["hypernetwork_version"], record_of(tiny_services, tiny_base).head) == (1, 2)
+    assert progress.stages == ["check", "probe", "train", "evaluate"]
+    assert Predictor(tiny_services).predict([{"task": "mood", "text": "a good film"}])[0].version == 1
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_task_that_lost_by_a_step_whose_guard_could_not_know_of_it_does_not_hold_later_ones(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None, late: bool
+) -> None:
+    def move() -> None:
+        tuned_head(tiny_services, tiny_base, scale=0.5)
+
+    desk.submit(opinions(24), "straggler", init="random")
+    desk.run(desk.claim(), _in_between(desk, "evaluate", move) if late else HookedProgress(lambda *_: None))
+    if not late:
+        move()
+    guard = desk.learn(opinions(30), init="random", tune_hypernetwork="always")["guard"]
+    refusing = {task["task"] for task in guard["tasks"]}
+    assert refusing == ({"sst2@v1", "stsb@v1"} if late else {"sst2@v1", "stsb@v1", "straggler@v1"})
+    assert guard["unchecked"] == (1 if late else 0)
+    assert guard["chosen"] == ("straggler@v1 came too late for an earlier step, and lost by it" if late else None)
+
+
+def test_a_task_left_behind_by_a_revert_does_not_hold_the_head(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    from onboard.registry.bases import BaseRepository
+
+    tuned_head(tiny_services, tiny_base, scale=0.5)
+    desk.learn(opinions(24), "aside", init="sst2")
+    with tiny_services.database.write() as session:
+        BaseRepository(session).set_head(tiny_base.digest, 1, expected_head=2)
+    result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")
+    assert "aside@v1" not in {task["task"] for task in result["guard"]["tasks"]}
+    assert (result["guard"]["verdict"], result["hypernetwork_version"]) == ("accepted", 3)
+
+
+def test_what_is_published_is_what_was_guarded_also_where_only_a_share_of_the_step_is_taken(
+    desk: Desk, tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch, gently: None
+) -> None:
+    from onboard.model.interpolate import between
+
+    guard, candidates = guarded.guard, []
+
+    def half(engine: Any, candidate: Any, present: Any, *rest: Any, **more: Any) -> Any:
+        from dataclasses import replace
+
+        candidates.append((present, candidate))
+        return replace(guard(engine, candidate, present, *rest, **more), share=0.5)
+
+    monkeypatch.setattr(guarded, "guard", half)
+    result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")
+    (present, candidate) = candidates[0]
+    halfway = between(present, candidate, 0.5)
+    from onboard.heads import hypernetwork_at
+    from onboard.model.weights import hypernetwork_digest
+
+    assert hypernetwork_digest(hypernetwork_at(tiny_services, tiny_base, 2, "cpu")) == hypernetwork_digest(halfway)
+    assert result["guard"]["share"] == 0.5
+
+
+def test_every_published_version_makes_the_same_weights_after_five_tunings(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    """Decision 4: 20 tasks and 5 tunings, and the bytes of every version's generated weights are what they were."""
+    made: dict[str, str] = {}
+    for number in range(20):
+        asked = "always" if number % 4 == 3 else "never"
+        result = desk.learn(opinions(8 + number), f"task-{number}", init="sst2", tune_hypernetwork=asked)
+        version = desk.version(f"task-{number}@v{result['version']}")
+        made[version.reference] = made_weights(tiny_services, tiny_base, version)
+    for source in ("sst2@v1", "stsb@v1"):
+        made[source] = made_weights(tiny_services, tiny_base, desk.version(source))
+    line = line_of(tiny_services, tiny_base)
+    assert [each.version for each in line] == [1, 2, 3, 4, 5, 6]
+    assert [each.parent for each in line] == [None, 1, 2, 3, 4, 5]
+    assert {desk.version(name).hypernetwork_version for name in made} == {1, 2, 3, 4, 5, 6}
+    _forget_loaded_hypernetworks()
+    assert {name: made_weights(tiny_services, tiny_base, desk.version(name)) for name in made} == made
+
+
+def _forget_loaded_hypernetworks() -> None:
+    from onboard import heads
+
+    heads._kept._loaded.clear()
+
+
+def test_the_log_and_the_document_of_a_tuned_job_are_json(desk: Desk, gently: None) -> None:
+    desk.submit(opinions(24), init="sst2", tune_hypernetwork="always")
+    progress = RecordedProgress()
+    job = desk.run(desk.claim(), progress)
+    json.dumps([job.to_json(), progress.calls], allow_nan=False)
+    assert job.state is JobState.SUCCEEDED

@@ -1,0 +1,235 @@
+"""`onboard tasks delete --unlearn`: what descends from a task becomes, byte for byte, what it would be without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from published import add_version, embedding_of
+from real_jobs import Desk, opinions
+from tuned_heads import tuned_head
+
+from onboard.bases import Base
+from onboard.delete import delete_task
+from onboard.domain.job import JobState
+from onboard.embedding import unpack_embedding
+from onboard.errors import ConflictError, NotFoundError
+from onboard.gc import collect_garbage
+from onboard.heads import hypernetwork_at
+from onboard.jobs import cancel, retry
+from onboard.register import register_base
+from onboard.registry.aliases import AliasRepository
+from onboard.registry.bases import BaseRepository
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services, open_services
+from onboard.settings import Settings
+
+OTHER, CHILD, GRANDCHILD = opinions(24), opinions(24, start=24), opinions(24, start=40)
+GONE = opinions(24, ("x", "y"), start=8)
+
+
+@pytest.fixture
+def without(tmp_path: Path, tiny_base: Base, few_steps: None) -> Iterator[Desk]:
+    """A second home, in which the task never was."""
+    folder = tmp_path / "without"
+    folder.mkdir()
+    services = open_services(Settings(home=folder / "home", base=str(tiny_base.folder), device="cpu"))
+    register_base(services, tiny_base)
+    yield Desk(services, folder)
+    services.close()
+
+
+def run_all(desk: Desk) -> None:
+    while any(job.state is JobState.QUEUED for job in desk.jobs()):
+        desk.run(desk.claim())
+
+
+def head_of(services: Services, base: Base) -> int:
+    with services.database.read() as session:
+        return BaseRepository(session).get(base.digest).head
+
+
+def weights(services: Services, base: Base, version: int) -> dict[str, bytes]:
+    state = hypernetwork_at(services, base, version, "cpu").state_dict()
+    return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
+
+
+def numbers(desk: Desk, task: str) -> bytes:
+    return unpack_embedding(desk.services.read(desk.version(task).artifact)).tobytes()
+
+
+def aliases(desk: Desk, task: str) -> dict[str, int]:
+    with desk.services.database.read() as session:
+        return AliasRepository(session).list(task)
+
+
+def test_embeddings_and_weights_become_those_of_a_history_without_the_task(
+    desk: Desk, without: Desk, tiny_base: Base
+) -> None:
+    services = desk.services
+    desk.learn(OTHER, "other", init="random")
+    tuner = desk.learn(GONE, "gone", init="random")["job"]
+    tuned_head(services, tiny_base, job=tuner)
+    desk.learn(CHILD, "child", init="gone")
+    desk.learn(GRANDCHILD, "grandchild", init="child")
+    assert head_of(services, tiny_base) == 2
+    kept = numbers(desk, "other")
+
+    done = delete_task(services, "gone", unlearning=True).to_json()
+    assert {each["version"]: each["why"] for each in done["descendants"]["versions"]} == {
+        "child@v1": "started from gone@v1", "grandchild@v1": "started from child@v1",
+    }  # fmt: skip
+    assert [each["version"] for each in done["descendants"]["hypernetworks"]] == [2]
+    unlearning = done["unlearning"]
+    assert unlearning["reverted"] == [{"base_digest": tiny_base.digest, "from": 2, "to": 1}]
+    assert [each["versions"] for each in unlearning["rebuilding"]] == [["child@v1"], ["grandchild@v1"]]
+    assert (unlearning["cannot"], unlearning["removed"], unlearning["restored"]) == ([], [], [])
+    assert desk.version("child").version == 1  # served as before, until it is rebuilt
+    run_all(desk)
+
+    without.learn(OTHER, "other", init="random")
+    for rows, task in ((CHILD, "child"), (GRANDCHILD, "grandchild")):
+        without.learn(rows, task)
+    assert numbers(desk, "other") == numbers(without, "other") == kept
+    for task in ("child", "grandchild"):
+        assert numbers(desk, task) == numbers(without, task)
+        assert [each.version for each in desk.versions(task)] == [2]
+        assert desk.version(task).hypernetwork_version == 1
+    head = head_of(services, tiny_base)
+    assert head == head_of(without.services, tiny_base) == 1
+    assert weights(services, tiny_base, head) == weights(without.services, tiny_base, head)
+    with services.database.read() as session:
+        forgotten = BaseRepository(session).hypernetwork(tiny_base.digest, 2)
+    assert (forgotten.artifact, forgotten.collected_at is None) == (None, False)
+    assert collect_garbage(services).damaged == []
+    assert not services.artifacts.has(forgotten.digest)
+
+
+def test_the_rebuilt_version_takes_over_every_alias_whatever_the_comparison_says(desk: Desk) -> None:
+    desk.learn(GONE, "gone", init="random")
+    for seed in (0, 1, 2):
+        desk.learn(CHILD, "child", init="gone", seed=seed)
+    with desk.services.database.write() as session:
+        AliasRepository(session).move("child", "shop", 1)
+        AliasRepository(session).move("child", "latest", 3)
+    done = delete_task(desk.services, "gone", unlearning=True).to_json()["unlearning"]
+    assert done["removed"] == ["child@v2"]  # nothing names it
+    assert [each["versions"] for each in done["rebuilding"]] == [["child@v1"], ["child@v3"]]
+    with pytest.raises(NotFoundError):
+        desk.version("child@v2")
+    assert aliases(desk, "child") == {"latest": 3, "shop": 1}
+    run_all(desk)
+    assert aliases(desk, "child") == {"latest": 5, "shop": 4}
+    assert [each.version for each in desk.versions("child")] == [4, 5]
+    assert (desk.version("child@v4").seeds, desk.version("child@v5").seeds) == ((0,), (2,))
+    assert desk.jobs()[0].result is not None
+    assert desk.jobs()[0].result["latest"]["moved"]
+    with desk.services.database.write() as session, pytest.raises(ConflictError, match="never been anything"):
+        AliasRepository(session).rollback("child", "shop")
+
+
+def test_nothing_new_starts_from_what_descends_and_its_hypernetwork_does_not_come_back(
+    desk: Desk, tiny_base: Base
+) -> None:
+    tuner = desk.learn(GONE, "gone", init="random")["job"]
+    tuned_head(desk.services, tiny_base, job=tuner)
+    desk.learn(CHILD, "child", init="random")  # under the tuned head
+    delete_task(desk.services, "gone", unlearning=True)
+    with pytest.raises(ConflictError, match="being rebuilt without it"):
+        desk.submit(GRANDCHILD, "grandchild", init="child")
+    with desk.services.database.write() as session, pytest.raises(ConflictError, match="descends from the deleted"):
+        BaseRepository(session).set_head(tiny_base.digest, 2, expected_head=1)
+    with desk.services.database.read() as session:
+        startable = {each.task for each in VersionRepository(session).startable(tiny_base.digest)}
+    assert "child" not in startable
+    run_all(desk)
+    with desk.services.database.read() as session:
+        startable = {each.task for each in VersionRepository(session).startable(tiny_base.digest)}
+    assert "child" in startable
+    assert desk.submit(GRANDCHILD, "grandchild", init="child")
+
+
+def test_what_cannot_be_rebuilt_is_named_and_stays(desk: Desk, tiny_base: Base) -> None:
+    services = desk.services
+    desk.learn(GONE, "gone", init="random")
+    add_version(services, tiny_base, "imported", ("a", "b"), ("a", "b"), z=embedding_of(3), parent="gone@v1")
+    desk.learn(CHILD, "child", init="gone")
+    desk.learn(opinions(24, ("left", "right"), start=24), "child", init="random", new_labels=True)
+    with services.database.write() as session:
+        AliasRepository(session).move("child", "old", 1)
+    done = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    assert done["cannot"] == [
+        {"version": "imported@v1", "why": "no job of this service learned it, so its rows are not known"},
+        {"version": "child@v1", "why": "its task has other labels now"},
+    ]
+    assert done["rebuilding"] == []
+    assert desk.version("imported").version == 1
+
+
+def test_aliases_of_a_carried_version_name_again_what_it_was_carried_from(desk: Desk, tiny_base: Base) -> None:
+    services = desk.services
+    desk.learn(CHILD, "child", init="random")
+    tuner = desk.learn(GONE, "gone", init="random")["job"]
+    tuned_head(services, tiny_base, job=tuner)
+    first = desk.version("child@v1")
+    z = unpack_embedding(services.read(first.artifact))
+    changes: dict[str, Any] = {"kind": "carried", "hypernetwork_version": 2, "learned_under": 1, "parent": "child@v1"}
+    carried = add_version(services, tiny_base, "child", first.labels, first.words, z=z, **changes)
+    assert aliases(desk, "child") == {"latest": 2}
+    done = delete_task(services, "gone", unlearning=True).to_json()
+    assert [each["version"] for each in done["descendants"]["versions"]] == [carried.reference]
+    assert done["unlearning"]["restored"] == [{"version": "child@v2", "to": "child@v1"}]
+    assert aliases(desk, "child") == {"latest": 1}
+    assert np.array_equal(unpack_embedding(services.read(desk.version("child").artifact)), z)
+    with pytest.raises(NotFoundError):
+        desk.version("child@v2")
+    assert not services.artifacts.has(carried.artifact)
+
+
+def test_it_may_be_asked_for_later_and_again_and_a_rebuilding_that_failed_may_be_tried_again(desk: Desk) -> None:
+    services = desk.services
+    desk.learn(GONE, "gone", init="random")
+    desk.learn(CHILD, "child", init="gone")
+    delete_task(services, "gone")
+    assert desk.version("child").parent == "gone@v1"
+    with pytest.raises(NotFoundError):
+        delete_task(services, "gone")
+    first = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]["rebuilding"]
+    assert delete_task(services, "gone", unlearning=True).to_json()["unlearning"]["rebuilding"] == first
+    job = first[0]["job"]
+    cancel(services.database, job)
+    retry(services.database, job)
+    run_all(desk)
+    assert desk.version("child").version == 2
+    with pytest.raises(NotFoundError):
+        delete_task(services, "gone", unlearning=True)  # nothing descends from it any more
+
+
+def test_a_hypernetwork_that_was_tuned_beside_the_task_goes_with_it(desk: Desk, tiny_base: Base) -> None:
+    services = desk.services
+    desk.learn(GONE, "gone", init="random")
+    tuner = desk.learn(CHILD, "child", init="random")["job"]
+    tuned_head(services, tiny_base, job=tuner)
+    done = delete_task(services, "gone", unlearning=True).to_json()
+    assert done["descendants"]["hypernetworks"][0]["why"] == "held to its answers while it was tuned"
+    assert done["unlearning"]["reverted"] == [{"base_digest": tiny_base.digest, "from": 2, "to": 1}]
+    assert head_of(services, tiny_base) == 1
+    with services.database.read() as session:
+        assert BaseRepository(session).hypernetwork(tiny_base.digest, 2).artifact is None  # nothing needs it
+
+
+def test_deleting_alone_changes_nothing_that_descends(desk: Desk, tiny_base: Base) -> None:
+    services = desk.services
+    tuner = desk.learn(GONE, "gone", init="random")["job"]
+    tuned_head(services, tiny_base, job=tuner)
+    desk.learn(CHILD, "child", init="gone")
+    before, present = numbers(desk, "child"), desk.version("child")
+    done = delete_task(services, "gone").to_json()
+    assert done["unlearning"] is None
+    assert [each["aliases"] for each in done["descendants"]["versions"]] == [["latest"]]
+    assert (numbers(desk, "child"), desk.version("child")) == (before, present)
+    assert head_of(services, tiny_base) == 2
+    assert desk.learn(GRANDCHILD, "grandchild")["hypernetwork_version"] == 2  # rows that tuned the head are gone

@@ -1,0 +1,49 @@
+"""Tuned jobs on the tiny base: real tuning and a real guard, with steps so small or large that the verdict is sure."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+
+from onboard import tuned
+from onboard.bases import Base
+from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
+from onboard.embedding import unpack_embedding
+from onboard.heads import hypernetwork_at
+from onboard.model.weights import generated_digest
+from onboard.registry.bases import BaseRepository
+from onboard.services import Services
+from onboard.train.tuning import TuningSettings
+
+
+def tune_gently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that no task can notice: the guard lets them through."""
+    gentle = partial(TuningSettings, steps=3, learning_rate=1e-7, z_learning_rate=1e-3)
+    monkeypatch.setattr(tuned, "TuningSettings", gentle)
+
+
+def tune_violently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that every task notices: the guard refuses even an eighth of them."""
+    violent = partial(TuningSettings, steps=4, learning_rate=0.5, beta=0.0)
+    monkeypatch.setattr(tuned, "TuningSettings", violent)
+
+
+def record_of(services: Services, base: Base) -> BaseRecord:
+    with services.database.read() as session:
+        return BaseRepository(session).get(base.digest)
+
+
+def line_of(services: Services, base: Base) -> list[HypernetworkVersion]:
+    """The base's hypernetworks, oldest first."""
+    with services.database.read() as session:
+        return list(BaseRepository(session).hypernetworks(base.digest))
+
+
+def made_weights(services: Services, base: Base, version: EmbeddingVersion) -> str:
+    """Digest of the weights that a version's hypernetwork makes of its embedding."""
+    z = unpack_embedding(services.read(version.artifact))
+    hypernetwork = hypernetwork_at(services, base, version.hypernetwork_version, "cpu")
+    with torch.no_grad():
+        return generated_digest(hypernetwork(torch.from_numpy(z)[None]))
