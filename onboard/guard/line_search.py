@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -43,8 +43,9 @@ def guard(
 ) -> Judgement:
     """Judge a tuned hypernetwork against all earlier tasks. The same verdict for the same arguments on a CPU.
 
-    The shares of the step are tried from the whole downwards on one half of every task's evidence. The first that all
-    tasks pass is looked at once on the other half; what does not hold there is rejected, and nothing is tried again.
+    The shares of the step are tried from the whole downwards on one half of every task's evidence, against a somewhat
+    smaller margin. The first that all tasks pass is looked at once on the other half, against the margin; what does not
+    hold there is rejected, and nothing is tried again.
 
     Args:
         engine: the backbone, whatever hypernetwork it carries.
@@ -75,9 +76,10 @@ def guard(
             unchecked + len(chosen) - len(barred), _AT_ONCE_REFUSED if len(chosen) > len(barred) else rule,
         )  # fmt: skip
     choosing, confirming = (_Half(engine, materials, half, checkpoint, at_once) for half in (0, 1))
+    stricter = replace(settings, margin=settings.choosing * settings.margin)
     for share in settings.shares:
         changed = between(present, candidate, share)
-        verdicts, again = choosing.judged(changed, settings), False
+        verdicts, again = choosing.judged(changed, stricter), False
         if all(verdict.passed for verdict in verdicts):
             verdicts, again = confirming.judged(changed, settings), True
         if all(verdict.passed for verdict in verdicts):

@@ -12,6 +12,8 @@ class GuardSettings:
     Args:
         margin: increase of a task's mean log-loss that is let through, in nats.
         level: of the one-sided bounds, over all tasks together.
+        choosing: share of the margin that has to do on the half which chooses the share of the step. What only just
+            passes there would pass on the other half as often as not, and there is no third look.
         shares: of the step that are tried, in this order.
         fewest_rows: held-out rows from which on they decide: a half of them is as sharp there as texts are. With fewer
             the divergence decides, and they may only object.
@@ -21,6 +23,7 @@ class GuardSettings:
     """
 
     margin: float = 0.02
+    choosing: float = 0.75
     level: float = 0.05
     shares: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
     fewest_rows: int = 128

@@ -108,6 +108,25 @@ def test_the_second_half_may_refuse_what_the_first_let_through_and_nothing_is_tr
     assert "second look" in found.reason
 
 
+def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_margin(
+    tiny_engine: Engine, canaries: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    margins: list[float] = []
+    real = line_search.judge
+
+    def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
+        margins.append(settings.margin)
+        return real(seen, settings)
+
+    monkeypatch.setattr(line_search, "judge", judge)
+    task = earlier(tiny_engine, "reviews@v1", seed=2, own=20)
+    settings = replace(SETTINGS, margin=0.02, choosing=0.5)
+    unchanged = copy.deepcopy(tiny_engine.hypernetwork)
+    found = judged(tiny_engine, unchanged, [task], canaries, settings=settings)
+    assert margins == [0.01, 0.02]
+    assert (found.verdict, found.margin) == ("accepted", 0.02)
+
+
 @pytest.mark.parametrize("rows", [0, 60])
 def test_a_task_whose_snapshot_cannot_be_read_never_passes(
     tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]], rows: int
