@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.data.previews import beginning
 from onboard.report.reading import listing, mapping, mappings, number, text
 from onboard.report.terminal import printable
 
@@ -193,7 +194,7 @@ def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: 
     order = sorted(rim, key=lambda index: (not marks[index].source, rim[index], index))
     names: list[Name] = []
     for index in order[:_MOST_TRIED]:
-        mark, shown = marks[index], _shortened(printable(text(tasks[index].get("task"))))
+        mark, shown = marks[index], beginning(text(tasks[index].get("task")), _MOST_LETTERS)
         width = width_of(shown, mark.source)
         place = rooms.take(mark, width) or (rooms.take(mark, width, over_learned=True) if mark.source else None)
         if place is not None:
@@ -201,10 +202,6 @@ def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: 
         if len(names) == _MOST_NAMES:
             break
     return names
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
 
 
 class _Rooms:
