@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,7 +40,7 @@ class Kept:
 
     Args:
         version: that has it.
-        z: (t,).
+        z: (t,); nothing but zeros where it cannot be read.
         reference: the hypernetwork that it was learned under; the base's first where that cannot be read.
         trouble: why it cannot be read; None where it can.
     """
@@ -76,20 +76,23 @@ def line_of(services: Services, base: BaseRecord) -> frozenset[int]:
         return frozenset(each.version for each in BaseRepository(session).line(base.digest, base.head))
 
 
-def late(versions: Iterable[EmbeddingVersion], line: Sequence[HypernetworkVersion]) -> set[str]:
-    """References of those that were published when the head had moved on from the hypernetwork they were learned under.
+def late(
+    versions: Iterable[EmbeddingVersion], since: Mapping[str, float], line: Sequence[HypernetworkVersion]
+) -> set[str]:
+    """References of those that came into use when the head had moved on from the hypernetwork they were learned under.
 
-    The guard of that move did not know of them.
+    They were published, or an alias was moved back to them, after that: the guard of the move did not know of them.
 
     Args:
         versions: in use on the base.
+        since: when each came into use, by reference.
         line: the base's head and the hypernetwork versions that it descends from.
     """
     return {
         each.reference
         for each in versions
         if each.origin == each.hypernetwork_version
-        and any(head.version > each.origin and head.created_at <= each.created_at for head in line)
+        and any(head.version > each.origin and head.created_at <= since[each.reference] for head in line)
     }
 
 
@@ -102,10 +105,14 @@ def newcomers(
         versions: in use on the base.
         considered: identities that the guard knew of.
         task: the job's own; its earlier versions are what it replaces.
-        line: the hypernetwork versions that the job's own descends from. An embedding that was learned under another
-            one was left behind when the head was reverted: it stays where it is pinned, whatever becomes of the head.
+        line: the hypernetwork versions that the job's own descends from. An embedding that stands under another one
+            was left behind when the head was reverted: it stays where it is pinned, whatever becomes of the head.
     """
-    found = {identity(each): each for each in versions if each.task != task and each.origin in line}
+    found = {
+        identity(each): each
+        for each in versions
+        if each.task != task and (each.origin in line or each.hypernetwork_version in line)
+    }
     return [each for key, each in found.items() if key not in considered]
 
 
@@ -115,16 +122,16 @@ def protected(services: Services, base: Base, record: BaseRecord, task: str) -> 
 
 
 def kept(services: Services, base: Base, version: EmbeddingVersion) -> Kept:
-    """A version with its numbers; no dataset is read.
-
-    Raises:
-        DamagedError: its bytes are gone or damaged.
-    """
-    z = verified_embedding(services.read(version.artifact), version)
+    """A version with its numbers; no dataset is read. What cannot be read is a trouble, which is no pass."""
+    z = np.zeros(int(base.document["task_embedding_size"]), dtype=np.float32)
+    first = load_engine(base, services.device).hypernetwork
+    try:
+        z = verified_embedding(services.read(version.artifact), version)
+    except DamagedError as error:
+        return Kept(version, z, first, f"Its embedding cannot be read: {error.message}")
     try:
         return Kept(version, z, hypernetwork_at(services, base, version.origin, services.device))
     except DamagedError as error:
-        first = load_engine(base, services.device).hypernetwork
         return Kept(version, z, first, f"The hypernetwork that it was learned under: {error.message}")
 
 
@@ -156,7 +163,7 @@ def with_evidence(services: Services, base: Base, task: Kept, known: np.ndarray 
 
 
 def earlier_of(services: Services, base: Base, version: EmbeddingVersion, known: np.ndarray | None = None) -> Earlier:
-    """A version with its evidence; `known` as of `with_evidence`. Raises as `kept`."""
+    """A version with its evidence; `known` as of `with_evidence`."""
     return with_evidence(services, base, kept(services, base, version), known)
 
 

@@ -19,6 +19,7 @@ from onboard.labelling import labelling
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.outcome import Outcome, embedding, taken, tuned_weights
 from onboard.registry.bases import BaseRepository
+from onboard.registry.in_use import InUseRepository
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
 
@@ -56,9 +57,10 @@ def _gained(attempt: Run, bench: Workbench, words: Sequence[str], before: np.nda
     """The new task's loss before and after, on its held-out rows where it has some, and whether the step is kept."""
     held = bench.dataset.validation
     rows, evidence = (held, "held-out rows") if held else (bench.dataset.train, "training rows")
+    told = evidence if held else "training rows, which chose it,"
     was = attempt.bench.loss(rows, words, before, attempt.checkpoint)
     now = bench.loss(rows, words, after, attempt.checkpoint)
-    said = f"The loss on {len(rows)} {evidence} went from {was:.3f} to {now:.3f} nats"
+    said = f"The loss on {len(rows)} {told} went from {was:.3f} to {now:.3f} nats"
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
     reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": len(rows), "reason": reason}
@@ -83,7 +85,8 @@ def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: S
     tasks = [*(verdict.get("tasks") or []), *(each.to_json() for each in judgement.tasks)]
     considered = [*guarded["considered"], *(list(identity(each)) for each in versions)]
     unchecked = (verdict.get("unchecked") or 0) + judgement.unchecked
-    merged: GuardJson = {**verdict, "tasks": tasks, "unchecked": unchecked}
+    chosen = "; ".join(rule for rule in (verdict.get("chosen"), judgement.chosen) if rule) or None
+    merged: GuardJson = {**verdict, "tasks": tasks, "unchecked": unchecked, "chosen": chosen}
     if judgement.accepted:
         return {**guarded, "guard": merged, "considered": considered}
     refused: GuardJson = {**merged, "verdict": judgement.verdict, "share": 0.0, "reason": judgement.reason}
@@ -100,52 +103,46 @@ def _judged(
 ) -> Judgement:
     """The guard's judgement of a candidate; of very many tasks only those at risk have their rows read.
 
-    A task that was published too late for the guard of an earlier step, and lost by that, does not stand in the way of
-    this one: it stays with the hypernetwork that it was learned under.
+    A task that was published too late for the guard of an earlier step, and may have lost by that, does not stand in
+    the way of this one: it stays with the hypernetwork that it was learned under.
     """
     settings = settings or GuardSettings()
     services, bench = attempt.services, attempt.bench
     tasks = [kept(services, bench.base, each) for each in versions]
-    chosen = most_at_risk(tasks, candidate, near, settings.most_tasks)
-    tuned_on = TrainedRows(services, bench.base).tuning(attempt.base.head, exactly=True)
-    known = np.union1d(tuned_on, bench.hashes(bench.dataset.train))
-    earlier = [with_evidence(services, bench.base, tasks[index], known) for index in chosen]
+    chosen = [tasks[place] for place in most_at_risk(tasks, candidate, near, settings.most_tasks)]
+    trained, own = TrainedRows(services, bench.base), bench.hashes(bench.dataset.train)
+    earlier = [
+        with_evidence(
+            services, bench.base, task,
+            np.union1d(trained.known_to_some({attempt.base.head, task.version.origin}), own),
+        )
+        for task in chosen
+    ]  # fmt: skip
     canaries = canary_ids(bench.engine.encoder, "guard")
-
-    def judged(these: Sequence[Earlier]) -> Judgement:
-        return guard(
-            bench.engine, candidate, bench.engine.hypernetwork, these, canaries, settings, near=near,
-            seed=attempt.job.spec.seed, left_out=len(tasks) - len(chosen), checkpoint=attempt.checkpoint,
-            at_once=bench.scored_at_once,
-        )  # fmt: skip
-
-    judgement = judged(earlier)
-    behind = [] if judgement.accepted else _left_behind(attempt, judgement, versions, earlier, canaries)
+    behind = _left_behind(attempt, versions, earlier, canaries)
+    judgement = guard(
+        bench.engine, candidate, bench.engine.hypernetwork, [each for each in earlier if each.name not in behind],
+        canaries, settings, near=near, seed=attempt.job.spec.seed, left_out=len(tasks) - len(earlier) + len(behind),
+        checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
+    )  # fmt: skip
     if not behind:
         return judgement
-    again = judged([each for each in earlier if each.name not in behind])
-    rule = f"{', '.join(behind)} came too late for an earlier step, and lost by it"
-    return replace(
-        again, unchecked=again.unchecked + len(behind), chosen=f"{again.chosen}; {rule}" if again.chosen else rule
-    )
+    others = [judgement.chosen] if len(tasks) > len(earlier) and judgement.chosen else []
+    rule = f"all but {', '.join(behind)}, which came too late for an earlier step and may have lost by it"
+    return replace(judgement, chosen="; ".join([*others, rule]))
 
 
 def _left_behind(
-    attempt: Run,
-    judgement: Judgement,
-    versions: Sequence[EmbeddingVersion],
-    earlier: Sequence[Earlier],
-    canaries: Sequence[Sequence[int]],
+    attempt: Run, versions: Sequence[EmbeddingVersion], earlier: Sequence[Earlier], canaries: Sequence[Sequence[int]]
 ) -> list[str]:
-    """Of the tasks that refuse, those that no guard knew of when the head moved on, and that lose under the head as it
-    is."""
-    refusing = {each.task for each in judgement.tasks if each.verdict == "fail"}
+    """Tasks that no guard knew of when the head moved on, and that are not shown to lose nothing under it as it is."""
     bench, services = attempt.bench, attempt.services
     with services.database.read() as session:
         line = BaseRepository(session).line(bench.base.digest, attempt.base.head)
-    suspects = [each for each in earlier if each.name in refusing & late(versions, line)]
+        since = InUseRepository(session).since(bench.base.digest)
+    names = late([each for each in versions if each.reference in since], since, line)
     verdicts = clear(
-        bench.engine, bench.engine.hypernetwork, suspects, canaries, seed=attempt.job.spec.seed,
-        checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
+        bench.engine, bench.engine.hypernetwork, [each for each in earlier if each.name in names], canaries,
+        seed=attempt.job.spec.seed, checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
     )  # fmt: skip
     return [each.task for each in verdicts if each.verdict == "fail"]

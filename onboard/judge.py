@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +35,7 @@ from onboard.evaluate import (
     weakness,
 )
 from onboard.evaluate.baselines import Baselines
+from onboard.evaluate.verdicts import Weakness
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.registry.versions import VersionRepository
@@ -44,13 +46,16 @@ Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}
 
 
-def judge(judged: Judged, services: Services, also_chosen: str | None = None) -> dict[str, Any]:
+def judge(
+    judged: Judged, services: Services, also_chosen: str | None = None, alone: Judged | None = None
+) -> dict[str, Any]:
     """Everything that is said about how good the trained embedding is, as a JSON-compatible document.
 
     Args:
         judged: the embedding with its material.
         services: to find the present version.
         also_chosen: what else was chosen on held-out validation rows, in a sentence.
+        alone: the embedding before the tuning, which says whether it is weak where no row is left to say it afterwards.
     """
     kind_of_task, asked = judged.bench.dataset.kind, judged.spec.metric
     deciding = headline_metric(kind_of_task, asked)
@@ -62,6 +67,8 @@ def judge(judged: Judged, services: Services, also_chosen: str | None = None) ->
     split = "test" if test else "validation"
     trivial = (baselines.get(split) or {}).get(_TRIVIAL[kind_of_task])
     weak = weakness(test or validation, trivial, deciding)
+    if alone is not None and not weak.judged:
+        weak = _weakness_before(alone, deciding)
     latest = judged.against_present(services, weak.weak)
     headline = (test or validation or {}).get(deciding)
     return {
@@ -78,6 +85,14 @@ def judge(judged: Judged, services: Services, also_chosen: str | None = None) ->
         "latest": latest,
         "numbers": {deciding: headline.value if headline else None, "weak": weak.weak},
     }
+
+
+def _weakness_before(alone: Judged, deciding: str) -> Weakness:
+    """Of the embedding before the tuning: what is not known of the tuned one may not be told as a success."""
+    validation, _, _ = alone.validation()
+    trivial = (alone.baselines.get("validation") or {}).get(_TRIVIAL[alone.bench.dataset.kind])
+    found = weakness(validation, trivial, deciding)
+    return replace(found, reason=f"Judged before the tuning. {found.reason}")
 
 
 def _json(found: Metrics | None) -> dict[str, Any] | None:

@@ -89,6 +89,17 @@ class TrainedRows:
         """
         return self._tuning(version, exactly)
 
+    def known_to_some(self, versions: set[int]) -> np.ndarray:
+        """Sorted hashes of rows that some of these hypernetwork versions were tuned on and some were not.
+
+        They are no evidence for or against a move from one of them to another. As of `tuning`, exactly.
+        """
+        rows, times = np.unique(
+            np.concatenate([self.tuning(version, exactly=True) for version in versions]), return_counts=True
+        )
+        found: np.ndarray = rows[times < len(versions)]
+        return found
+
     def _tuned_on(self, version: int, exactly: bool) -> np.ndarray:
         if version == FIRST_HYPERNETWORK:
             return NOTHING

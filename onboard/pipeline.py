@@ -72,7 +72,9 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     if job.spec.tune_hypernetwork != "never":
         tuned = attempt.stage(Stage.TUNE, lambda: tune_stage(attempt, probed, trained, alone))
     if tuned is not None and tuned["artifact"]:
-        guarded = attempt.stage(Stage.GUARD, lambda: guard_stage(attempt, probed, trained, tuned))
+        guarded = attempt.stage(
+            Stage.GUARD, lambda: guard_stage(attempt, probed, trained, tuned), tuned["artifact"]
+        )  # fmt: skip
     _publish(attempt, probed, trained, alone, tuned, guarded)
 
 
@@ -84,8 +86,11 @@ def _publish(
     while True:
         judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
         if found is None:
-            share = str(guarded["share"]) if guarded and outcome.tuned else "the embedding alone"
-            found = attempt.stage(Stage.EVALUATE, partial(judge, judged, attempt.services, outcome.also_chosen), share)
+            taken = tuned and guarded and outcome.tuned
+            step = f"{guarded['share']} of {tuned['artifact']}" if taken else "the embedding alone"
+            before = alone if outcome.tuned else None
+            work = partial(judge, judged, attempt.services, outcome.also_chosen, before)
+            found = attempt.stage(Stage.EVALUATE, work, step)
         attempt.progress.stage_started(Stage.PUBLISH)
         attempt.checkpoint()
         try:
@@ -105,6 +110,7 @@ def _check(job: Job, services: Services, progress: Progress) -> Run:
     progress.stage_started(Stage.CHECK)
     base = register_base(services, find_base(job.spec.base))
     if job.spec.tune_hypernetwork == "always":
+        progress.raise_if_cancelled_or_fenced()
         take_slot(services, job.id, base)
     bench = prepare(job.spec, services, base)
     seconds = round(time.monotonic() - started, 3)

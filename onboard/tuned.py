@@ -73,6 +73,7 @@ def _tuned(attempt: Run, probed: Output, trained: Output, settings: TuningSettin
     earlier = [
         EarlierEmbedding(each.z, bench.engine.trie(each.version.words), each.reference)
         for each in (kept(services, bench.base, version) for version in versions)
+        if each.trouble is None  # the guard will refuse it, and say so
     ]
     return tune(
         bench.engine, embedding(trained), bench.labelled(bench.dataset.train), bench.engine.trie(probed["words"]),

@@ -110,9 +110,11 @@ class _Work:
             head = bases.get(digest).head
             if (digest, head) not in self.found.hypernetworks:
                 continue
-            newest = registry.newest_unmarked(digest)
-            bases.set_head(digest, newest, expected_head=head)
-            self.result.reverted.append({"base_digest": digest, "from": head, "to": newest})
+            unmarked = registry.unmarked(digest)
+            # of its own line: what a revert left behind is not for this to bring back
+            nearest = next(each.version for each in bases.line(digest, head) if each.version in unmarked)
+            bases.set_head(digest, nearest, expected_head=head)
+            self.result.reverted.append({"base_digest": digest, "from": head, "to": nearest})
 
     def _version(self, reference: str) -> EmbeddingVersion | None:
         named = Reference.parse(reference)

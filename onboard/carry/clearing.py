@@ -43,7 +43,7 @@ def judge(
         OutOfMemoryError: the GPU has no room for a single row.
     """
     engine, trained = engine_at(services, base, head), TrainedRows(services, base)
-    known = [_known_to_some(trained, {head, each.hypernetwork_version, each.origin}) for each in versions]
+    known = [trained.known_to_some({head, each.hypernetwork_version, each.origin}) for each in versions]
     earlier = [
         _earlier(services, base, engine, version, rows, bounded) for version, rows in zip(versions, known, strict=True)
     ]
@@ -52,14 +52,6 @@ def judge(
         _outcome(services, base, version, head, verdict, rows)
         for version, verdict, rows in zip(versions, verdicts, known, strict=True)
     )
-
-
-def _known_to_some(trained: TrainedRows, numbers: set[int]) -> np.ndarray:
-    """Sorted hashes of rows that some of these hypernetwork versions were tuned on and some were not: no evidence."""
-    tuned_on = [trained.tuning(number, exactly=True) for number in numbers]
-    rows, times = np.unique(np.concatenate(tuned_on), return_counts=True)
-    found: np.ndarray = rows[times < len(numbers)]
-    return found
 
 
 def _earlier(

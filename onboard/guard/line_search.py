@@ -23,7 +23,7 @@ from onboard.model.memory import RowsAtOnce
 
 DEFAULT: Final = GuardSettings()
 _RULE = "half of them nearest to the new task's embedding, half those whose generated weights move most"
-_AT_ONCE_REFUSED = "those that cannot be judged; they refuse the change at once"
+_AT_ONCE_REFUSED = "those that cannot be judged, which refuse the change at once"
 _NAMED: Final = 3
 
 
@@ -175,8 +175,8 @@ def _barred(material: Material) -> TaskVerdict | None:
 def _accepted(share: float, tasks: int) -> str:
     if not tasks:
         return "There is no earlier task that could lose."
-    kept = "The earlier task keeps its answers" if tasks == 1 else f"All {tasks} earlier tasks keep their answers"
-    return f"{kept} with {_step(share)}."
+    who = "The earlier task loses" if tasks == 1 else f"The {tasks} earlier tasks that were looked at lose"
+    return f"{who} no more than the margin with {_step(share)}."
 
 
 def _rejected(verdicts: Sequence[TaskVerdict], share: float, again: bool) -> str:
@@ -185,8 +185,8 @@ def _rejected(verdicts: Sequence[TaskVerdict], share: float, again: bool) -> str
     what = "may lose by it" if lost else "cannot show on so few held-out rows that nothing is lost"
     when = "On the second look, with" if again else "Even with"
     return (
-        f"{when} {_step(share)}, {_names(lost or standing)} {what}; the hypernetwork stays as it is: "
-        "submit with more rows, or with --tune-hypernetwork never."
+        f"{when} {_step(share)}, {_names(lost or standing)} {what}; the hypernetwork stays as it is, and the embedding "
+        "alone is published, as --tune-hypernetwork never does at once."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import exists, select
+from sqlalchemy import and_, exists, func, select
 from sqlalchemy.orm import Session
 
 from onboard.domain.task import EmbeddingVersion
@@ -35,6 +35,17 @@ class InUseRepository:
             .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
         )
         return [version_of(row) for row in self._session.scalars(statement)]
+
+    def since(self, base_digest: str) -> dict[str, float]:
+        """For how long an alias has named each of these versions, by reference: when the first of its aliases moved."""
+        row = EmbeddingVersionRow
+        statement = (
+            select(row.task, row.version, func.min(AliasRow.updated_at))
+            .join(AliasRow, and_(AliasRow.task == row.task, AliasRow.version == row.version))
+            .where(row.base_digest == base_digest)
+            .group_by(row.task, row.version)
+        )
+        return {f"{task}@v{version}": moved for task, version, moved in self._session.execute(statement)}
 
     def hold_head(self, base_digest: str) -> int:
         """The base's head, which nobody moves until the transaction ends; others may hold it at the same time.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, exists, or_, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from onboard.domain.descent import Link
@@ -41,13 +41,13 @@ class UnlearningRepository:
             statement = update(link).where(link.base_digest == base, link.version == number)
             self._session.execute(statement.values(unlearning=task))
 
-    def newest_unmarked(self, base_digest: str) -> int:
-        """The newest hypernetwork version of a base that is there and is not to be forgotten; the first always is."""
+    def unmarked(self, base_digest: str) -> frozenset[int]:
+        """The hypernetwork versions of a base that are there and are not to be forgotten; the first always is one."""
         row = HypernetworkRow
-        statement = select(func.max(row.version)).where(
+        statement = select(row.version).where(
             row.base_digest == base_digest, row.unlearning.is_(None), row.collected_at.is_(None)
         )
-        return int(self._session.scalars(statement).one() or 0)
+        return frozenset(self._session.scalars(statement))
 
     def replace(self, task: str, references: Collection[str], version: int) -> Sequence[str]:
         """What names one of these marked versions of the task names that one from now on, and they are gone.

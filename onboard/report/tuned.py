@@ -30,7 +30,7 @@ def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not tuning:
         return []
     facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "as it was")]
-    if not mapping(document.get("guard")) or tuning.get("kept"):  # else the verdict's callout has the reason
+    if text(mapping(document.get("guard")).get("verdict")) != "rejected":  # else the verdict's callout has the reason
         facts.append(("why", text(tuning.get("reason"))))
     return [(name, value) for name, value in facts if value]
 
@@ -62,15 +62,19 @@ def _share(guard: Mapping[str, Any]) -> str:
     share = number(guard.get("share"))
     if not share or share == 1.0:
         return ""
-    return f"{100 * share:.4g}% of the step was taken: more of it would have cost an earlier task too much."
+    return f"{100 * share:.4g}% of the step was let through: with more of it an earlier task may have lost too much."
 
 
 def _detectable(guard: Mapping[str, Any]) -> str:
-    """The worst of them, so that nobody takes a verdict for more than it is."""
-    seen = [found for each in mappings(guard.get("tasks")) if (found := number(each.get("detectable"))) is not None]
+    """The worst of them, so that nobody takes a verdict for more than it is. Texts without labels detect nothing."""
+    seen = [
+        found
+        for each in mappings(guard.get("tasks"))
+        if (found := number(each.get("detectable"))) is not None and each.get("evidence") == "held-out rows"
+    ]
     if not seen:
         return ""
-    return f"An increase of {max(seen):.3f} nats would have been noticed in every task, in four of five cases."
+    return f"On held-out rows an increase of {max(seen):.3f} nats would have been noticed, in four of five cases."
 
 
 def _unchecked(guard: Mapping[str, Any]) -> str:
@@ -78,4 +82,4 @@ def _unchecked(guard: Mapping[str, Any]) -> str:
     if not unchecked:
         return ""
     chosen = text(guard.get("chosen"))
-    return f"{unchecked:,.0f} more tasks were not looked at{f': {chosen}' if chosen else ''}."
+    return f"{unchecked:,.0f} more were not looked at{f'. Looked at: {chosen}' if chosen else ''}."

@@ -3,8 +3,8 @@
 64 numbers can only reach what the hypernetwork has seen the like of. Where they cannot, it shows: out of fold or on
 held-out rows the embedding is no better than words counted on the same rows (TF-IDF) or than the commonest label, or
 the probe found nothing that was worth starting from. The rule looks at the figures themselves and not at their
-intervals, which 32 rows make wide: to tune in vain costs only time, as the guard and the comparison with the embedding
-alone come behind it.
+intervals, which 32 rows make wide: behind it come the guard and, where there are held-out rows, a comparison with the
+embedding alone.
 """
 
 from __future__ import annotations

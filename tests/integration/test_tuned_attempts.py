@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from onboard.bases import Base
 from onboard.domain.job import JobState, Stage
 from onboard.registry.tables import StageOutputRow
 from onboard.services import Services
+from onboard.train.tuning import TuningSettings
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -66,20 +68,22 @@ def test_the_next_attempt_goes_on_after_the_last_finished_stage(
     assert [each.version for each in line_of(tiny_services, tiny_base)] == [1, 2]
 
 
-@pytest.mark.parametrize("harm", ["gone", "damaged"])
+@pytest.mark.parametrize(("harm", "after"), [("gone", "tune"), ("damaged", "tune"), ("gone", "guard")])
 def test_tuned_weights_are_gone_or_damaged_and_so_it_is_tuned_again(
-    desk: Desk, tiny_services: Services, tiny_base: Base, harm: str
+    desk: Desk, tiny_services: Services, tiny_base: Base, harm: str, after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And guarded again: what a second tuning leaves need not be what the guard saw."""
     import json
 
     from sqlalchemy import select
 
-    _crashed_after(desk, "tune")
+    _crashed_after(desk, after)
     with tiny_services.database.read() as session:
         output = session.scalars(select(StageOutputRow.artifact).where(StageOutputRow.stage == Stage.TUNE)).one()
     path = tiny_services.file(json.loads(tiny_services.read(output))["artifact"])
     assert path is not None
     path.unlink() if harm == "gone" else path.write_bytes(path.read_bytes()[:-9])
+    monkeypatch.setattr(tuned, "TuningSettings", partial(TuningSettings, steps=4, learning_rate=1e-7))
     stages, result = _again(desk)
     assert stages == ["check", "tune", "guard", "evaluate"]
     assert result["hypernetwork_version"] == record_of(tiny_services, tiny_base).head == 2

@@ -131,6 +131,16 @@ def test_the_rebuilt_version_takes_over_every_alias_whatever_the_comparison_says
         AliasRepository(session).rollback("child", "shop")
 
 
+def test_the_head_goes_back_in_its_own_line_and_not_to_what_a_revert_left_behind(desk: Desk, tiny_base: Base) -> None:
+    tuned_head(desk.services, tiny_base, scale=0.5)
+    with desk.services.database.write() as session:
+        BaseRepository(session).set_head(tiny_base.digest, 1, expected_head=2)
+    tuner = desk.learn(GONE, "gone", init="random")["job"]
+    tuned_head(desk.services, tiny_base, job=tuner)
+    done = delete_task(desk.services, "gone", unlearning=True).to_json()
+    assert done["unlearning"]["reverted"] == [{"base_digest": tiny_base.digest, "from": 3, "to": 1}]
+
+
 def test_nothing_new_starts_from_what_descends_and_its_hypernetwork_does_not_come_back(
     desk: Desk, tiny_base: Base
 ) -> None:

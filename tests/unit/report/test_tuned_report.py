@@ -35,9 +35,9 @@ def test_what_the_verdicts_cannot_show_is_said() -> None:
     shared, detectable, unchecked = guard_notes(
         {"share": 0.25, "tasks": [PASSED, FAILED], "unchecked": 1200, "chosen": rule}
     )
-    assert shared.startswith("25% of the step was taken")
-    assert "0.031 nats" in detectable
-    assert unchecked == f"1,200 more tasks were not looked at: {rule}."
+    assert shared.startswith("25% of the step was let through")
+    assert "0.006 nats" in detectable
+    assert unchecked == f"1,200 more were not looked at. Looked at: {rule}."
     assert guard_notes({"share": 1.0, "tasks": [UNREADABLE], "unchecked": 0}) == []
 
 
@@ -48,6 +48,7 @@ def test_what_the_verdicts_cannot_show_is_said() -> None:
         ({"kept": False, "reason": "It is right already."}, None, ["as it was", "It is right already."]),
         ({"kept": True, "reason": "The loss fell."}, {"verdict": "accepted"}, ["tuned too", "The loss fell."]),
         ({"kept": False, "reason": "Refused."}, {"verdict": "rejected", "reason": "Refused."}, ["as it was"]),
+        ({"kept": False, "reason": "No better."}, {"verdict": "accepted", "share": 0.5}, ["as it was", "No better."]),
     ],
 )
 def test_the_training_says_what_became_of_the_hypernetwork(tuning: Any, guard: Any, said: list[str]) -> None:
@@ -57,7 +58,7 @@ def test_the_training_says_what_became_of_the_hypernetwork(tuning: Any, guard: A
 def test_both_reports_show_the_table_and_its_notes(document: dict[str, Any]) -> None:
     document["guard"] = {"verdict": "accepted", "share": 0.5, "tasks": [FAILED, PASSED], "unchecked": 7}
     document["tuning"] = {"asked": "always", "kept": True, "reason": "The loss went from 0.9 to 0.4 nats."}
-    wanted = "trec@v2", "872 held-out rows", "50% of the step", "7 more tasks were not looked at", "0.9 to 0.4"
+    wanted = "trec@v2", "872 held-out rows", "50% of the step", "7 more were not looked at", "0.9 to 0.4"
     for shown in (render(document), printed(document, width=140)):
         assert [each for each in wanted if each not in shown] == []
 
