@@ -53,11 +53,12 @@ _NEVER: Final = -100.0  # log-probability of what lies beyond a source's own lab
 ALONE: Final = FewShotSettings(seeds=1)
 _DRIFT: Final = TuningSettings(regulariser="drift")
 RECIPES: Final[dict[str, TuningSettings]] = {
-    "drift, β 10": _DRIFT,
-    "nothing held": replace(_DRIFT, beta=0.0),
+    "drift, β 30": _DRIFT,
+    "drift, β 10": replace(_DRIFT, beta=10.0),
     "drift, β 100": replace(_DRIFT, beta=100.0),
-    "divergence, β 30": replace(_DRIFT, regulariser="divergence", beta=30.0),
-    "drift, β 10, a third of the rate": replace(_DRIFT, learning_rate=3e-4),
+    "nothing held": replace(_DRIFT, beta=0.0),
+    "divergence, β 30": replace(_DRIFT, regulariser="divergence"),
+    "drift, β 10, a third of the rate": replace(_DRIFT, beta=10.0, learning_rate=3e-4),
 }
 
 

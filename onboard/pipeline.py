@@ -86,8 +86,9 @@ def _publish(
     while True:
         judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
         if found is None:
-            taken = tuned and guarded and outcome.tuned
-            step = f"{guarded['share']} of {tuned['artifact']}" if taken else "the embedding alone"
+            step = "the embedding alone"
+            if tuned and guarded and outcome.tuned:
+                step = f"{guarded['share']} of {tuned['artifact']}"
             before = alone if outcome.tuned else None
             work = partial(judge, judged, attempt.services, outcome.also_chosen, before)
             found = attempt.stage(Stage.EVALUATE, work, step)

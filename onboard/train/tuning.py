@@ -50,7 +50,7 @@ class TuningSettings:
     batch: int = 8
     learning_rate: float = 1e-3
     z_learning_rate: float = 1e-2
-    beta: float = 10.0
+    beta: float = 30.0
     regulariser: Regulariser = "drift"
     sampled: int = 16
 
