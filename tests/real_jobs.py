@@ -53,6 +53,7 @@ class Desk:
         *,
         test: Rows | None = None,
         options: dict[str, Any] | None = None,
+        key: str | None = None,
         **spec: Any,
     ) -> Job:
         files: dict[str, Any] = {"test": write_rows(self.folder / f"{task}-test.jsonl", test)} if test else {}
@@ -60,7 +61,7 @@ class Desk:
             write_rows(self.folder / f"{task}.jsonl", rows), ReadOptions(suspects=False, **files, **(options or {}))
         )
         asked = JobSpec(task=task, dataset="", base=self.services.settings.base, **spec)
-        return submit(self.services, MemoryDoorbell(), Request(checked, asked))[0]
+        return submit(self.services, MemoryDoorbell(), Request(checked, asked, key=key))[0]
 
     def claim(self, pid: int = 1) -> Job:
         with self.services.database.write() as session:

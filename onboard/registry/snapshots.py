@@ -35,13 +35,14 @@ class SnapshotRepository:
         self._session = session
 
     def add(self, record: SnapshotRecord) -> None:
-        """Remember a snapshot; one that is known stays as it is, and stays until the transaction ends."""
+        """Remember a snapshot; of one that is known only the time is new, and it stays until the transaction ends."""
         values = {**asdict(record), "created_at": database_now()}
         self._session.execute(
             insert_for(self._session, SnapshotRow)
             .values(values)
-            # changes nothing but holds the row, lest garbage collection takes it before the job names it
-            .on_conflict_do_update(index_elements=["digest"], set_={"digest": record.digest})
+            # holds the row, lest garbage collection takes it before the job names it; and tells from then on that its
+            # artifacts, which were announced anew before this, are not somebody else's who has not come here yet
+            .on_conflict_do_update(index_elements=["digest"], set_={"created_at": values["created_at"]})
         )
 
     def get(self, digest: str) -> SnapshotRecord:

@@ -224,6 +224,16 @@ def test_files_that_cannot_be_deleted_are_told_and_go_with_the_next_garbage_coll
     assert traces(desk.services) == []
 
 
+def test_rows_that_were_submitted_twice_go_all_the_same(desk: Desk) -> None:
+    """As a client does that did not hear the first answer."""
+    for _ in range(2):
+        desk.submit(secret_rows(), key="once")
+    before = digests(desk.services)
+    removed = delete_task(desk.services, "mood").to_json()["removed"]
+    assert (removed["jobs"], removed["datasets"]) == (1, 1)
+    assert removed["artifacts"] == len(before - digests(desk.services)) == 2
+
+
 def test_bytes_that_somebody_else_is_about_to_use_stay(desk: Desk) -> None:
     desk.learn(secret_rows(), "mood")
     with desk.services.database.read() as session:
