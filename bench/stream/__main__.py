@@ -30,6 +30,7 @@ from bench.stream.sharing import Journal, Stream, digest_of
 from bench.stream.sizes import sizes
 from bench.stream.tasks import TASKS, in_order
 from bench.stream.walking import walk
+from bench.transfer.sharing import part
 from bench.writing import write
 from onboard.bases import find_base
 
@@ -74,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--test-rows", type=int, default=200, help="most of a task")
     parser.add_argument("--max-tokens", type=int, default=64, help="after which texts are cut")
     parser.add_argument("--threads", type=int, default=1, help="of this process")
-    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/K", help="this process's streams")
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's streams")
     parser.add_argument("--hours", type=float, help="after which no further task begins")
     parser.add_argument("--plan", action="store_true", help="say what is missing and what it would cost, and stop")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
@@ -82,13 +83,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "stream.jsonl")
     parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "stream.md")
     return parser
-
-
-def _part(told: str) -> tuple[int, int]:
-    index, _, count = told.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise argparse.ArgumentTypeError(f"{told!r} is no part; the first of two is 1/2")
-    return int(index), int(count)
 
 
 def _whole(material: Material, names: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:

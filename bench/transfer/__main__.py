@@ -33,7 +33,7 @@ from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
 from bench.transfer.recipes import RECIPES, Recipe, RecipeKey, grid
 from bench.transfer.runs import Row, few_shot_settings, measure, settings_of
-from bench.transfer.sharing import rows_of, run_missing
+from bench.transfer.sharing import part, rows_of, run_missing
 from bench.writing import write
 from onboard.bases import find_base
 
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3, help="draws of the rows")
     parser.add_argument("--test-rows", type=int, default=500, help="most of a task")
     parser.add_argument("--threads", type=int, default=1, help="of this process")
-    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/K", help="this process's part of the work")
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's part of the work")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     parser.add_argument("--plan", action="store_true", help="say what it would cost, and stop")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
@@ -88,13 +88,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, default=rows, help="the finished runs; what is there is not done again")
     parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "transfer.md")
     return parser
-
-
-def _part(told: str) -> tuple[int, int]:
-    index, _, count = told.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise argparse.ArgumentTypeError(f"{told!r} is no part; the first of two is 1/2")
-    return int(index), int(count)
 
 
 def _settings(cells: Cells, suite: str, recipes: Mapping[RecipeKey, Recipe], run: Run) -> dict[str, Any]:
@@ -119,8 +112,8 @@ def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
             settings = partial(_settings, cells, asked.suite, recipes)
             of_method = [run for run in mine if run.method == method]
             if not asked.report:
-                part = part_of(of_method, *asked.part)
-                run_missing(part, partial(measure, cells, recipes=recipes), settings, asked.output, asked.hours)
+                share = part_of(of_method, *asked.part)
+                run_missing(share, partial(measure, cells, recipes=recipes), settings, asked.output, asked.hours)
             found = rows_of(of_method, settings, asked.output)
             if found:
                 measured[str(recipe)] = found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,14 @@ from bench.transfer.cells import Run
 from bench.transfer.runs import Row
 
 Settings = Callable[[Run], Mapping[str, Any]]
+
+
+def part(told: str) -> tuple[int, int]:
+    """The `--part` of a command line: "1/2" is the first of two. Raises ArgumentTypeError for anything else."""
+    index, _, count = told.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise ArgumentTypeError(f"{told!r} is no part; the first of two is 1/2")
+    return int(index), int(count)
 
 
 def rows_of(plan: Sequence[Run], settings: Settings, work: Path) -> dict[Run, Row]:
