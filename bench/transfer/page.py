@@ -292,7 +292,7 @@ def _recipes(facts: Facts) -> list[str]:
         "has not seen: of each baseline that is trained, two recipes ran at n = "
         f"{CHOSEN_AT}, a gentle one (what the source tasks favour) and a usual one, and it is credited with the one "
         "that is better on the mean over the targets, that is, on the test rows themselves: an advantage to the "
-        f"baselines that ours does not have. {_at_other_n()} Each has at most 120 steps of 16 rows; with more rows "
+        f"baselines that ours does not have. {_at_other_n()} Each has 40 steps of 16 rows, or 120 of 8; with more rows "
         f"they have {EPOCHS} epochs at least. Row counts and seconds of each stand in the tables: the "
         "probe's rows are not among those trained on, its seconds are in those of embedding only.", "",
         "| method | learning rate | steps | rows a step | of z |", "|---|---|---|---|---|",

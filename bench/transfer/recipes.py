@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 EPOCHS: Final = 3  # at least, where there are more rows than the steps see
-MOST_STEPS: Final = 120  # of a recipe, up to 100 rows: the fair budget is 120 steps of 16 rows
+MOST_STEPS: Final = 120  # of a recipe, up to 100 rows
+BUDGETS: Final = ((40, 16), (MOST_STEPS, 8))  # steps, and rows a step: of the gentle recipes and of the usual ones
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ ELSEWHERE: Final[Mapping[str, str]] = dict.fromkeys(TRAINED, USUAL)  # to be the
 RecipeKey = tuple[str, str]  # method and name of the recipe; ours has one, without a name
 RECIPES: Final[Mapping[RecipeKey, Recipe]] = {
     ("hypernetwork", ""): Recipe(1e-4, 40, z_learning_rate=0.03),
-    ("full", GENTLE): Recipe(3e-5, 40), ("full", USUAL): Recipe(1e-4, 120),
-    ("adapters", GENTLE): Recipe(3e-4, 40), ("adapters", USUAL): Recipe(1e-3, 120),
-    ("lora", GENTLE): Recipe(1e-3, 40), ("lora", USUAL): Recipe(3e-3, 120),
-    ("prompt", GENTLE): Recipe(0.03, 40), ("prompt", USUAL): Recipe(0.3, 120),
+    ("full", GENTLE): Recipe(3e-5, 40), ("full", USUAL): Recipe(1e-4, 120, 8),
+    ("adapters", GENTLE): Recipe(3e-4, 40), ("adapters", USUAL): Recipe(1e-3, 120, 8),
+    ("lora", GENTLE): Recipe(1e-3, 40), ("lora", USUAL): Recipe(3e-3, 120, 8),
+    ("prompt", GENTLE): Recipe(0.03, 40), ("prompt", USUAL): Recipe(0.3, 120, 8),
 }  # fmt: skip
 
 _RATES: Final = {
@@ -73,7 +74,8 @@ def grid(method: str) -> list[Recipe]:
     alike = next((recipe for (name, _), recipe in RECIPES.items() if name == method), None)
     if alike is None:
         return []
-    return [replace(alike, learning_rate=rate, steps=steps) for rate in _RATES[method] for steps in (40, MOST_STEPS)]
+    tried = ((rate, *budget) for rate in _RATES[method] for budget in BUDGETS)
+    return [replace(alike, learning_rate=rate, steps=steps, batch=batch) for rate, steps, batch in tried]
 
 
 def rows_a_step(rows: int, batch: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -33,6 +33,25 @@ class RowsAtOnce:
         """`rows` rows in parts of at most `limit`."""
         size = self._size(rows)
         return [slice(start, start + size) for start in range(0, rows, size)]
+
+    def parts_of_like_length(self, lengths: Sequence[int], each_costs: int) -> list[slice]:
+        """Rows that are sorted by length, in parts of at most `limit` that are cheapest to compute together.
+
+        Args:
+            lengths: tokens of each row, ascending; a part is padded to its last row's.
+            each_costs: what a part costs beside its rows, in tokens.
+        """
+        most = self._size(len(lengths))
+        cheapest, begins = [0], [0]
+        for end, longest in enumerate(lengths, 1):
+            cost, begin = min((cheapest[at] + (end - at) * longest, at) for at in range(max(0, end - most), end))
+            cheapest.append(cost + each_costs)
+            begins.append(begin)
+        parts, end = [], len(lengths)
+        while end:
+            parts.append(slice(begins[end], end))
+            end = begins[end]
+        return parts[::-1]
 
     def fitting(self, rows: int, work: Callable[[], T]) -> T:
         """The result of `work`, which takes `rows` rows in `parts`; it is done anew each time they do not fit.

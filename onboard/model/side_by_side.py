@@ -21,6 +21,8 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
 AT_ONCE: Final = 32  # rows that go through the model together: more of them are padded more, and no faster on a CPU
+PART_COSTS: Final = {"cpu": 64}  # tokens that could be computed while one more part is begun: of `mini` on one core
+PART_COSTS_ELSEWHERE: Final = 8192  # a GPU has them for nothing
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def train_side_by_side(
         OutOfMemoryError: the GPU has no room for a single row.
     """
     at_once = at_once or RowsAtOnce(AT_ONCE)
-    padding = Padding()
+    padding, part_costs = Padding(), PART_COSTS.get(engine.device.type, PART_COSTS_ELSEWHERE)
     start = torch.from_numpy(np.stack([run.start for run in runs])).float().to(engine.device)  # (S, t)
     z = start.clone().requires_grad_(True)
     wanted = torch.from_numpy(np.ascontiguousarray(targets, dtype=np.float32)).to(engine.device)
@@ -114,11 +116,14 @@ def train_side_by_side(
     tries, summed = [run.trie for run in runs], torch.zeros_like(start)
     losses, course = np.zeros((count, len(runs))), np.zeros((count, *start.shape), dtype=np.float32)
 
+    def parts_of(rows: np.ndarray) -> list[slice]:
+        return at_once.parts_of_like_length([len(ids[row]) for row in rows], part_costs)
+
     def gradient(rows: np.ndarray, of: np.ndarray, weights: Tensor) -> np.ndarray:
         """Leaves the gradient of all runs' mean losses in z, and returns the losses (S,)."""
         optimiser.zero_grad()
         found = np.zeros(len(runs))
-        for part in at_once.parts(len(rows)):
+        for part in parts_of(rows):
             taken, whose = rows[part], of[part]
             scores = engine.log_probabilities([ids[row] for row in taken], z, tries, torch.from_numpy(whose))
             each = -(wanted[taken] * scores[:, : wanted.shape[1]]).sum(-1) * weights[part]  # (B,)
@@ -129,13 +134,13 @@ def train_side_by_side(
     for step in range(count):
         chosen = [run.batches[step] for run in runs]
         rows, of = np.concatenate(chosen), np.repeat(np.arange(len(runs)), [len(each) for each in chosen])
-        order = np.argsort([len(ids[row]) for row in rows], kind="stable")  # parts of like length
+        order = np.argsort([len(ids[row]) for row in rows], kind="stable")
         rows, of = rows[order], of[order]
         weights = torch.tensor([1.0 / len(chosen[run]) for run in of], device=engine.device)
         losses[step] = at_once.fitting(len(rows), partial(gradient, rows, of, weights))
         if not np.isfinite(losses[step]).all():
             raise JobFailedError(f"The training loss became {losses[step].max()} at step {step + 1}.", _OTHER_SEED)
-        for part in at_once.parts(len(rows)):
+        for part in parts_of(rows):
             padding.count([ids[row] for row in rows[part]])
         with torch.no_grad():
             assert z.grad is not None

@@ -103,15 +103,15 @@ def test_all_methods_have_the_same_rows_and_all_draws_the_same_test_rows(cells: 
 
 def test_the_plan_holds_every_cell_once_and_what_the_goals_need_comes_first() -> None:
     found = plan("target", Wanted())
-    stages = [273, 378, 294, 126, 84, 72, 294]
+    stages = [273, 378, 294, 126, 84, 72]
     assert len(found) == len(set(found)) == sum(stages)
     parted = np.split(np.array(found, dtype=object), np.cumsum(stages)[:-1])
     assert [{run.shots for run in stage} for stage in parted] == [
-        {32}, {16, 100}, {16, 100}, {16, 32, 100}, {4}, {500, 2000}, {16, 100},
+        {32}, {16, 100}, {16, 100}, {16, 32, 100}, {4}, {500, 2000},
     ]  # fmt: skip
     assert [{run.method for run in stage if run.start} for stage in parted] == [
         {"embedding", "hypernetwork"}, {"embedding", "hypernetwork"}, {"embedding"}, {"hypernetwork"}, {"embedding"},
-        {"embedding", "hypernetwork"}, {"hypernetwork"},
+        {"embedding", "hypernetwork"},
     ]  # fmt: skip
     for stage in parted:
         assert len(list(groupby(stage, key=lambda run: run.cell))) == len({run.cell for run in stage})
@@ -249,7 +249,7 @@ def test_recipes_are_tried_within_the_budget_and_on_the_sources_only(
     assert set(RECIPES) == {("hypernetwork", ""), *((method, name) for method in TRAINED for name in (GENTLE, USUAL))}
     for (method, _), recipe in RECIPES.items():
         assert recipe in grid(method)
-        assert all(each.steps <= MOST_STEPS for each in grid(method))
+        assert all(each.steps * each.batch <= MOST_STEPS * 8 for each in grid(method))
     assert grid("tfidf") == []
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onboard.errors import OutOfMemoryError
 from onboard.model.batched import BATCH, log_probabilities
@@ -159,3 +162,17 @@ def test_parts_cover_all_rows(limit: int | None, rows: int, stops: list[int]) ->
     parts = RowsAtOnce(limit).parts(rows)
     assert [part.stop for part in parts] == stops
     assert [each for part in parts for each in range(rows)[part]] == list(range(rows))
+
+
+@given(st.lists(st.integers(1, 40), max_size=7).map(sorted), st.integers(1, 8), st.integers(0, 60))
+def test_parts_of_like_length_are_the_cheapest_that_fit(lengths: list[int], limit: int, each_costs: int) -> None:
+    def cost(stops: Sequence[int]) -> int:
+        return sum((stop - start) * lengths[stop - 1] + each_costs for start, stop in pairwise((0, *stops)))
+
+    parts = RowsAtOnce(limit).parts_of_like_length(lengths, each_costs)
+    assert [each for part in parts for each in range(len(lengths))[part]] == list(range(len(lengths)))
+    assert all(part.stop - part.start <= limit for part in parts)
+    cuts = (cut for count in range(len(lengths)) for cut in combinations(range(1, len(lengths)), count))
+    ways = ((*cut, len(lengths)) for cut in cuts)
+    fitting = [way for way in ways if all(stop - start <= limit for start, stop in pairwise((0, *way)))]
+    assert cost([part.stop for part in parts]) == min(map(cost, fitting), default=0)
