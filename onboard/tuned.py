@@ -33,7 +33,7 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
     if not worth.tune:
         return _not_tuned(attempt, worth.reason, tried=False)
     take_slot(attempt.services, attempt.job.id, attempt.base)
-    settings = TuningSettings()
+    settings = TuningSettings().for_rows(len(attempt.bench.dataset.train))
     try:
         tuned = _tuned(attempt, probed, trained, settings)
     except (CancelledError, OutOfMemoryError):

@@ -36,6 +36,7 @@ from bench.transfer.runs import Row, few_shot_settings, measure, settings_of
 from bench.transfer.sharing import part, rows_of, run_missing
 from bench.writing import write
 from onboard.bases import find_base
+from onboard.train.tuning import TuningSettings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,7 +162,7 @@ def _write(
     results = Results(found, hands, tuple(range(asked.seeds)))
     facts = Facts(
         command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(few_shot_settings(32)),
-        len(runs) - len(found), describe(),
+        asdict(TuningSettings()), len(runs) - len(found), describe(),
     )  # fmt: skip
     write({}, None, markdown(results, facts), asked.table)
     asked.table.with_suffix(".svg").write_text(svg("Accuracy over labelled rows", lines(results)), encoding="utf-8")

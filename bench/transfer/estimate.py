@@ -13,7 +13,7 @@ from bench.as_if_new import drawn_tests
 from bench.transfer.cells import AUTO, Run
 from bench.transfer.material import Cells, read
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
-from bench.transfer.runs import embedding_passes, measure
+from bench.transfer.runs import embedding_passes, measure, tuning_passes
 from onboard.bases.load import load_engine
 from onboard.data.limits import PROBE_ROWS
 
@@ -77,9 +77,11 @@ def _seconds(
 
 
 def row_passes(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> float:
-    """Rows that the run trains on, each time it does."""
+    """Rows that the run trains on, each time it does; a tuning goes on from the embedding of the run before."""
     if run.method == "embedding":
         return embedding_passes(run.shots)
+    if run.method == "hypernetwork":
+        return tuning_passes(run.shots)
     recipe = recipes[run.method, run.recipe]
     return recipe.steps_for(run.shots) * rows_a_step(run.shots, recipe.batch)
 

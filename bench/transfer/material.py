@@ -45,6 +45,19 @@ class Start:
     alarm: str | None = None
 
 
+@dataclass(frozen=True)
+class Embedding:
+    """An embedding that was trained from a start.
+
+    Args:
+        z: (t,) float32.
+        seconds: that start and training took.
+    """
+
+    z: np.ndarray
+    seconds: float
+
+
 class Cell:
     """One task with one draw of its rows.
 
@@ -66,6 +79,7 @@ class Cell:
         self.test = drawn_tests(self.dataset, test_rows)
         self.test_ids = self.bench.encode(self.test)
         self.truth = np.array(self.dataset.class_indices(self.test))
+        self.trained: dict[str, Embedding] = {}  # by the name of the start, for what goes on from there
 
     def start(self, name: str) -> Start:
         """The start of that name: `auto`, or a candidate with the label words that fit the rows best under it."""

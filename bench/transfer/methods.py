@@ -55,14 +55,6 @@ def baseline(name: str, engine: Engine, recipe: Recipe) -> Learner:
     return Learner([(method.trained, recipe.learning_rate)], scores)
 
 
-def hypernetwork_and_embedding(engine: Engine, start: np.ndarray, recipe: Recipe) -> Learner:
-    """Hypernetwork and z together, as the paper tunes them, on an engine of the caller's own."""
-    z = nn.Parameter(torch.from_numpy(start.copy())[None])
-    weights = list(engine.hypernetwork.requires_grad_(True).parameters())
-    groups = [(weights, recipe.learning_rate), ([z], recipe.z_learning_rate)]
-    return Learner(groups, lambda ids, trie: engine.log_probabilities(ids, z, [trie]))
-
-
 def fit(
     learner: Learner, ids: Sequence[Sequence[int]], targets: np.ndarray, trie: LabelTrie, recipe: Recipe, seed: int
 ) -> int:

@@ -64,7 +64,7 @@ class Facts:
         base: name and digest.
         test_rows: most of a task.
         recipes: by method and name.
-        embedding: the service's own recipe as it was used.
+        embedding, tuning: the service's own recipes as they were used.
         missing: runs of the plan that were not made.
         machine: what it was made on.
     """
@@ -74,6 +74,7 @@ class Facts:
     test_rows: int
     recipes: Mapping[RecipeKey, Recipe]
     embedding: Mapping[str, Any]
+    tuning: Mapping[str, Any]
     missing: int
     machine: Mapping[str, Any]
 
@@ -286,32 +287,36 @@ def _recipes(facts: Facts) -> list[str]:
     told = [
         "## How each was trained", "",
         "All read the same tokens, train the loss that is scored (the distribution over the task's labels) and start "
-        "from the base's backbone, which has learned the source tasks. The hyper-parameters of ours were chosen on the "
-        f"source tasks (`{CHOSEN_BY}`; {CHOSEN_WITHOUT}) and never on the targets. There the backbone "
+        "from the base's backbone, which has learned the source tasks. Embedding only is the service's own training, "
+        "whose recipe was chosen on the source tasks ([recipes.md](recipes.md)); hypernetwork + embedding goes on from "
+        "there with its own tuning, whose recipe was chosen on made kinds of tasks ([tuning.md](tuning.md)), and no "
+        f"guard. No target had a say in either. The baselines' recipes were tried on the sources too (`{CHOSEN_BY}`; "
+        f"{CHOSEN_WITHOUT}). There the backbone "
         "answers a task as it is, so recipes that train little win, which could be too little on a target that it "
         "has not seen: of each baseline that is trained, two recipes ran at n = "
         f"{CHOSEN_AT}, a gentle one (what the source tasks favour) and a usual one, and it is credited with the one "
         "that is better on the mean over the targets, that is, on the test rows themselves: an advantage to the "
         f"baselines that ours does not have. {_at_other_n()} Each has 40 steps of 16 rows, or 120 of 8; with more rows "
         f"they have {EPOCHS} epochs at least. Row counts and seconds of each stand in the tables: the "
-        "probe's rows are not among those trained on, its seconds are in those of embedding only.", "",
-        "| method | learning rate | steps | rows a step | of z |", "|---|---|---|---|---|",
+        "probe's rows are not among those trained on, its seconds are in those of ours.", "",
+        "| method | learning rate | steps | rows a step |", "|---|---|---|---|",
     ]  # fmt: skip
     for (method, name), recipe in facts.recipes.items():
-        of_z = f"{recipe.z_learning_rate:g}" if recipe.z_learning_rate else ""
-        told.append(
-            _row(_title(Key(method, recipe=name)), f"{recipe.learning_rate:g}", recipe.steps, recipe.batch, of_z)
-        )
-    embedding = ", ".join(f"{name} {value}" for name, value in facts.embedding.items())
+        told.append(_row(_title(Key(method, recipe=name)), f"{recipe.learning_rate:g}", recipe.steps, recipe.batch))
+    embedding, tuning = (_listed(settings) for settings in (facts.embedding, facts.tuning))
     return [
         *told, "",
-        f"Embedding only is the service's own training: {embedding}. More than 100 rows get steps enough to see each "
-        "about once, 400 at most.",
-        "Hypernetwork and embedding are tuned without a guard, and the T5 norms stay as they are. Adapters† are new "
+        f"Embedding only: {embedding}. Tuning: {tuning}; it holds the embeddings of the base's sources in place. Both "
+        "have steps enough to see each row about once, 400 at most.",
+        "The T5 norms stay as they are under ours. Adapters† are new "
         "ones for the task, with the T5 norms beside them; γ starts at 0, since from 1, as the authors have it, a "
         "small backbone forgets what it knows ([ablations.md](ablations.md)). LoRA and prompt tuning are "
         "PEFT's: q and v, α = 16; 20 vectors that start as tokens.", "",
     ]  # fmt: skip
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _at_other_n() -> str:

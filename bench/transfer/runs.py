@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.transfer.cells import Run
-from bench.transfer.material import SETTINGS, Cell, Cells, Start
-from bench.transfer.methods import answers, baseline, fit, hypernetwork_and_embedding
+from bench.transfer.cells import AUTO, OURS, Run
+from bench.transfer.material import SETTINGS, Cell, Cells, Embedding, Start
+from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from onboard.bases.load import fresh_engine
 from onboard.evaluate.baselines import predict_baselines
 from onboard.model.batched import log_probabilities
+from onboard.model.scoring import LabelTrie
 from onboard.train.fewshot import FewShotSettings, LabelledRows
+from onboard.train.holding import EarlierEmbedding
 from onboard.train.learning import learn
+from onboard.train.tuning import TuningSettings, tune
 
 Row = dict[str, Any]
 
@@ -31,11 +34,13 @@ class Learned:
         answers: the label of each test row (n,).
         row_passes: rows that were trained on, each time they were.
         start: where an embedding started.
+        seconds: of what was done before, for another run.
     """
 
     answers: np.ndarray
     row_passes: int = 0
     start: Start | None = None
+    seconds: float = 0.0
 
 
 def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
@@ -62,38 +67,57 @@ def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
         row |= {
             "chosen": begun.embedding, "words": list(begun.words), "probe_passes": begun.passes, "alarm": begun.alarm,
         }  # fmt: skip
-    return row | {"row_passes": learned.row_passes, "seconds": round(time.monotonic() - started, 2)}
+    seconds = time.monotonic() - started + learned.seconds
+    return row | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
 
 
 def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
     if run.method == "tfidf":
         found = predict_baselines(cell.dataset, cell.dataset.train, cell.test, run.seed)
         return Learned(found["tfidf_logistic_regression"].argmax(1))
-    if run.method == "embedding":
-        return embedding_only(cell, cell.start(run.start), run.seed)
+    if run.method in OURS:
+        return _ours(cell, run)
     recipe, engine = recipes[run.method, run.recipe], fresh_engine(cell.base)
-    if run.method == "hypernetwork":
-        start = cell.start(run.start)
-        learner, words = hypernetwork_and_embedding(engine, start.z, recipe), start.words
-    else:
-        start, words = None, cell.bench.words
-        learner = baseline(run.method, engine, recipe)
-    trie = engine.trie(words)
+    learner, trie = baseline(run.method, engine, recipe), engine.trie(cell.bench.words)
     passes = fit(learner, cell.ids, cell.targets, trie, recipe, run.seed)
-    return Learned(answers(learner, cell.test_ids, trie), passes, start)
+    return Learned(answers(learner, cell.test_ids, trie), passes)
 
 
-def embedding_only(cell: Cell, start: Start, seed: int) -> Learned:
-    """The service's own training of z, and its answers: the only place here that knows how it is called."""
-    bench, settings = cell.bench, few_shot_settings(len(cell.ids))
+def _ours(cell: Cell, run: Run) -> Learned:
+    """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers."""
+    begun, bench, before = time.monotonic(), cell.bench, 0.0
+    start, rows, passes = cell.start(run.start), LabelledRows(cell.ids, cell.targets), embedding_passes(len(cell.ids))
     trie = bench.engine.trie(start.words)
+    if run.start in cell.trained:
+        before = cell.trained[run.start].seconds
+    else:
+        z = _embedding(cell, start, rows, trie, run.seed)
+        cell.trained[run.start] = Embedding(z, time.monotonic() - begun)
+    engine, z = bench.engine, cell.trained[run.start].z
+    if run.method == "hypernetwork":
+        settings = TuningSettings().for_rows(len(cell.ids))
+        tuned = tune(engine, z, rows, trie, _sources(cell), settings, run.seed, canaries=[])
+        engine, z, passes = engine.under(tuned.hypernetwork), tuned.z, passes + tuning_passes(len(cell.ids))
+    scores = log_probabilities(engine, cell.test_ids, z, trie, at_once=bench.scored_at_once)
+    return Learned(scores.argmax(1), passes, start, before)
+
+
+def _embedding(cell: Cell, start: Start, rows: LabelledRows, trie: LabelTrie, seed: int) -> np.ndarray:
+    bench, settings = cell.bench, few_shot_settings(len(cell.ids))
     learned = learn(
-        bench.engine, start.z, LabelledRows(cell.ids, cell.targets), trie, settings, seed, cell.dataset,
-        cross_validated=False, at_once=bench.trained_at_once,
-        scored_at_once=bench.scored_at_once,
+        bench.engine, start.z, rows, trie, settings, seed, cell.dataset, cross_validated=False,
+        at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
     )  # fmt: skip
-    scores = log_probabilities(bench.engine, cell.test_ids, learned.trained.z, trie, at_once=bench.scored_at_once)
-    return Learned(scores.argmax(1), embedding_passes(len(cell.ids)), start)
+    return learned.trained.z
+
+
+def _sources(cell: Cell) -> list[EarlierEmbedding]:
+    """What holds the hypernetwork in place: the embeddings that the base was shipped with."""
+    base, engine = cell.base, cell.bench.engine
+    return [
+        EarlierEmbedding(base.embeddings[each.name], engine.trie(each.words), engine.hypernetwork)
+        for each in base.sources
+    ]
 
 
 def few_shot_settings(rows: int) -> FewShotSettings:
@@ -107,12 +131,20 @@ def embedding_passes(rows: int) -> int:
     return round(settings.steps * settings.seeds * rows_a_step(rows, settings.batch))
 
 
+def tuning_passes(rows: int) -> int:
+    """Rows that hypernetwork and embedding are tuned on after that, each time they are."""
+    settings = TuningSettings().for_rows(rows)
+    return round(settings.steps * rows_a_step(rows, settings.batch))
+
+
 def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     """What the run's numbers depend on, beside the base and the rows."""
     if run.method == "tfidf":
         return {}
-    found = asdict(few_shot_settings(run.shots) if run.method == "embedding" else recipes[run.method, run.recipe])
-    return found | ({"probe": asdict(SETTINGS)} if run.start == "auto" else {})
+    if run.method not in OURS:
+        return asdict(recipes[run.method, run.recipe])
+    found = asdict(few_shot_settings(run.shots)) | ({"probe": asdict(SETTINGS)} if run.start == AUTO else {})
+    return found | ({"tuning": asdict(TuningSettings().for_rows(run.shots))} if run.method == "hypernetwork" else {})
 
 
 def packed(right: np.ndarray) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -37,7 +37,8 @@ class TuningSettings:
     (docs/tuning.md).
 
     Args:
-        steps: optimiser steps.
+        steps: optimiser steps; more rows than these steps' batches hold get more of them, see `for_rows`.
+        most_steps: that many rows ask for.
         batch: rows of the new task a step.
         learning_rate: of the hypernetwork's weights, with Adam; it falls linearly to 0, as does the other.
         z_learning_rate: of the embedding.
@@ -47,12 +48,18 @@ class TuningSettings:
     """
 
     steps: int = 40
+    most_steps: int = 400
     batch: int = 8
     learning_rate: float = 1e-3
     z_learning_rate: float = 1e-2
     beta: float = 30.0
     regulariser: Regulariser = "drift"
     sampled: int = 16
+
+    def for_rows(self, count: int) -> TuningSettings:
+        """The same with steps enough to see so many rows about once: max(steps, ceil(count / batch)), within bounds."""
+        wanted = min(self.most_steps, math.ceil(count / self.batch))
+        return replace(self, steps=max(self.steps, wanted))
 
 
 @dataclass(frozen=True)

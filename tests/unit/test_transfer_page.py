@@ -83,7 +83,7 @@ def test_a_baseline_is_credited_with_its_better_recipe_and_with_none_while_one_i
     assert Results(lacking, HANDS, (0, 1)).gain(HANDS, 32, Key("embedding", AUTO), Key("lora")) is None
 
 
-FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, 0, describe())
+FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, {"beta": 30.0}, 0, describe())
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,7 @@ def test_the_page_says_that_baselines_have_the_better_of_two_recipes_and_what_ch
     page = markdown(results(auto=80, hand=80), FACTS)
     assert "is better on the mean over the targets, that is, on the test rows themselves: an advantage to" in page
     assert f"(`{CHOSEN_BY}`; " in page
+    assert "Embedding only: steps 40. Tuning: beta 30.0;" in page
     assert "--tasks sst2 mrpc qnli mnli" in CHOSEN_BY
     assert "At every other n one recipe ran: usual for full fine-tuning, Adapters†, LoRA, r = 8, prompt tuning." in page
 
