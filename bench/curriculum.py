@@ -52,12 +52,13 @@ from onboard.bases.load import fresh_engine
 from onboard.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
 from onboard.curriculum.topics import common_words
 from onboard.errors import NotFoundError
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.multitask.recipe import read_toml
 from onboard.pretrain.teacher import Teacher
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, train_embedding
 
 WORK = CHECKOUT / "build" / "bench"
 RECIPE = CHECKOUT / "recipes" / "mini.toml"

@@ -31,12 +31,13 @@ from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.domain.dataset import Dataset, Example
 from onboard.evaluate import score_baselines
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.workbench import Workbench, label_words
 
 TEST_ROWS = 500

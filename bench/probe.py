@@ -39,12 +39,13 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
 from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.prefilter import prefilter
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.workbench import Workbench, label_words
 
 TASKS: Final = ("sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "cola")

@@ -36,12 +36,13 @@ from onboard.guard.canaries import canary_ids
 from onboard.guard.earlier import Earlier
 from onboard.guard.line_search import guard
 from onboard.guard.settings import GuardSettings
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between
 from onboard.model.scoring import LabelTrie
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
 from onboard.workbench import Workbench, label_words

@@ -12,16 +12,17 @@ from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.compare import words_in_order
 from onboard.data.hashes import row_hashes
-from onboard.data.regression import Buckets
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
-from onboard.domain.dataset import Dataset, Example
+from onboard.data.targets import targets_of
+from onboard.domain.dataset import Example
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.embedding import verified_embedding
 from onboard.errors import DamagedError, NotFoundError
-from onboard.guard import Earlier, Rows
+from onboard.guard import Earlier
 from onboard.heads import hypernetwork_at
 from onboard.known_rows import read_snapshot
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.registry.bases import BaseRepository
@@ -158,7 +159,7 @@ def with_evidence(services: Services, base: Base, task: Kept, known: np.ndarray 
     held, own = _drawn(dataset.validation, MOST_ROWS, known), _drawn(dataset.train, MOST_TEXTS, known)
     return Earlier(
         bare.name, bare.z, engine.trie(words_in_order(version, dataset.labels)), bare.reference,
-        Rows(_encoded(engine, held), _targets(dataset, held)) if held else None, _encoded(engine, own),
+        LabelledRows(_encoded(engine, held), targets_of(dataset, held)) if held else None, _encoded(engine, own),
     )  # fmt: skip
 
 
@@ -176,11 +177,3 @@ def _drawn(rows: Sequence[Example], most: int, known: np.ndarray | None) -> list
 
 def _encoded(engine: Engine, rows: Sequence[Example]) -> list[list[int]]:
     return engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-
-
-def _targets(dataset: Dataset, rows: Sequence[Example]) -> np.ndarray:
-    """Distribution over labels or buckets of each row (n, K), float32."""
-    if dataset.low is not None and dataset.high is not None:
-        buckets = Buckets(dataset.low, dataset.high)
-        return np.array([buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
-    return np.eye(len(dataset.labels), dtype=np.float32)[dataset.class_indices(rows)]

@@ -14,6 +14,7 @@ from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import fair_order, holdout
+from onboard.data.targets import buckets_of, targets_of
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
@@ -21,7 +22,7 @@ from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
 from onboard.errors import PinMismatchError
 from onboard.heads import engine_at
 from onboard.known_rows import head_rows, read_snapshot
-from onboard.model.batch import Batch
+from onboard.model.batch import Batch, LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
@@ -30,7 +31,6 @@ from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator
 from onboard.services import Services
 from onboard.train.crossvalidation import mean_loss
-from onboard.train.fewshot import LabelledRows
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,7 @@ class Workbench:
 
     def targets(self, rows: Sequence[Example]) -> np.ndarray:
         """Distribution over labels or buckets of each row (n, K), float32."""
-        if self.buckets is not None:
-            return np.array([self.buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
-        return np.eye(len(self.words), dtype=np.float32)[self.dataset.class_indices(rows)]
+        return targets_of(self.dataset, rows)
 
     def labelled(self, rows: Sequence[Example]) -> LabelledRows:
         """Rows as they are trained on."""
@@ -116,11 +114,6 @@ class Workbench:
             mapped=self.buckets is None, known_to_all=known, checkpoint=checkpoint,
             at_once=self.scored_at_once, trained_at_once=self.trained_at_once,
         )  # fmt: skip
-
-
-def buckets_of(dataset: Dataset) -> Buckets | None:
-    """The buckets of a regression dataset; None for classification."""
-    return Buckets(dataset.low, dataset.high) if dataset.low is not None and dataset.high is not None else None
 
 
 def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:

@@ -16,9 +16,10 @@ from bench.unseen import make, read_rows
 from onboard.bases import Base
 from onboard.data.splits import shots
 from onboard.guard.canaries import canary_ids
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
 from onboard.workbench import Workbench, label_words
 

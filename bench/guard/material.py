@@ -15,9 +15,10 @@ from onboard.bases import Base
 from onboard.data.splits import shots
 from onboard.guard.canaries import canary_ids
 from onboard.guard.evidence import Canaries
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.workbench import Workbench, label_words
 
 SHOTS: Final = 32

@@ -13,8 +13,8 @@ from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.domain.dataset import Example
 from onboard.guard.canaries import canary_ids
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
-from onboard.train.fewshot import LabelledRows
 from onboard.workbench import Workbench, label_words
 
 

@@ -16,9 +16,10 @@ from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from onboard.bases.load import fresh_engine
 from onboard.evaluate.baselines import predict_baselines
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.scoring import LabelTrie
-from onboard.train.fewshot import FewShotSettings, LabelledRows
+from onboard.train.fewshot import FewShotSettings
 from onboard.train.holding import EarlierEmbedding
 from onboard.train.learning import learn
 from onboard.train.tuning import TuningSettings, tune

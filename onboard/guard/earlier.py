@@ -7,21 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onboard.model.batch import LabelledRows
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.scoring import LabelTrie
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Labelled rows that the task was not trained on.
-
-    Args:
-        ids: token ids of each row (n).
-        targets: distribution over labels or buckets of each row (n, K).
-    """
-
-    ids: Sequence[Sequence[int]]
-    targets: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -34,7 +22,7 @@ class Earlier:
         trie: of its K label words.
         reference: the hypernetwork that the embedding was learned under. Comparing with this one, and not with the last
             head, keeps small losses from adding up over many tunings.
-        rows: held-out rows; None where there are none.
+        rows: labelled ones that it was not trained on; None where there are none.
         texts: token ids of texts of its own whose labels are not used, such as those that it was trained on.
         trouble: why its snapshot cannot be read, where it should have one. Such a task never passes.
     """
@@ -43,6 +31,6 @@ class Earlier:
     z: np.ndarray
     trie: LabelTrie
     reference: Hypernetwork
-    rows: Rows | None = None
+    rows: LabelledRows | None = None
     texts: Sequence[Sequence[int]] = ()
     trouble: str | None = None

@@ -23,3 +23,16 @@ class Batch:
     ids: list[Sequence[int]]
     trie: LabelTrie
     targets: np.ndarray
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of one task, to train on or to judge by.
+
+    Args:
+        ids: token ids of each row (n).
+        targets: distribution over labels or buckets of each row (n, K).
+    """
+
+    ids: Sequence[Sequence[int]]
+    targets: np.ndarray

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
@@ -58,19 +59,6 @@ class FewShotSettings:
             return self
         wanted = max(self.steps, min(self.most_steps, math.ceil(count / self.batch)))
         return replace(self, steps=wanted)
-
-
-@dataclass(frozen=True)
-class LabelledRows:
-    """What is trained on.
-
-    Args:
-        ids: token ids of each row (n).
-        targets: distribution over labels or buckets of each row (n, K).
-    """
-
-    ids: Sequence[Sequence[int]]
-    targets: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ import numpy as np
 
 from onboard.data.estimate import affordable_curve
 from onboard.domain.dataset import Dataset
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.train.crossvalidation import Fold, OutOfFold, held_out_scores, mean_loss, part_rows
-from onboard.train.fewshot import FewShotSettings, LabelledRows, Part, Trained, row_passes, train_parts
+from onboard.train.fewshot import FewShotSettings, Part, Trained, row_passes, train_parts
 from onboard.train.learning_curve import MoreRows, more_rows
 from onboard.train.suspects import Suspect, suspected_errors
 

@@ -17,12 +17,13 @@ import torch
 from torch import nn
 
 from onboard.errors import JobFailedError
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import AT_ONCE, Steps
-from onboard.train.fewshot import FewShotSettings, LabelledRows, batches
+from onboard.train.fewshot import FewShotSettings, batches
 from onboard.train.holding import Drawn, EarlierEmbedding, Holding, Regulariser, draws
 
 __all__ = ["EarlierEmbedding", "Tuned", "TuningSettings", "tune"]

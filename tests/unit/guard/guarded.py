@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from onboard.guard import Earlier, Rows
+from onboard.guard import Earlier
 from onboard.guard.answers import Question, answers
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 
@@ -68,7 +69,7 @@ def earlier(
         ids = texts(engine, rows, seed + 100)
         chances = np.exp(answers(engine, [Question(before, z, trie, ids)])[0])
         drawn = [np.random.default_rng((seed, row)).choice(2, p=each / each.sum()) for row, each in enumerate(chances)]
-        held = Rows(ids, np.eye(2, dtype=np.float32)[drawn])
+        held = LabelledRows(ids, np.eye(2, dtype=np.float32)[drawn])
     return Earlier(name, z, trie, before, held, texts(engine, own, seed + 200) if own else (), trouble)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from guarded import earlier, pairs, texts
 
-from onboard.guard import Rows
 from onboard.guard.evidence import OWN, PAIR, SINGLE, Canaries, Material, gather
 from onboard.guard.settings import GuardSettings
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 
 SETTINGS = GuardSettings(fewest_rows=40, texts=16)
@@ -80,7 +80,7 @@ def test_the_halves_share_labels_and_groups_and_no_row(tiny_engine: Engine, cana
 def test_the_halves_are_of_one_size_where_every_label_is_single(tiny_engine: Engine) -> None:
     """As the buckets of a regression nearly are."""
     ids = texts(tiny_engine, 41)
-    task = replace(earlier(tiny_engine, "scores"), rows=Rows(ids, np.eye(41)))
+    task = replace(earlier(tiny_engine, "scores"), rows=LabelledRows(ids, np.eye(41)))
     found = gather(task, NONE, SETTINGS, 0)
     assert abs(len(found.of(0)) - len(found.of(1))) == 1
 

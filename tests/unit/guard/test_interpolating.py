@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from guarded import shaken
@@ -13,7 +15,7 @@ from onboard.model.weights import hypernetwork_digest
 
 
 def test_the_ends_are_the_two_bit_for_bit(tiny_engine: Engine) -> None:
-    old, new = tiny_engine.hypernetwork, shaken(tiny_engine.hypernetwork, 0.3)
+    old, new = copy.deepcopy(tiny_engine.hypernetwork), shaken(tiny_engine.hypernetwork, 0.3)
     with torch.no_grad():
         next(old.parameters()).view(-1)[0] = -0.0  # a sum with zero would lose its sign
     assert hypernetwork_digest(between(old, new, 0.0)) == hypernetwork_digest(old)
@@ -29,7 +31,7 @@ def test_a_share_lies_so_far_along_the_way(tiny_engine: Engine) -> None:
 
 
 def test_what_comes_is_frozen_and_the_two_stay_as_they_are(tiny_engine: Engine) -> None:
-    old, new = tiny_engine.hypernetwork.requires_grad_(True), shaken(tiny_engine.hypernetwork, 0.3)
+    old, new = copy.deepcopy(tiny_engine.hypernetwork).requires_grad_(True), shaken(tiny_engine.hypernetwork, 0.3)
     digests = hypernetwork_digest(old), hypernetwork_digest(new)
     with torch.inference_mode():
         found = between(old, new, 0.5)

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onboard.errors import OutOfMemoryError
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
-from onboard.train.fewshot import FewShotSettings, LabelledRows, Trained, train_embedding
+from onboard.train.fewshot import FewShotSettings, Trained, train_embedding
 
 WORDS = ("good", "bad", "fine", "awful", "happy", "sad", "great", "poor")
 SETTINGS = FewShotSettings(steps=8, batch=16, seeds=1)

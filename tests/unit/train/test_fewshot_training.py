@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onboard.errors import CancelledError, JobFailedError
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import Padding
-from onboard.train.fewshot import FewShotSettings, LabelledRows, batches, train_embedding
+from onboard.train.fewshot import FewShotSettings, batches, train_embedding
 
 SIZE = 16
 SHORT = FewShotSettings(steps=6, batch=4, seeds=1)

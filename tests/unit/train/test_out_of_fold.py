@@ -12,6 +12,7 @@ from tiny_base import WORDS as VOCABULARY
 from onboard.data import estimate
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import CancelledError
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
@@ -23,7 +24,7 @@ from onboard.train.crossvalidation import (
     FOLDS,
     part_rows,
 )
-from onboard.train.fewshot import FewShotSettings, LabelledRows, train_embedding
+from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.train.learning import Learned, learn
 
 SIZE = 16

@@ -13,11 +13,12 @@ from onboard.data.estimate import train_passes
 from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, Example
+from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.side_by_side import Moved, Run
 from onboard.pipeline import FIXED_STEPS_ROWS
 from onboard.train import crossvalidation, fewshot, learning
-from onboard.train.fewshot import FewShotSettings, LabelledRows
+from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import learn
 
 SIZE = 16

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from onboard.bases import Base
 from onboard.bases.load import fresh_engine
 from onboard.errors import CancelledError, JobFailedError
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
-from onboard.train.fewshot import LabelledRows
 from onboard.train.holding import Drawn, EarlierEmbedding, Holding, Regulariser, draws
 from onboard.train.tuning import Tuned, TuningSettings, tune
 

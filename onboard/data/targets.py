@@ -1,0 +1,23 @@
+"""What a model is to answer for a row: a distribution over its dataset's labels, or over the buckets of a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from onboard.data.regression import Buckets
+from onboard.domain.dataset import Dataset, Example
+
+
+def buckets_of(dataset: Dataset) -> Buckets | None:
+    """The buckets of a regression dataset; None for classification."""
+    return Buckets(dataset.low, dataset.high) if dataset.low is not None and dataset.high is not None else None
+
+
+def targets_of(dataset: Dataset, rows: Sequence[Example]) -> np.ndarray:
+    """Distribution over labels or buckets of each row (n, K), float32."""
+    buckets = buckets_of(dataset)
+    if buckets is not None:
+        return np.array([buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
+    return np.eye(len(dataset.labels), dtype=np.float32)[dataset.class_indices(rows)]
