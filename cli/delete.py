@@ -15,7 +15,7 @@ def delete(
     task: Annotated[str, typer.Argument(help="Name of a task.")],
     unlearn: Annotated[
         bool,
-        typer.Option("--unlearn", help="Rebuild what descends from it, each from its own rows."),
+        typer.Option("--unlearn", help="Rebuild what descends from it from its own rows; heads tuned on it go back."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would go, and what descends from it.")
