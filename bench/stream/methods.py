@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from bench.transfer.material import SETTINGS as PROBE
-from bench.transfer.recipes import ELSEWHERE, RECIPES, Recipe
+from bench.transfer.recipes import CREDITED, RECIPES, Recipe
 from bench.transfer.runs import few_shot_settings
 from onboard.guard.settings import GuardSettings
 from onboard.train.tuning import TuningSettings
 
 FROZEN, GUARDED, REGULARISED, NAIVE, LORA = "frozen", "guarded", "regularised", "naive", "lora"
-LORA_RECIPE: Final[Recipe] = RECIPES[LORA, ELSEWHERE[LORA]]
+LORA_RECIPE: Final[Recipe] = RECIPES[LORA, CREDITED[LORA]]
 
 
 @dataclass(frozen=True)

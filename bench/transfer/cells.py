@@ -119,7 +119,7 @@ def _crossed(
         for seed, task in product(range(seeds), next(iter(ours.values()))):
             yield from (Run(task, count, seed, method, start) for method in ours for start in ours[method][task])
             for method in others:
-                yield from (Run(task, count, seed, method, "", name) for name in recipes_at(method, count))
+                yield from (Run(task, count, seed, method, "", name) for name in recipes_at(method, count, seed))
 
 
 def part_of(runs: Sequence[Run], index: int, count: int) -> list[Run]:

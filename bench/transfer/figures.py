@@ -16,14 +16,14 @@ costs both cancels out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from bench.transfer.cells import AUTO, RANDOM, SOURCES, UNGATED, Run
-from bench.transfer.recipes import CHOSEN_AT, ELSEWHERE, GENTLE, TRAINED, USUAL, recipes_at
+from bench.transfer.recipes import CHOSEN_AT, CREDITED
 from bench.transfer.runs import Row, unpacked
 
 LEVEL: Final = 0.05
@@ -145,26 +145,20 @@ class Results:
     def matrix(self, task: str, shots: int, key: Key) -> Matrix | None:
         """Right answers of one task (S, R); None where a draw is missing."""
         runs = self.runs(task, shots, key)
-        if not runs or any(run not in self.rows for run in runs):
+        if any(run not in self.rows for run in runs):
             return None
         return np.stack([unpacked(self.rows[run]) for run in runs]).astype(np.float64)
 
     def runs(self, task: str, shots: int, key: Key) -> list[Run]:
-        """One for each draw; none while it is not known which recipe is credited."""
+        """One for each draw."""
         start = self.hands[task] if key.start == "hand" else key.start
-        recipe = key.recipe or self.credited(key.method, shots)
-        return [] if recipe is None else [Run(task, shots, seed, key.method, start, recipe) for seed in self.seeds]
+        recipe = key.recipe or CREDITED.get(key.method, "")
+        return [Run(task, shots, seed, key.method, start, recipe) for seed in self.seeds]
 
-    def credited(self, method: str, shots: int) -> str | None:
-        """The recipe that a method is credited with: where both of a baseline run, the better one on the mean over all
-        tasks, None while one is missing; elsewhere the one that runs there."""
-        if method not in TRAINED:
-            return ""
-        if shots != CHOSEN_AT:
-            return ELSEWHERE[method]
-        means = {name: self.mean(self.hands, shots, Key(method, recipe=name)) for name in (GENTLE, USUAL)}
-        known = {name: mean.value for name, mean in means.items() if mean}
-        return max(known, key=lambda name: known[name]) if len(known) == len(means) else None
+    def chosen_by(self, method: str, recipe: str) -> Figure | None:
+        """Accuracy of a baseline's recipe over the tasks where both run; None where one is missing."""
+        shots, seed = CHOSEN_AT
+        return replace(self, seeds=(seed,)).mean(self.hands, shots, Key(method, recipe=recipe))
 
     def mean(self, tasks: Iterable[str], shots: int, key: Key) -> Figure | None:
         """Accuracy over tasks; None where one is missing."""
@@ -187,10 +181,8 @@ class Results:
         return None if one is None or two is None else one - two
 
     def measured(self, task: str, shots: int, key: Key) -> bool:
-        """Whether every draw is there, of a baseline with every recipe that it runs with."""
-        names = [key.recipe] if key.recipe else recipes_at(key.method, shots)
-        runs = [run for name in names for run in self.runs(task, shots, key._replace(recipe=name))]
-        return bool(runs) and all(run in self.rows for run in runs)
+        """Whether every draw is there."""
+        return all(run in self.rows for run in self.runs(task, shots, key))
 
     def regrets(self, method: str, shots: Sequence[int]) -> dict[Place, Matrix]:
         """What auto loses against the oracle, by task and n: the start (random or a source) that is best on the mean of

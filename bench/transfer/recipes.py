@@ -2,7 +2,8 @@
 
 On the source tasks (`--suite source --grid`) recipes that train little win, since the backbone has learned them and
 answers them as they are. On a target, which it has not seen, such a recipe could be too little: the trained baselines
-get a usual one beside it, and where both run (n = 32) each is credited with the one that is better on the targets.
+get a usual one beside it. Both run once (n = 32, the first draw), and each baseline is credited with the one that is
+better there on the mean over the targets.
 Ours are the service's own, which no target had a say in.
 """
 
@@ -42,8 +43,8 @@ CHOSEN_BY: Final = "python -m bench.transfer --suite source --grid --shots 32 --
 CHOSEN_WITHOUT: Final = "Adapters†, LoRA and prompt tuning on SST-2 and MNLI only"
 GENTLE, USUAL = "gentle", "usual"
 TRAINED: Final = ("full", "adapters", "lora", "prompt")  # baselines that have recipes
-CHOSEN_AT: Final = 32  # labelled rows where both recipes of a baseline run, and say which it is credited with
-ELSEWHERE: Final[Mapping[str, str]] = dict.fromkeys(TRAINED, USUAL)  # to be the better ones of CHOSEN_AT, once known
+CHOSEN_AT: Final = 32, 0  # labelled rows and draw where both recipes of a baseline run
+CREDITED: Final[Mapping[str, str]] = dict.fromkeys(TRAINED, USUAL)  # to be the better ones there, once known
 
 RecipeKey = tuple[str, str]  # method and name of the recipe
 RECIPES: Final[Mapping[RecipeKey, Recipe]] = {
@@ -59,11 +60,11 @@ _RATES: Final = {
 }  # fmt: skip
 
 
-def recipes_at(method: str, shots: int) -> tuple[str, ...]:
+def recipes_at(method: str, shots: int, seed: int) -> tuple[str, ...]:
     """Names of the recipes that a method runs with."""
     if method not in TRAINED:
         return ("",)
-    return (GENTLE, USUAL) if shots == CHOSEN_AT else (ELSEWHERE[method],)
+    return (GENTLE, USUAL) if (shots, seed) == CHOSEN_AT else (CREDITED[method],)
 
 
 def grid(method: str) -> list[Recipe]:
