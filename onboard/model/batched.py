@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import GeneratedAdapters
 from onboard.model.memory import RowsAtOnce
@@ -75,7 +76,8 @@ def mixed_log_probabilities(
         OutOfMemoryError: the GPU has no room for a single row.
     """
     found = np.full((len(ids), max(trie.labels for trie in tries)), -np.inf, dtype=np.float32)
-    _fill(found, partial(_read, engine.score, generated, tries, tasks, ids), ids, before_batch, at_once)
+    read = partial(_read, engine.score, generated, tries, tasks, ids)
+    _fill(found, read, ids, engine.device, before_batch, at_once)
     return found
 
 
@@ -95,7 +97,8 @@ def mixed_edge_logits(
         as `mixed_log_probabilities`.
     """
     found = np.full((len(ids), max(len(trie.edge_token) for trie in tries)), -np.inf, dtype=np.float32)
-    _fill(found, partial(_read, engine.edge_logits, generated, tries, tasks, ids), ids, before_batch, at_once)
+    read = partial(_read, engine.edge_logits, generated, tries, tasks, ids)
+    _fill(found, read, ids, engine.device, before_batch, at_once)
     return found
 
 
@@ -107,7 +110,8 @@ def _read(
     ids: Sequence[Sequence[int]],
     chosen: np.ndarray,
 ) -> np.ndarray:
-    scores = score([ids[row] for row in chosen], generated, tries, torch.from_numpy(tasks[chosen]))
+    with torch.inference_mode():  # a thread of its own has not the caller's
+        scores = score([ids[row] for row in chosen], generated, tries, torch.from_numpy(tasks[chosen]))
     return scores.float().cpu().numpy()
 
 
@@ -115,6 +119,7 @@ def _fill(
     found: np.ndarray,
     read: Callable[[np.ndarray], np.ndarray],
     ids: Sequence[Sequence[int]],
+    device: torch.device,
     before_batch: Callable[[], None],
     at_once: RowsAtOnce | None,
 ) -> None:
@@ -123,9 +128,8 @@ def _fill(
     order = np.argsort([len(row) for row in ids], kind="stable")
 
     def fill(batch: np.ndarray) -> None:
-        for part in at_once.parts(len(batch)):
-            chosen = batch[part]
-            scores = read(chosen)
+        parts = [batch[part] for part in at_once.parts_of_like_length([len(ids[row]) for row in batch], device)]
+        for chosen, scores in zip(parts, side_by_side(device, read, parts), strict=True):
             found[chosen, : scores.shape[1]] = scores
 
     for start in range(0, len(order), BATCH):

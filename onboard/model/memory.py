@@ -6,12 +6,15 @@ import gc
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import torch
 
 from onboard.errors import OutOfMemoryError
+from onboard.model.cores import PARTS
 
+PART_COSTS_ON_A_CPU: Final = 64  # tokens that could be computed while one more part is begun: of `mini` on one core
+PART_COSTS: Final = 8192  # of a GPU, which computes so many in hardly more time than one
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 _CUBLAS = "CUBLAS_STATUS_ALLOC_FAILED"  # the same, as the library of matrix products says it
@@ -34,14 +37,16 @@ class RowsAtOnce:
         size = self._size(rows)
         return [slice(start, start + size) for start in range(0, rows, size)]
 
-    def parts_of_like_length(self, lengths: Sequence[int], each_costs: int) -> list[slice]:
-        """Rows that are sorted by length, in parts of at most `limit` that are cheapest to compute together.
+    def parts_of_like_length(self, lengths: Sequence[int], device: torch.device) -> list[slice]:
+        """Rows that are sorted by length, in the parts of at most `limit` that are cheapest to compute.
 
         Args:
             lengths: tokens of each row, ascending; a part is padded to its last row's.
-            each_costs: what a part costs beside its rows, in tokens.
+            device: that computes; a CPU gets `PARTS` parts at least.
         """
-        most = self._size(len(lengths))
+        most, each_costs = self._size(len(lengths)), PART_COSTS
+        if device.type == "cpu":
+            most, each_costs = min(most, max(1, -(-len(lengths) // PARTS))), PART_COSTS_ON_A_CPU
         cheapest, begins = [0], [0]
         for end, longest in enumerate(lengths, 1):
             cost, begin = min((cheapest[at] + (end - at) * longest, at) for at in range(max(0, end - most), end))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -16,13 +15,12 @@ import torch
 from torch import Tensor
 
 from onboard.errors import JobFailedError
+from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
 AT_ONCE: Final = 32  # rows that go through the model together: more of them are padded more, and no faster on a CPU
-PART_COSTS: Final = {"cpu": 64}  # tokens that could be computed while one more part is begun: of `mini` on one core
-PART_COSTS_ELSEWHERE: Final = 8192  # a GPU has them for nothing
 
 
 @dataclass(frozen=True)
@@ -105,45 +103,19 @@ def train_side_by_side(
         JobFailedError: a loss is not finite.
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    at_once = at_once or RowsAtOnce(AT_ONCE)
-    padding, part_costs = Padding(), PART_COSTS.get(engine.device.type, PART_COSTS_ELSEWHERE)
     start = torch.from_numpy(np.stack([run.start for run in runs])).float().to(engine.device)  # (S, t)
     z = start.clone().requires_grad_(True)
-    wanted = torch.from_numpy(np.ascontiguousarray(targets, dtype=np.float32)).to(engine.device)
+    losing = Losses(engine, [run.trie for run in runs], ids, targets, at_once)
     optimiser = torch.optim.Adam([z], lr=steps.learning_rate)
     bound, count = steps.norm_per_root * z.shape[1] ** 0.5, len(runs[0].batches)
     first_averaged = count - max(1, round(count * steps.averaged_share))
-    tries, summed = [run.trie for run in runs], torch.zeros_like(start)
+    summed = torch.zeros_like(start)
     losses, course = np.zeros((count, len(runs))), np.zeros((count, *start.shape), dtype=np.float32)
-
-    def parts_of(rows: np.ndarray) -> list[slice]:
-        return at_once.parts_of_like_length([len(ids[row]) for row in rows], part_costs)
-
-    def gradient(rows: np.ndarray, of: np.ndarray, weights: Tensor) -> np.ndarray:
-        """Leaves the gradient of all runs' mean losses in z, and returns the losses (S,)."""
-        optimiser.zero_grad()
-        found = np.zeros(len(runs))
-        for part in parts_of(rows):
-            taken, whose = rows[part], of[part]
-            scores = engine.log_probabilities([ids[row] for row in taken], z, tries, torch.from_numpy(whose))
-            each = -(wanted[taken] * scores[:, : wanted.shape[1]]).sum(-1) * weights[part]  # (B,)
-            each.sum().backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            np.add.at(found, whose, each.detach().cpu().numpy())
-        return found
-
     for step in range(count):
-        chosen = [run.batches[step] for run in runs]
-        rows, of = np.concatenate(chosen), np.repeat(np.arange(len(runs)), [len(each) for each in chosen])
-        order = np.argsort([len(ids[row]) for row in rows], kind="stable")
-        rows, of = rows[order], of[order]
-        weights = torch.tensor([1.0 / len(chosen[run]) for run in of], device=engine.device)
-        losses[step] = at_once.fitting(len(rows), partial(gradient, rows, of, weights))
+        z.grad, losses[step] = losing.gradient(z, [run.batches[step] for run in runs])
         if not np.isfinite(losses[step]).all():
             raise JobFailedError(f"The training loss became {losses[step].max()} at step {step + 1}.", _OTHER_SEED)
-        for part in parts_of(rows):
-            padding.count([ids[row] for row in rows[part]])
         with torch.no_grad():
-            assert z.grad is not None
             z.grad += 2.0 * steps.pull * (z - start)
             optimiser.step()
             z.mul_(torch.clamp(bound / z.norm(dim=1, keepdim=True), max=1.0))
@@ -151,10 +123,71 @@ def train_side_by_side(
                 summed += z
             course[step] = z.cpu().numpy()
         on_step(step + 1, float(losses[step].mean()))
-    averaged = (summed / (count - first_averaged)).cpu().numpy()
-    return [
-        Moved(averaged[run], tuple(losses[:, run].tolist()), course[:, run], padding.share) for run in range(len(runs))
-    ]
+    averaged, padding = (summed / (count - first_averaged)).cpu().numpy(), losing.padding.share
+    return [Moved(averaged[run], tuple(losses[:, run].tolist()), course[:, run], padding) for run in range(len(runs))]
+
+
+class Losses:
+    """Mean losses of S runs, each on rows of its own, and their gradient in the runs' z; all rows together.
+
+    Args:
+        engine: frozen backbone and hypernetwork.
+        tries: of each run's K label words.
+        ids: token ids of each row (n).
+        targets: distribution over labels or buckets of each row (n, K).
+        at_once: how many rows fit into the memory; kept for further calls.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tries: Sequence[LabelTrie],
+        ids: Sequence[Sequence[int]],
+        targets: np.ndarray,
+        at_once: RowsAtOnce | None = None,
+    ) -> None:
+        self._engine, self._tries, self._ids = engine, tries, ids
+        self._wanted = torch.from_numpy(np.ascontiguousarray(targets, dtype=np.float32)).to(engine.device)
+        self._at_once = at_once or RowsAtOnce(AT_ONCE)
+        self.padding = Padding()
+
+    def gradient(self, z: Tensor, chosen: Sequence[np.ndarray]) -> tuple[Tensor, np.ndarray]:
+        """The gradient (S, t) of the runs' mean losses, and the losses (S,).
+
+        Args:
+            z: (S, t) of the runs.
+            chosen: rows of each run.
+
+        Raises:
+            OutOfMemoryError: the GPU has no room for a single row.
+        """
+        rows, of = np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(each) for each in chosen])
+        order = np.argsort([len(self._ids[row]) for row in rows], kind="stable")
+        rows, of = rows[order], of[order]
+        lengths, device = [len(self._ids[row]) for row in rows], self._engine.device
+        shares = torch.tensor([1.0 / len(chosen[run]) for run in of.tolist()], device=device)
+        leaf = z.detach().requires_grad_(True)
+
+        def of_part(part: slice) -> tuple[Tensor, np.ndarray]:
+            ids, whose = [self._ids[row] for row in rows[part]], torch.from_numpy(of[part])
+            scores = self._engine.log_probabilities(ids, leaf, self._tries, whose)
+            wanted = self._wanted[rows[part]]
+            each = -(wanted * scores[:, : wanted.shape[1]]).sum(-1) * shares[part]  # (B,)
+            (moved,) = torch.autograd.grad(each.sum(), leaf)
+            return moved, each.detach().cpu().numpy()
+
+        def of_all() -> tuple[Tensor, np.ndarray]:
+            parts = self._at_once.parts_of_like_length(lengths, device)
+            gradient, losses = torch.zeros_like(leaf), np.zeros(len(chosen))
+            for part, (moved, found) in zip(parts, side_by_side(device, of_part, parts), strict=True):
+                gradient += moved
+                np.add.at(losses, of[part], found)
+            return gradient, losses
+
+        found = self._at_once.fitting(len(rows), of_all)
+        for part in self._at_once.parts_of_like_length(lengths, device):
+            self.padding.count(lengths[part])
+        return found
 
 
 class Padding:
@@ -163,10 +196,10 @@ class Padding:
     def __init__(self) -> None:
         self._real = self._all = 0
 
-    def count(self, ids: Sequence[Sequence[int]]) -> None:
-        """Count what went through the model together."""
-        self._real += sum(map(len, ids))
-        self._all += len(ids) * max(map(len, ids))
+    def count(self, lengths: Sequence[int]) -> None:
+        """Count rows of these lengths, which went through the model together."""
+        self._real += sum(lengths)
+        self._all += len(lengths) * max(lengths)
 
     @property
     def share(self) -> float:

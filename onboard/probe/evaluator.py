@@ -118,7 +118,8 @@ class Evaluator:
         fresh = rows if known_too else rows[~known]
         words, scores = self.scores(candidate, fresh)  # (n, K)
         targets = self.targets[fresh]
-        loss, low, high = interval(at_best_temperature(scores, targets))
+        # less than a millionth of a nat is how rows happened to be batched: equal candidates are to be equal
+        loss, low, high = (round(each, 6) for each in interval(at_best_temperature(scores, targets)))
         accuracy = float((scores.argmax(1) == targets.argmax(1)).mean()) if self._mapped else None
         overlap = int(known.sum())
         return CandidateScore(candidate.embedding, loss, low, high, len(fresh), overlap, words, accuracy)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 
 from onboard.model.batched import log_probabilities
-from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import AT_ONCE, Run, Steps, train_side_by_side
+from onboard.model.side_by_side import Losses, Run, Steps, train_side_by_side
 from onboard.probe.candidates import MIXTURE, Candidate
 from onboard.probe.evaluator import Evaluator, at_best_temperature
 
@@ -145,10 +143,8 @@ def _mixture(
 ) -> Tried:
     """The convex mixture: weights learned on each half and judged on the other, and learned on all rows for its z."""
     parts, trie = np.stack([each.candidate.z for each in mixed]), evaluator.engine.trie(mixed[0].words)
-    weights = [
-        _weights(evaluator, parts, trie, dealt(rows, settings), 10.0 * settings.learning_rate)
-        for rows in (*(trained for trained, _ in halves), order)
-    ]
+    trained = [dealt(rows, settings) for rows in (*(rows for rows, _ in halves), order)]
+    weights = _weights(evaluator, parts, trie, trained, 10.0 * settings.learning_rate)
     *of_halves, whole = ((each @ parts).astype(np.float32) for each in weights)
     known = np.unique(np.concatenate([each.candidate.trained_rows for each in mixed]))
     candidate = Candidate(MIXTURE, whole, mixed[0].candidate.words, trained_rows=known)
@@ -159,29 +155,25 @@ def _mixture(
 
 
 def _weights(
-    evaluator: Evaluator, parts: np.ndarray, trie: LabelTrie, batches: Sequence[np.ndarray], learning_rate: float
+    evaluator: Evaluator,
+    parts: np.ndarray,
+    trie: LabelTrie,
+    trained: Sequence[Sequence[np.ndarray]],
+    learning_rate: float,
 ) -> np.ndarray:
-    """Weights (k,) of the parts (k, t); they sum to one."""
-    engine = evaluator.engine
-    z = torch.from_numpy(parts).to(engine.device)
-    logits = torch.zeros(len(parts), device=engine.device, requires_grad=True)
+    """Weights (S, k) of the parts (k, t), learned on S times rows by themselves, side by side; each sums to one."""
+    z = torch.from_numpy(parts).to(evaluator.engine.device)
+    logits = torch.zeros(len(trained), len(parts), device=z.device, requires_grad=True)
     optimiser = torch.optim.Adam([logits], lr=learning_rate)
-    wanted = torch.from_numpy(np.ascontiguousarray(evaluator.targets, dtype=np.float32)).to(engine.device)
-    at_once = evaluator.trained_at_once or RowsAtOnce(AT_ONCE)
-
-    def gradient(rows: np.ndarray) -> None:
-        optimiser.zero_grad()
-        for part in at_once.parts(len(rows)):
-            taken = rows[part]
-            mixture = (logits.softmax(0) @ z)[None]
-            scores = engine.log_probabilities([evaluator.ids[row] for row in taken], mixture, [trie])
-            loss = -(wanted[taken] * scores).sum() / len(rows)
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-
-    for rows in batches:
+    tries = [trie] * len(trained)
+    losing = Losses(evaluator.engine, tries, evaluator.ids, evaluator.targets, evaluator.trained_at_once)
+    for chosen in zip(*trained, strict=True):
         evaluator.checkpoint()
-        evaluator.trained += len(rows)
-        at_once.fitting(len(rows), partial(gradient, rows))
+        evaluator.trained += sum(map(len, chosen))
+        optimiser.zero_grad()
+        mixtures = logits.softmax(-1) @ z  # (S, t)
+        gradient, _ = losing.gradient(mixtures, chosen)
+        mixtures.backward(gradient)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimiser.step()
-    found: np.ndarray = logits.detach().softmax(0).cpu().numpy()
+    found: np.ndarray = logits.detach().softmax(-1).cpu().numpy()
     return found

@@ -102,7 +102,7 @@ def ranking(standing: Sequence[Candidate], losses: np.ndarray) -> list[int]:
     there = ~np.isnan(losses)
     usual = np.where(there, losses, 0.0).sum(0) / np.maximum(there.sum(0), 1)  # (n,)
     means = [mean_of(each - usual) for each in losses]
-    return sorted(range(len(standing)), key=lambda index: (means[index], standing[index].embedding))
+    return sorted(range(len(standing)), key=lambda index: (round(means[index], 6), standing[index].embedding))
 
 
 def paired(losses: np.ndarray, others: np.ndarray) -> tuple[float, float]:

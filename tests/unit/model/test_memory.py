@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from onboard.errors import OutOfMemoryError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
+from onboard.model.cores import PARTS
 from onboard.model.engine import Engine
-from onboard.model.memory import RowsAtOnce
+from onboard.model.memory import PART_COSTS, PART_COSTS_ON_A_CPU, RowsAtOnce
 from onboard.train.fewshot import FewShotSettings, Trained, train_embedding
 
 WORDS = ("good", "bad", "fine", "awful", "happy", "sad", "great", "poor")
@@ -116,9 +117,9 @@ def test_rows_that_do_not_fit_are_scored_in_parts_and_the_size_is_kept(
     assert len(ids) > BATCH
     told: list[tuple[int, int]] = []
     at_once = RowsAtOnce(BATCH, on_halved=lambda tried, fewer: told.append((tried, fewer)))
-    with small(20):
+    with small(10):  # a CPU takes a quarter of a batch at once
         found = score(tiny_engine, ids, at_once), score(tiny_engine, ids, at_once)
-    assert told == [(64, 32), (32, 16)]
+    assert told == [(64, 32), (32, 16), (16, 8)]
     for each in found:
         np.testing.assert_allclose(each, score(tiny_engine, ids), atol=1e-5)
 
@@ -165,15 +166,19 @@ def test_parts_cover_all_rows(limit: int | None, rows: int, stops: list[int]) ->
     assert [each for part in parts for each in range(rows)[part]] == list(range(rows))
 
 
-@given(st.lists(st.integers(1, 40), max_size=7).map(sorted), st.integers(1, 8), st.integers(0, 60))
-def test_parts_of_like_length_are_the_cheapest_that_fit(lengths: list[int], limit: int, each_costs: int) -> None:
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@given(st.lists(st.integers(1, 9000), max_size=7).map(sorted), st.integers(1, 8))
+def test_parts_of_like_length_are_the_cheapest_that_fit(device: str, lengths: list[int], limit: int) -> None:
+    each_costs = PART_COSTS_ON_A_CPU if device == "cpu" else PART_COSTS
+
     def cost(stops: Sequence[int]) -> int:
         return sum((stop - start) * lengths[stop - 1] + each_costs for start, stop in pairwise((0, *stops)))
 
-    parts = RowsAtOnce(limit).parts_of_like_length(lengths, each_costs)
+    most = min(limit, -(-len(lengths) // PARTS) or 1) if device == "cpu" else limit
+    parts = RowsAtOnce(limit).parts_of_like_length(lengths, torch.device(device))
     assert [each for part in parts for each in range(len(lengths))[part]] == list(range(len(lengths)))
-    assert all(part.stop - part.start <= limit for part in parts)
+    assert all(part.stop - part.start <= most for part in parts)
     cuts = (cut for count in range(len(lengths)) for cut in combinations(range(1, len(lengths)), count))
     ways = ((*cut, len(lengths)) for cut in cuts)
-    fitting = [way for way in ways if all(stop - start <= limit for start, stop in pairwise((0, *way)))]
+    fitting = [way for way in ways if all(stop - start <= most for start, stop in pairwise((0, *way)))]
     assert cost([part.stop for part in parts]) == min(map(cost, fitting), default=0)

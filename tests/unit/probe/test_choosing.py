@@ -134,7 +134,7 @@ def test_every_row_is_judged_by_a_z_that_was_not_trained_on_it(
         return train(engine, runs, *more)
 
     def watch_weights(evaluator: Any, parts: Any, trie: Any, batches: Any, rate: float) -> Any:
-        trained.append({int(row) for batch in batches for row in batch})
+        trained.extend({int(row) for batch in of_run for row in batch} for of_run in batches)
         return weigh(evaluator, parts, trie, batches, rate)
 
     def watch_judging(evaluator: Any, of_halves: Any, held: Any, *rest: Any) -> Any:

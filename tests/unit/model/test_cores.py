@@ -1,0 +1,90 @@
+"""Parts of a batch on several cores: in their order, the same numbers, each thread with its share of the cores."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from onboard.model import cores
+from onboard.model.cores import PARTS, side_by_side
+from onboard.model.engine import Engine
+from onboard.model.side_by_side import Losses
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    """What a test does to torch's threads ends with it."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("of_torch", "workers", "each"), [(1, 1, 1), (2, 2, 1), (3, 3, 1), (8, 4, 2)])
+def test_parts_are_worked_on_at_the_same_time_and_no_more_threads_compute_than_there_are_cores(
+    of_torch: int, workers: int, each: int
+) -> None:
+    torch.set_num_threads(of_torch)
+    together, seen = threading.Barrier(workers), set[str]()
+
+    def work(part: int) -> tuple[int, int]:
+        together.wait(10)
+        seen.add(threading.current_thread().name)
+        return part, torch.get_num_threads()
+
+    assert side_by_side(CPU, work, range(workers)) == [(part, each) for part in range(workers)]
+    assert len(seen) == workers
+    assert torch.get_num_threads() == of_torch
+    begun_later: list[int] = []
+    later = threading.Thread(target=lambda: begun_later.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert begun_later == [of_torch]
+
+
+def test_elsewhere_and_with_one_part_nothing_leaves_the_caller() -> None:
+    torch.set_num_threads(2)
+    here = threading.current_thread()
+    assert side_by_side(torch.device("cuda"), lambda _: threading.current_thread(), [1, 2]) == [here, here]
+    assert side_by_side(CPU, lambda _: threading.current_thread(), [1]) == [here]
+
+
+def test_an_error_of_one_part_is_the_caller_s() -> None:
+    torch.set_num_threads(2)
+
+    def work(part: int) -> int:
+        if part == 1:
+            raise RuntimeError("part 1")
+        return part
+
+    with pytest.raises(RuntimeError, match="part 1"):
+        side_by_side(CPU, work, range(4))
+    assert side_by_side(CPU, lambda part: part, range(4)) == [0, 1, 2, 3]
+
+
+def test_the_gradient_of_parts_is_that_of_the_whole_and_does_not_depend_on_the_number_of_cores(
+    tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    ids = [rng.integers(3, 60, rng.integers(3, 12)).tolist() for _ in range(13)]
+    targets, z = np.eye(2)[rng.integers(0, 2, 13)], torch.from_numpy(rng.standard_normal((2, 16)).astype(np.float32))
+    tries = [tiny_engine.trie(words) for words in (("good", "bad"), ("yes", "no"))]
+    chosen = [np.arange(7), np.arange(4, 13)]
+    found = []
+    for count in (1, 2, 4):
+        torch.set_num_threads(count)
+        found.append(Losses(tiny_engine, tries, ids, targets).gradient(z, chosen))
+    for gradient, losses in found[1:]:
+        assert gradient.equal(found[0][0])
+        np.testing.assert_array_equal(losses, found[0][1])
+    monkeypatch.setattr(cores, "PARTS", 1)
+    monkeypatch.setattr("onboard.model.memory.PARTS", 1)
+    gradient, losses = Losses(tiny_engine, tries, ids, targets).gradient(z, chosen)
+    torch.testing.assert_close(gradient, found[0][0])
+    np.testing.assert_allclose(losses, found[0][1], rtol=1e-5)
+    assert PARTS > 1
