@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import torch
 
 PARTS: Final = 4  # that a batch is cut into on a CPU, whatever its cores: the same bytes on all machines
+FEWEST_ROWS: Final = 4  # of a part that is made for the sake of another core
 
 T = TypeVar("T")
 R = TypeVar("R")

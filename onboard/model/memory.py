@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import torch
 
 from onboard.errors import OutOfMemoryError
-from onboard.model.cores import PARTS
+from onboard.model.cores import FEWEST_ROWS, PARTS
 
 PART_COSTS_ON_A_CPU: Final = 64  # tokens that could be computed while one more part is begun: of `mini` on one core
 PART_COSTS: Final = 8192  # of a GPU, which computes so many in hardly more time than one
@@ -42,11 +42,11 @@ class RowsAtOnce:
 
         Args:
             lengths: tokens of each row, ascending; a part is padded to its last row's.
-            device: that computes; a CPU gets `PARTS` parts at least.
+            device: that computes; a CPU gets `PARTS` parts, unless that takes parts of fewer rows than `FEWEST_ROWS`.
         """
         most, each_costs = self._size(len(lengths)), PART_COSTS
         if device.type == "cpu":
-            most, each_costs = min(most, max(1, -(-len(lengths) // PARTS))), PART_COSTS_ON_A_CPU
+            most, each_costs = min(most, max(FEWEST_ROWS, -(-len(lengths) // PARTS))), PART_COSTS_ON_A_CPU
         cheapest, begins = [0], [0]
         for end, longest in enumerate(lengths, 1):
             cost, begin = min((cheapest[at] + (end - at) * longest, at) for at in range(max(0, end - most), end))

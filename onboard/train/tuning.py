@@ -14,10 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from onboard.errors import JobFailedError
 from onboard.model.batch import LabelledRows
+from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
@@ -128,6 +129,7 @@ def tune(
     tuned = copy.deepcopy(engine.hypernetwork).requires_grad_(True)
     weights = list(tuned.parameters())
     embedding = nn.Parameter(torch.from_numpy(np.array(z, dtype=np.float32))[None].to(weights[0].device))  # (1, t)
+    parameters = [*weights, embedding]
     optimiser = torch.optim.Adam(
         [{"params": weights, "lr": settings.learning_rate}, {"params": [embedding], "lr": settings.z_learning_rate}]
     )
@@ -139,14 +141,19 @@ def tune(
     def gradient(chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
         """Leaves the gradient in the parameters, and returns the new task's loss and the regulariser."""
         optimiser.zero_grad()
-        loss = 0.0
-        for part in at_once.parts(len(chosen)):
-            taken = chosen[part]
-            scores = engine.log_probabilities([rows.ids[row] for row in taken], embedding, [trie], hypernetwork=tuned)
-            share = -(targets[taken] * scores).sum() / len(chosen)
-            share.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            loss += float(share.detach())
-        return loss, holding.backward(tuned, drawn, settings.beta, at_once) if settings.beta else 0.0
+        chosen = chosen[np.argsort([len(rows.ids[row]) for row in chosen], kind="stable")]
+
+        def of_part(part: slice) -> tuple[float, tuple[Tensor, ...]]:
+            ids, wanted = [rows.ids[row] for row in chosen[part]], targets[chosen[part]]
+            scores = engine.log_probabilities(ids, embedding, [trie], hypernetwork=tuned)
+            share = -(wanted * scores).sum() / len(chosen)
+            return float(share.detach()), torch.autograd.grad(share, parameters)
+
+        parts = at_once.parts_of_like_length([len(rows.ids[row]) for row in chosen], engine.device)
+        losses, moved = zip(*side_by_side(engine.device, of_part, parts), strict=True)
+        for parameter, gradients in zip(parameters, zip(*moved, strict=True), strict=True):
+            parameter.grad = sum(gradients[1:], gradients[0])
+        return sum(losses), holding.backward(tuned, drawn, settings.beta, at_once) if settings.beta else 0.0
 
     losses, penalties = [], []
     order = batches([len(ids) for ids in rows.ids], FewShotSettings(steps=settings.steps, batch=settings.batch), seed)
@@ -156,7 +163,7 @@ def tune(
         loss, penalty = at_once.fitting(widest, partial(gradient, chosen, drawn))
         if not math.isfinite(loss + penalty):
             raise JobFailedError(f"Tuning the hypernetwork diverged: loss {loss + penalty} at step {step}.", _REMEDY)
-        nn.utils.clip_grad_norm_([*weights, embedding], CLIP)
+        nn.utils.clip_grad_norm_(parameters, CLIP)
         optimiser.step()
         falling.step()
         with torch.no_grad():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from onboard.errors import OutOfMemoryError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
-from onboard.model.cores import PARTS
+from onboard.model.cores import FEWEST_ROWS, PARTS
 from onboard.model.engine import Engine
 from onboard.model.memory import PART_COSTS, PART_COSTS_ON_A_CPU, RowsAtOnce
 from onboard.train.fewshot import FewShotSettings, Trained, train_embedding
@@ -174,7 +174,7 @@ def test_parts_of_like_length_are_the_cheapest_that_fit(device: str, lengths: li
     def cost(stops: Sequence[int]) -> int:
         return sum((stop - start) * lengths[stop - 1] + each_costs for start, stop in pairwise((0, *stops)))
 
-    most = min(limit, -(-len(lengths) // PARTS) or 1) if device == "cpu" else limit
+    most = min(limit, max(FEWEST_ROWS, -(-len(lengths) // PARTS))) if device == "cpu" else limit
     parts = RowsAtOnce(limit).parts_of_like_length(lengths, torch.device(device))
     assert [each for part in parts for each in range(len(lengths))[part]] == list(range(len(lengths)))
     assert all(part.stop - part.start <= most for part in parts)
