@@ -19,6 +19,7 @@ FEWEST_ROWS: Final = 4  # of a part that is made for the sake of another core
 
 T = TypeVar("T")
 R = TypeVar("R")
+_making: Final = threading.Lock()
 
 
 def side_by_side(device: torch.device, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
@@ -31,7 +32,9 @@ def side_by_side(device: torch.device, work: Callable[[T], R], parts: Sequence[T
     """
     if device.type != "cpu" or len(parts) < 2 or torch.get_num_threads() < 2:
         return [work(part) for part in parts]
-    return list(_pool(torch.get_num_threads()).map(work, parts))
+    with _making:
+        pool = _pool(torch.get_num_threads())
+    return list(pool.map(work, parts))
 
 
 @cache
