@@ -20,7 +20,7 @@ from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
-AT_ONCE: Final = 32  # rows that go through the model together: more of them are padded more, and no faster on a CPU
+AT_ONCE: Final = 32  # rows that go through the model together at most: more are no faster on a CPU
 
 
 @dataclass(frozen=True)
