@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from onboard.bases import Base
+from onboard.candidates import shipped_candidates
 from onboard.domain.dataset import Dataset, Example
+from onboard.probe.candidates import Candidate
 
 
 def without(base: Base, task: str) -> Base:
@@ -20,6 +22,16 @@ def without(base: Base, task: str) -> Base:
 def bears(name: str, task: str) -> bool:
     """Whether the task's name is one of the parts of a name that hyphens join."""
     return f"-{task}-" in f"-{name}-"
+
+
+def candidates(base: Base, seed: int, task: str, fingerprint: np.ndarray | None) -> list[Candidate]:
+    """What an empty home would offer, but for the task itself and the made tasks that bear its name."""
+    rest = without(base, task)
+    found = [
+        Candidate(source.name, rest.embeddings[source.name], source.words, source.kind == "regression")
+        for source in rest.sources
+    ]
+    return [*found, *shipped_candidates(rest, [candidate.z for candidate in found], seed, fingerprint)]
 
 
 def drawn_tests(dataset: Dataset, most: int) -> list[Example]:

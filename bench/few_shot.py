@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.as_if_new import drawn_tests, without
+from bench.as_if_new import candidates, drawn_tests
 from bench.budgeted import DATA, datasets_there
 from bench.machine import describe
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
-from onboard.candidates import shipped_candidates
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.domain.dataset import Dataset, Example
@@ -34,7 +33,7 @@ from onboard.evaluate import score_baselines
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.probe.candidates import Candidate, random_candidate
+from onboard.probe.candidates import random_candidate
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
 from onboard.train.fewshot import FewShotSettings, train_embedding
@@ -121,16 +120,6 @@ def measure(
     found["tfidf"] = _tfidf(dataset, test)
     found["probe_seconds"] = round(probe_seconds, 1)
     return found
-
-
-def candidates(base: Base, seed: int, task: str, fingerprint: np.ndarray | None) -> list[Candidate]:
-    """What an empty home would offer, but for the task itself and the made tasks that bear its name."""
-    rest = without(base, task)
-    found = [
-        Candidate(source.name, rest.embeddings[source.name], source.words, source.kind == "regression")
-        for source in rest.sources
-    ]
-    return [*found, *shipped_candidates(rest, [candidate.z for candidate in found], seed, fingerprint)]
 
 
 def accuracy(bench: Workbench, z: np.ndarray, words: tuple[str, ...], rows: list[Example]) -> float:

@@ -27,10 +27,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from bench.as_if_new import drawn_tests
+from bench.as_if_new import candidates, drawn_tests
 from bench.budgeted import DATA, datasets_there, end_last_line, finished
 from bench.calibration import calibrated, cross_calibrated, fit_offsets
-from bench.few_shot import candidates
 from bench.recipe_table import page
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from bench.few_shot import candidates
+from bench.as_if_new import candidates
 from bench.stream.material import Material, TaskRows
 from bench.stream.methods import FROZEN, LORA, LORA_RECIPE, METHODS, Method
 from bench.stream.state import State

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from bench.as_if_new import drawn_tests
-from bench.few_shot import candidates
+from bench.as_if_new import candidates, drawn_tests
 from bench.transfer.cells import AUTO, Run
 from onboard.bases import Base
 from onboard.bases.load import load_engine

@@ -13,7 +13,8 @@ import pytest
 import torch
 from tiny_training import make_sources, write_split
 
-from bench import ablations, budgeted, curriculum, few_shot, step_time
+from bench import ablations, budgeted, curriculum, step_time
+from bench.as_if_new import candidates
 from bench.variants import VARIANTS
 from onboard.bases import Base
 from onboard.bases.load import fresh_engine
@@ -223,7 +224,7 @@ def test_a_curriculum_that_is_compared_has_no_fingerprints_of_the_base_that_lent
     table = {name: np.zeros(64, dtype=np.float32) for name in ("sst2", "one", "two")}
     trained = curriculum._as_base(fingerprinted_base, table, tmp_path)
     assert trained.fingerprints is None
-    found = few_shot.candidates(trained, 0, "new", None)
+    found = candidates(trained, 0, "new", None)
     assert [(each.embedding, len(each.z)) for each in found] == [
         (name, 64) for name in ("sst2", "one", "two", "random", "mean")
     ]
@@ -233,7 +234,7 @@ def test_a_task_that_is_learned_as_if_it_were_new_meets_no_made_task_that_bears_
     fingerprinted_base: Base,
 ) -> None:
     def offered(task: str) -> set[str]:
-        return {each.embedding for each in few_shot.candidates(fingerprinted_base, 0, task, None)}
+        return {each.embedding for each in candidates(fingerprinted_base, 0, task, None)}
 
     everything = offered("new")
     assert everything - offered("sst2") == {"sst2"}
