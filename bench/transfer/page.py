@@ -169,7 +169,7 @@ def _gain_verdict(
 def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]:
     told = [
         f"## n = {shots}", "",
-        _row("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "seconds"),
+        _row("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds"),
         "|---" * (len(tasks) + 4) + "|",
     ]  # fmt: skip
     found = []
@@ -183,11 +183,12 @@ def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]
 
 
 def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
-    """Rows that a run trained on, and its seconds, on average."""
+    """Rows that a run trained on, and its seconds of one core, on average; of the first runs none were kept."""
     runs = [run for task in results.hands for run in results.runs(task, shots, key)]
     rows = [results.rows[run] for run in runs if run in results.rows]
-    passes, seconds = (statistics.fmean(row[name] for row in rows) for name in ("row_passes", "seconds"))
-    return f"{passes:,.0f}", f"{seconds:.1f}"
+    passes, seconds = statistics.fmean(row["row_passes"] for row in rows), [row.get("seconds") for row in rows]
+    known = [each for each in seconds if each is not None]
+    return f"{passes:,.0f}", f"{statistics.fmean(known):.1f}" if known else NONE
 
 
 def _beside_others(results: Results, tasks: Sequence[str]) -> list[str]:

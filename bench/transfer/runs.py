@@ -1,4 +1,4 @@
-"""One run: train a method on a cell's rows, test it, and tell it as one row."""
+"""One run: train a method on a cell's rows, test it, and tell it as one row; seconds are the processor's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     """
     cell = cells.of(run)
     torch.manual_seed(run.seed)
-    started = time.monotonic()
+    started = time.process_time()
     learned = _learn(cell, run, recipes)
     right = learned.answers == cell.truth
     row = {
@@ -68,7 +68,7 @@ def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
         row |= {
             "chosen": begun.embedding, "words": list(begun.words), "probe_passes": begun.passes, "alarm": begun.alarm,
         }  # fmt: skip
-    seconds = time.monotonic() - started + learned.seconds
+    seconds = time.process_time() - started + learned.seconds
     return row | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
 
 
@@ -86,14 +86,14 @@ def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned
 
 def _ours(cell: Cell, run: Run) -> Learned:
     """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers."""
-    begun, bench, before = time.monotonic(), cell.bench, 0.0
+    begun, bench, before = time.process_time(), cell.bench, 0.0
     start, rows, passes = cell.start(run.start), LabelledRows(cell.ids, cell.targets), embedding_passes(len(cell.ids))
     trie = bench.engine.trie(start.words)
     if run.start in cell.trained:
         before = cell.trained[run.start].seconds
     else:
         z = _embedding(cell, start, rows, trie, run.seed)
-        cell.trained[run.start] = Embedding(z, time.monotonic() - begun)
+        cell.trained[run.start] = Embedding(z, time.process_time() - begun)
     engine, z = bench.engine, cell.trained[run.start].z
     if run.method == "hypernetwork":
         settings = TuningSettings().for_rows(len(cell.ids))
