@@ -151,7 +151,7 @@ def test_a_baseline_has_two_recipes_where_they_are_chosen_and_one_elsewhere() ->
 def test_only_what_is_asked_for_is_planned() -> None:
     wanted = Wanted(("paws",), (16,), ("embedding", "lora"), ("hand",), 2)
     assert plan("target", wanted) == [
-        Run("paws", 16, seed, *of) for seed in (0, 1) for of in (("embedding", "qqp"), ("lora", "", USUAL))
+        Run("paws", 16, seed, *of) for seed in (0, 1) for of in (("embedding", "qqp"), ("lora", "", CREDITED["lora"]))
     ]
 
 
