@@ -176,18 +176,18 @@ class Losses:
             (moved,) = torch.autograd.grad(each.sum(), leaf)
             return moved, each.detach().cpu().numpy()
 
-        def of_all() -> tuple[Tensor, np.ndarray]:
+        def of_all() -> tuple[Tensor, np.ndarray, list[slice]]:
             parts = self._at_once.parts_of_like_length(lengths, device)
             gradient, losses = torch.zeros_like(leaf), np.zeros(len(chosen))
             for part, (moved, found) in zip(parts, side_by_side(device, of_part, parts), strict=True):
                 gradient += moved
                 np.add.at(losses, of[part], found)
-            return gradient, losses
+            return gradient, losses, parts
 
-        found = self._at_once.fitting(len(rows), of_all)
-        for part in self._at_once.parts_of_like_length(lengths, device):
+        gradient, losses, parts = self._at_once.fitting(len(rows), of_all)
+        for part in parts:
             self.padding.count(lengths[part])
-        return found
+        return gradient, losses
 
 
 class Padding:
