@@ -26,6 +26,7 @@ from onboard.train.tuning import TuningSettings, tune
 
 TRIAL_STEPS: Final = 4
 TRIAL_TEST_ROWS: Final = 64
+FOLDS_COST: Final = 1.5  # of probe and training, once more in folds
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ def seconds(material: Material, stream: Stream, names: Sequence[str], places: ra
             total += rates.lora * tokens[place] + tests[place]
             continue
         total += rates.begin * tokens[place] + 2 * tests[place]  # where it starts, and where it ends
+        if method.by_rule:
+            total += FOLDS_COST * rates.begin * tokens[place]
         if method.tuning:
             total += method.tuning.steps * (rates.tuned if method.tuning.beta else rates.naive) + sum(tests[:place])
         if method.guard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.runs import few_shot_settings, packed
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
+from onboard.evaluate.baselines import cross_validate_baselines
 from onboard.guard import Earlier, Judgement, guard
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
@@ -27,12 +28,14 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
+from onboard.train.crossvalidation import mean_loss
 from onboard.train.holding import EarlierEmbedding
 from onboard.train.learning import learn
 from onboard.train.tuning import tune
+from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 
 Row = dict[str, Any]
-BEGUN: Final = ("given", "chosen", "words", "alarm", "start", "embedding")  # what a row tells of probe and training
+BEGUN: Final = ("given", "chosen", "words", "alarm", "from", "start", "embedding")  # told of probe and training
 
 
 def begin(material: Material, name: str, order: int, state: State) -> Row:
@@ -58,8 +61,8 @@ def begin(material: Material, name: str, order: int, state: State) -> Row:
         )  # fmt: skip
     return {
         "given": state.digest, "chosen": found.chosen.embedding, "words": list(found.chosen.words),
-        "alarm": found.alarm, "start": packed(right_of(engine, rows, found.z, found.chosen.words)),
-        "embedding": to_hex(learned.trained.z), "seconds": seconds,
+        "alarm": found.alarm, "from": to_hex(found.z), "embedding": to_hex(learned.trained.z), "seconds": seconds,
+        "start": packed(right_of(engine, rows, found.z, found.chosen.words)),
     }  # fmt: skip
 
 
@@ -179,13 +182,19 @@ def _tuned(
     z, (to_tune_with, to_judge_by) = from_hex(begun["embedding"]), material.canaries
     engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
     held = [EarlierEmbedding(each.z, each.trie, each.reference) for each in earlier] if method.tuning.beta else []
-    trie = engine.trie(begun["words"])
+    trie, told = engine.trie(begun["words"]), Row()
+    if method.by_rule:
+        with _timed(seconds, "rule"):
+            worth = _worth(engine, rows, begun)
+        told = {"worth": asdict(worth)}
+        if not worth.tune:
+            return z, state.hypernetwork, told | {"share": 0.0}
     with _timed(seconds, "tune"):
         try:
             tuned = tune(engine, z, rows.labelled, trie, held, method.tuning, rows.seed, canaries=to_tune_with)
         except JobFailedError as error:
-            return z, state.hypernetwork, {"share": 0.0, "trouble": error.message}
-    told: Row = {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
+            return z, state.hypernetwork, told | {"share": 0.0, "trouble": error.message}
+    told |= {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
     if method.guard is None:
         return tuned.z, tuned.hypernetwork, told
     with _timed(seconds, "guard"):
@@ -195,6 +204,29 @@ def _tuned(
     told |= {"share": judged.share, "guard": _summary(judged)}
     moved = z + np.float32(judged.share) * (tuned.z - z)
     return moved, between(state.hypernetwork, tuned.hypernetwork, judged.share), told
+
+
+def _worth(engine: Engine, rows: TaskRows, begun: Row) -> Worth:
+    """What the rule of `auto` says of the embedding alone, by labelled rows that were predicted without themselves."""
+    bench, labelled, trie = rows.bench, rows.labelled, engine.trie(begun["words"])
+    folds = learn(
+        engine, from_hex(begun["from"]), labelled, trie, few_shot_settings(len(labelled.ids)), rows.seed,
+        bench.dataset, cross_validated=True, at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
+    ).folds  # fmt: skip
+    assert folds is not None, "a task of the stream has rows enough for folds"
+    others = cross_validate_baselines(bench.dataset, folds.fold)
+    scores = log_probabilities(engine, labelled.ids, from_hex(begun["embedding"]), trie)
+    return worth_tuning(
+        EmbeddingAlone(
+            accuracy=float((folds.scores.argmax(1) == labelled.targets.argmax(1)).mean()),
+            rows=len(labelled.ids),
+            majority=others["majority"]["accuracy"].value,
+            tfidf=others["tfidf_logistic_regression"]["accuracy"].value,
+            training_loss=mean_loss(scores, labelled.targets),
+            labels=len(begun["words"]),
+            alarm=bool(begun["alarm"]),
+        )
+    )
 
 
 def _summary(judged: Judgement) -> Row:

@@ -11,8 +11,9 @@ from bench.transfer.recipes import CREDITED, RECIPES, Recipe
 from bench.transfer.runs import few_shot_settings
 from onboard.guard.settings import GuardSettings
 from onboard.train.tuning import TuningSettings
+from onboard.train.worth_tuning import BY_HEART, FEWEST_ROWS, GOOD
 
-FROZEN, GUARDED, REGULARISED, NAIVE, LORA = "frozen", "guarded", "regularised", "naive", "lora"
+FROZEN, AUTO, GUARDED, REGULARISED, NAIVE, LORA = "frozen", "auto", "guarded", "regularised", "naive", "lora"
 LORA_RECIPE: Final[Recipe] = RECIPES[LORA, CREDITED[LORA]]
 
 
@@ -24,15 +25,18 @@ class Method:
         title: for people.
         tuning: of hypernetwork and embedding, after the embedding; None leaves the hypernetwork as it is.
         guard: what a tuned hypernetwork has to pass; None lets all through.
+        by_rule: only what `--tune-hypernetwork auto` would tune is tuned.
     """
 
     title: str
     tuning: TuningSettings | None = None
     guard: GuardSettings | None = None
+    by_rule: bool = False
 
 
 METHODS: Final[Mapping[str, Method]] = {
     FROZEN: Method("frozen hypernetwork"),
+    AUTO: Method("tuned where `auto` says so, under the guard", TuningSettings(), GuardSettings(), by_rule=True),
     GUARDED: Method("tuned under the guard", TuningSettings(), GuardSettings()),
     REGULARISED: Method("tuned with the regulariser, no guard", TuningSettings()),
     NAIVE: Method("tuned naively", replace(TuningSettings(), beta=0.0)),
@@ -50,4 +54,6 @@ def settings_of(name: str, rows: int) -> dict[str, Any]:
         found["tuning"] = asdict(method.tuning)
     if method.guard:
         found["guard"] = asdict(method.guard)
+    if method.by_rule:
+        found["rule"] = {"fewest_rows": FEWEST_ROWS, "good": GOOD, "by_heart": BY_HEART}
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from bench.stream import learning, walking
 from bench.stream.figures import Results
 from bench.stream.learning import advance, begin, from_hex, right_of, to_hex
 from bench.stream.material import Material
-from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE, REGULARISED, Method
+from bench.stream.methods import AUTO, FROZEN, GUARDED, LORA, METHODS, NAIVE, REGULARISED, Method
 from bench.stream.sharing import Journal, Stream
 from bench.stream.sizes import sizes, version_bytes
 from bench.stream.state import State
@@ -36,6 +36,7 @@ from onboard.probe.choice import ProbeSettings
 from onboard.probe.finals import FinalSettings
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.tuning import TuningSettings
+from onboard.train.worth_tuning import EmbeddingAlone, Worth
 
 NAMES = ("imdb", "good-bad", "trec-three")
 QUICK = TuningSettings(steps=2, learning_rate=0.01, sampled=2)
@@ -178,6 +179,20 @@ def test_what_the_guard_rejects_is_published_as_the_embedding_alone_under_the_ol
     assert rows[-1]["correct"] == frozen[-1]["correct"]
 
 
+@pytest.mark.parametrize("worth", [Worth(True, "It is no better than TF-IDF."), Worth(False, "It is good as it is.")])
+def test_the_rule_is_asked_about_rows_that_were_predicted_without_themselves(
+    material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: Worth
+) -> None:
+    asked: list[EmbeddingAlone] = []
+    monkeypatch.setattr(learning, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(learning, "guard", judged(0.5))
+    rows = walked(material, journal, tmp_path, AUTO)
+    assert [row["worth"] for row in rows] == [asdict(worth)] * 3
+    assert [row["share"] for row in rows] == [0.5 if worth.tune else 0.0] * 3
+    assert [each.rows for each in asked] == [12] * 3
+    assert all(each.majority is not None and each.tfidf is not None and each.training_loss > 0 for each in asked)
+
+
 def test_half_a_step_lies_between_the_head_and_what_was_tuned(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,7 +301,7 @@ def test_a_task_stores_less_than_4_kb_and_shares_the_rest(material: Material) ->
     half = [made_step((0.5,)), made_step((0.5, 0.5), share=0.0)]
     steps = {Stream(0, method): half for method in METHODS}
     found = sizes(material, Results(steps, [NAMES[:2]]))
-    frozen, guarded, kept = found[:3]
+    frozen, _, guarded, kept = found[:4]
     assert version_bytes(material) == frozen.own < 4000
     assert frozen.of_task(1000) == pytest.approx(frozen.own + frozen.shared / 1000)
     tuned = guarded.shared - frozen.shared
@@ -312,15 +327,15 @@ def command(tiny_base: Base, data: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_command_measures_goes_on_and_writes_page_and_heat_maps(
     command: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert bench.main(command("--part", "1/2")) == 0
+    assert bench.main(command("--part", "2/2")) == 0
     part = [json.loads(line) for line in (tmp_path / "stream.jsonl").read_text().splitlines()]
     assert {(row["method"], row["order"]) for row in part} == {
-        (FROZEN, 0), (REGULARISED, 0), (LORA, 0), (GUARDED, 1), (NAIVE, 1),
+        (AUTO, 0), (REGULARISED, 0), (LORA, 0), (AUTO, 1), (REGULARISED, 1), (LORA, 1),
     }  # fmt: skip
     assert "not measured yet" in (tmp_path / "stream.md").read_text()
     assert bench.main(command()) == 0
     rows = (tmp_path / "stream.jsonl").read_text().splitlines()
-    assert len(rows) == 2 * 5 * 2
+    assert len(rows) == 2 * 6 * 2
     assert bench.main(command()) == 0
     assert (tmp_path / "stream.jsonl").read_text().splitlines() == rows
     page = (tmp_path / "stream.md").read_text()
@@ -328,7 +343,7 @@ def test_the_command_measures_goes_on_and_writes_page_and_heat_maps(
     assert all(f"| {method.title} |" in page for method in METHODS.values())
     assert "2 of 2 earlier tasks are generated the same | met |" in page
     assert all((tmp_path / f"stream-{order}.svg").read_text().startswith("<svg") for order in (1, 2))
-    assert "20 of 20 steps" in capsys.readouterr().out
+    assert "24 of 24 steps" in capsys.readouterr().out
 
 
 def test_the_plan_tells_what_is_missing_and_measures_nothing(
@@ -355,6 +370,7 @@ def test_every_method_says_what_its_numbers_depend_on() -> None:
     told = {name: bench.settings_of(name, 32) for name in METHODS}
     assert set(told[FROZEN]) == {"embedding", "probe"}
     assert set(told[GUARDED]) == {"embedding", "probe", "tuning", "guard"}
+    assert set(told[AUTO]) == {*told[GUARDED], "rule"}
     assert told[NAIVE]["tuning"]["beta"] == 0 < told[REGULARISED]["tuning"]["beta"]
     assert set(told[LORA]) == {"recipe"}
     assert isinstance(METHODS[FROZEN], Method)
