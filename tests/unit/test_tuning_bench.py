@@ -128,7 +128,7 @@ def place(tiny_base: Base, tmp_path: Path) -> Place:
             with gzip.open(tmp_path / "sources" / source / f"{split}.jsonl.gz", "wt", encoding="utf-8") as lines:
                 lines.write("".join(json.dumps(row) + "\n" for row in rows))
     base = with_fingerprints(tiny_base, tmp_path / "base")
-    return Place(base, load_engine(base, "cpu"), tmp_path / "sources")
+    return Place(base, load_engine(base, "cpu"), tmp_path / "sources", 32)
 
 
 def test_a_task_is_learned_and_tuned_and_the_guards_share_of_the_step_is_measured_at_both_ends(place: Place) -> None:

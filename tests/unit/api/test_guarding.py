@@ -17,7 +17,6 @@ from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
 
 from onboard import access
-from onboard.api import limits
 from onboard.api.app import create_app
 from onboard.api.guarding import (
     BODY_BYTES,
@@ -34,7 +33,7 @@ from onboard.api.guarding import (
 )
 from onboard.api.limits import RateLimit
 from onboard.domain.access import Scope
-from onboard.errors import HostError, InputError, NotAllowedError, RateLimitError, TooLargeError
+from onboard.errors import HostError, InputError, NotAllowedError, TooLargeError
 from onboard.registry.database import Database
 from onboard.services import Services
 from onboard.settings import Settings
@@ -385,60 +384,6 @@ def test_wrong_codes_and_wrong_tokens_of_the_form_count_too(client: TestClient) 
     assert client.get("/login", params={"code": "wrong"}).status_code == 401
     assert client.post("/login", data={"token": "wrong"}, headers=HERE).status_code == 401
     assert client.get("/login", params={"code": "wrong"}).status_code == 429
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_limit_fills_up_again_with_time() -> None:
-    clock = Clock()
-    limit = RateLimit(60, clock)
-    for _ in range(60):
-        limit.take("me")
-    with pytest.raises(RateLimitError) as refused:
-        limit.take("me")
-    assert refused.value.data["retry_after_seconds"] == 1
-    clock.now += 2.0
-    limit.take("me")
-    limit.take("me")
-    with pytest.raises(RateLimitError):
-        limit.take("me")
-    clock.now += 3600.0
-    for _ in range(60):  # never more than a minute's worth
-        limit.take("me")
-    with pytest.raises(RateLimitError):
-        limit.require("me")
-
-
-def test_asking_for_room_takes_none_and_no_limit_refuses_nobody() -> None:
-    limit = RateLimit(1, Clock())
-    limit.require("me")
-    limit.require("me")
-    limit.take("me")
-    with pytest.raises(RateLimitError):
-        limit.require("me")
-    for _ in range(1000):
-        RateLimit(0).take("me")
-
-
-def test_a_limit_remembers_so_many_callers_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_CALLERS", 100)
-    limit = RateLimit(2, Clock())
-    for number in range(1000):
-        limit.take(f"caller {number}")
-    assert len(limit._left) == 100
-    limit = RateLimit(2, Clock())
-    for number in range(150):
-        limit.take(f"caller {number}")
-        if number % 75 == 0:
-            limit.take("steady")  # who asked lately is not forgotten
-    with pytest.raises(RateLimitError):
-        limit.take("steady")
 
 
 def test_of_ipv6_the_network_of_a_customer_is_one_caller() -> None:
