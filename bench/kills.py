@@ -61,7 +61,9 @@ WORKER: Final = "prey"
 EARLIER: Final = ("earlier@v1", "sst2@v1", "stsb@v1")
 
 vars(pipeline)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)
-vars(tuned)["TuningSettings"] = partial(TuningSettings, steps=5, learning_rate=1e-7)  # the guard lets it through
+vars(tuned)["TuningSettings"] = partial(
+    TuningSettings, steps=5, most_steps=5, learning_rate=1e-7
+)  # the guard lets it through
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,6 @@ from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
 from onboard.workbench import Workbench, label_words
 
-SHOTS: Final = 32
 TEST_ROWS: Final = 150
 SOURCE_ROWS: Final = 48  # of each source, labelled, to see what it loses
 _NEVER: Final = -100.0  # log-probability of what lies beyond a source's own labels
@@ -58,6 +57,9 @@ RECIPES: Final[dict[str, TuningSettings]] = {
     "drift, β 10": replace(_DRIFT, beta=10.0),
     "drift, β 100": replace(_DRIFT, beta=100.0),
     "nothing held": replace(_DRIFT, beta=0.0),
+    "drift, β 30, 40 steps": replace(_DRIFT, steps=40, most_steps=40),
+    "drift, β 30, half the steps": replace(_DRIFT, steps=40, passes=5),
+    "drift, β 30, twice the steps": replace(_DRIFT, steps=160, passes=20),
     "divergence, β 30": replace(_DRIFT, regulariser="divergence"),
     "drift, β 10, a third of the rate": replace(_DRIFT, beta=10.0, learning_rate=3e-4),
 }
@@ -81,6 +83,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, required=True, help="JSON lines, one a run")
     parser.add_argument("--recipes", nargs="*", default=list(RECIPES), choices=RECIPES, metavar="NAME")
     parser.add_argument("--tasks", nargs="*", default=list(KINDS), choices=KINDS, metavar="NAME")
+    parser.add_argument("--shots", type=int, default=32, help="labelled rows of a task")
     parser.add_argument("--seeds", type=int, default=1, help="draws of each task's rows")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--plan", action="store_true", help="tell how many runs there are, and measure nothing")
@@ -98,10 +101,10 @@ def main() -> int:
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
     settings = {
-        "base": base.digest, "shots": SHOTS, "test_rows": TEST_ROWS, "source_rows": SOURCE_ROWS,
+        "base": base.digest, "shots": asked.shots, "test_rows": TEST_ROWS, "source_rows": SOURCE_ROWS,
         "training": asdict(ALONE),
     }  # fmt: skip
-    place = Place(base, load_engine(base, "cpu"), asked.sources)
+    place = Place(base, load_engine(base, "cpu"), asked.sources, asked.shots)
     rows: list[Row] = []
     for task, seed in cells:  # cell by cell, so that what is there after a break can be compared
         (alone,) = run_all([(task, seed)], place.learn_alone, asked.work, settings)
@@ -123,10 +126,11 @@ class Place:
         base: that tasks are learned on.
         engine: its model.
         folder: of the source datasets.
+        shots: labelled rows of a task.
     """
 
-    def __init__(self, base: Base, engine: Engine, folder: Path) -> None:
-        self.base, self.engine, self.folder = base, engine, folder
+    def __init__(self, base: Base, engine: Engine, folder: Path, shots: int) -> None:
+        self.base, self.engine, self.folder, self.shots = base, engine, folder, shots
         self.sources = Sources(base, engine, folder)
         self.trained_on, self.judged_by = (canary_ids(engine.encoder, use) for use in ("tuning", "guard"))
 
@@ -152,7 +156,8 @@ class Place:
         trie, z = engine.trie(material.bench.words), np.array(alone["z"], dtype=np.float32)
         started = time.monotonic()
         tuned = tune(
-            engine, z, material.rows, trie, self.sources.embeddings, recipe, seed, canaries=self.trained_on
+            engine, z, material.rows, trie, self.sources.embeddings, recipe.for_rows(self.shots), seed,
+            canaries=self.trained_on,
         )  # fmt: skip
         seconds = time.monotonic() - started
         started = time.monotonic()
@@ -187,7 +192,7 @@ class Place:
 
     @lru_cache(len(KINDS))  # noqa: B019 (the place lives as long as the program)
     def _material(self, task: str, seed: int) -> Material:
-        dataset = shots(make(task, read_rows(self.folder, "validation"), TEST_ROWS), SHOTS, seed)
+        dataset = shots(make(task, read_rows(self.folder, "validation"), TEST_ROWS), self.shots, seed)
         bench = Workbench(self.base, self.engine, dataset, label_words(dataset, self.engine))
         rows = LabelledRows(bench.encode(dataset.train), bench.targets(dataset.train))
         test = list(dataset.test)

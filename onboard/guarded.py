@@ -11,6 +11,7 @@ from onboard.attempt import Output, Run
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.earlier import identity, kept, late, protected, with_evidence
+from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard import Earlier, GuardSettings, Judgement, clear, guard
 from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import most_at_risk
@@ -20,6 +21,9 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.outcome import Outcome, embedding, taken, tuned_weights
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
+from onboard.train.crossvalidation import mean_loss
+from onboard.train.tuned_folds import tuned_out_of_fold
+from onboard.tuned import tuning
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
 
@@ -38,6 +42,7 @@ def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) ->
         "share": judgement.share,
         "considered": [list(identity(each)) for each in versions],
         "tuning": {**tuned["tuning"], "reason": judgement.reason},
+        "folds": None,
         "label_next": None,
         "numbers": {"verdict": judgement.verdict, "share": judgement.share, "tasks": len(judgement.tasks)},
     }
@@ -45,7 +50,8 @@ def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) ->
         return output
     z, hypernetwork = taken(attempt, trained, tuned, judgement.share)
     bench = replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork))
-    gained = _gained(attempt, bench, probed["words"], embedding(trained), z)
+    output["folds"] = _folds(attempt, probed["words"], trained["folds"], judgement.share)
+    gained = _gained(attempt, bench, probed["words"], (embedding(trained), z), (trained["folds"], output["folds"]))
     output["tuning"] = {**tuned["tuning"], **gained}
     if gained["kept"]:
         pool = attempt.job.spec.options.get("unlabelled", {})
@@ -53,17 +59,61 @@ def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) ->
     return output
 
 
-def _gained(attempt: Run, bench: Workbench, words: Sequence[str], before: np.ndarray, after: np.ndarray) -> TuningJson:
-    """The new task's loss before and after, on its held-out rows where it has some, and whether the step is kept."""
-    held = bench.dataset.validation
-    rows, evidence = (held, "held-out rows") if held else (bench.dataset.train, "training rows")
-    told = evidence if held else "training rows, which chose it,"
-    was = attempt.bench.loss(rows, words, before, attempt.checkpoint)
-    now = bench.loss(rows, words, after, attempt.checkpoint)
+def _folds(attempt: Run, words: Sequence[str], folds: Output | None, share: float) -> Output | None:
+    """Predictions of the training rows by tunings that have not seen them; None without folds, or if one diverged."""
+    if folds is None:
+        return None
+    bench = attempt.bench
+    try:
+        scores = tuned_out_of_fold(
+            bench.engine, np.array(folds["z"]), np.array(folds["fold"]), bench.labelled(bench.dataset.train),
+            bench.engine.trie(words), share, tuning(attempt, words, "tune a fold"), attempt.checkpoint,
+            bench.scored_at_once,
+        )  # fmt: skip
+    except (CancelledError, OutOfMemoryError):
+        raise
+    except JobFailedError as error:
+        attempt.progress.note(f"{error.message} There will be no validation estimate.")
+        return None
+    return {**folds, "probabilities": np.exp(scores).tolist()}
+
+
+def _gained(
+    attempt: Run,
+    bench: Workbench,
+    words: Sequence[str],
+    embeddings: tuple[np.ndarray, np.ndarray],
+    folds: tuple[Output | None, Output | None],
+) -> TuningJson:
+    """The new task's loss before and after, on rows that trained neither where there are any, and whether to keep it.
+
+    Args:
+        attempt: at the job.
+        bench: its material, under the hypernetwork that was let through.
+        words: that stand for the labels.
+        embeddings: before and after.
+        folds: predictions without the row that is predicted, before and after.
+    """
+    held, (before, after) = bench.dataset.validation, folds
+    rows = held or bench.dataset.train
+    if before and after:
+        evidence = told = "rows that were predicted without themselves"
+        was, now = (_loss(each, bench.targets(rows)) for each in (before, after))
+    else:
+        evidence = "held-out rows" if held else "training rows"
+        told = evidence if held else "training rows, which chose it,"
+        was, now = (
+            each.loss(rows, words, z, attempt.checkpoint)
+            for each, z in zip((attempt.bench, bench), embeddings, strict=True)
+        )
     said = f"The loss on {len(rows)} {told} went from {was:.3f} to {now:.3f} nats"
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
     reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": len(rows), "reason": reason}
+
+
+def _loss(folds: Output, targets: np.ndarray) -> float:
+    return mean_loss(np.log(np.maximum(folds["probabilities"], np.finfo(np.float32).tiny)), targets)
 
 
 def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: Sequence[EmbeddingVersion]) -> Output:

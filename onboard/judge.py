@@ -54,13 +54,13 @@ def judge(
     Args:
         judged: the embedding with its material.
         services: to find the present version.
-        also_chosen: what else was chosen on held-out validation rows, in a sentence.
+        also_chosen: what else the rows of the validation estimate chose, in a sentence.
         alone: the embedding before the tuning, which says whether it is weak where no row is left to say it afterwards.
     """
     kind_of_task, asked = judged.bench.dataset.kind, judged.spec.metric
     deciding = headline_metric(kind_of_task, asked)
     validation, kind, reason = judged.validation()
-    if kind == "held-out" and also_chosen:
+    if validation and also_chosen:
         reason = f"{reason} {also_chosen}" if reason else also_chosen
     test = judged.on("test")
     baselines = judged.baselines

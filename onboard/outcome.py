@@ -45,9 +45,10 @@ class Outcome:
 
     @property
     def also_chosen(self) -> str | None:
-        """What the held-out rows chose beside the end of the training; None where that is nothing."""
+        """What the rows of the validation estimate chose beside start and end of the training; None for nothing."""
         tuning = self.tuning or {}
-        return _CHOSEN if tuning.get("asked") == "auto" and tuning.get("evidence") == "held-out rows" else None
+        chose = tuning.get("asked") == "auto" and tuning.get("evidence") not in (None, "training rows")
+        return _CHOSEN if chose else None
 
 
 def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guarded: Output | None = None) -> Outcome:
@@ -64,7 +65,7 @@ def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guard
     z, hypernetwork = taken(attempt, trained, tuned, guarded["share"])
     final = {**trained, "z": z.tolist(), "more_rows": None, "label_next": guarded["label_next"]}
     if trained["folds"] is not None:
-        final |= {"folds": None, "no_estimate": _NO_ESTIMATE}
+        final |= {"folds": guarded["folds"], "no_estimate": _NO_ESTIMATE}
     return Outcome(
         replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork)), final, hypernetwork,
         guarded["tuning"], guarded["guard"],

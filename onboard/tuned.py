@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from onboard.attempt import Output, Run
 from onboard.earlier import kept, protected
@@ -10,6 +13,7 @@ from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard.canaries import canary_ids
 from onboard.heads import store_hypernetwork
 from onboard.judge import Judged
+from onboard.model.batch import LabelledRows
 from onboard.outcome import embedding
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
@@ -33,9 +37,9 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
     if not worth.tune:
         return _not_tuned(attempt, worth.reason, tried=False)
     take_slot(attempt.services, attempt.job.id, attempt.base)
-    settings = TuningSettings().for_rows(len(attempt.bench.dataset.train))
+    bench, settings = attempt.bench, TuningSettings()
     try:
-        tuned = _tuned(attempt, probed, trained, settings)
+        tuned = tuning(attempt, probed["words"])(embedding(trained), bench.labelled(bench.dataset.train))
     except (CancelledError, OutOfMemoryError):
         raise
     except JobFailedError as error:  # the loss or a weight is not finite
@@ -67,7 +71,13 @@ def _not_tuned(attempt: Run, reason: str, *, tried: bool) -> Output:
     }
 
 
-def _tuned(attempt: Run, probed: Output, trained: Output, settings: TuningSettings) -> Tuned:
+def tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[[np.ndarray, LabelledRows], Tuned]:
+    """The job's way to tune from an embedding (t,) on rows, with all earlier embeddings held; the log calls it `what`.
+
+    Raises, when it is called:
+        JobFailedError: it diverged.
+        OutOfMemoryError: the GPU has no room for a single row.
+    """
     bench, services = attempt.bench, attempt.services
     versions = protected(services, bench.base, attempt.base, attempt.job.spec.task)
     earlier = [
@@ -75,11 +85,16 @@ def _tuned(attempt: Run, probed: Output, trained: Output, settings: TuningSettin
         for each in (kept(services, bench.base, version) for version in versions)
         if each.trouble is None  # the guard will refuse it, and say so
     ]
-    return tune(
-        bench.engine, embedding(trained), bench.labelled(bench.dataset.train), bench.engine.trie(probed["words"]),
-        earlier, settings, attempt.job.spec.seed, canaries=canary_ids(bench.engine.encoder, "tuning"),
-        on_step=attempt.told("tune", settings.steps), at_once=bench.trained_at_once,
-    )  # fmt: skip
+    trie, canaries = bench.engine.trie(words), canary_ids(bench.engine.encoder, "tuning")
+
+    def tuned_on(z: np.ndarray, rows: LabelledRows) -> Tuned:
+        settings = TuningSettings().for_rows(len(rows.ids))
+        return tune(
+            bench.engine, z, rows, trie, earlier, settings, attempt.job.spec.seed, canaries=canaries,
+            on_step=attempt.told(what, settings.steps), at_once=bench.trained_at_once,
+        )  # fmt: skip
+
+    return tuned_on
 
 
 def _embedding_alone(attempt: Run, probed: Output, trained: Output, alone: Judged) -> EmbeddingAlone:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -11,23 +13,36 @@ from onboard import tuned
 from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.embedding import unpack_embedding
+from onboard.errors import JobFailedError
 from onboard.heads import hypernetwork_at
+from onboard.model.batch import LabelledRows
 from onboard.model.weights import generated_digest
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services
-from onboard.train.tuning import TuningSettings
+from onboard.train.tuning import Tuned, TuningSettings
 
 
 def tune_gently(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that no task can notice: the guard lets them through."""
-    gentle = partial(TuningSettings, steps=3, learning_rate=1e-7, z_learning_rate=1e-3)
+    gentle = partial(TuningSettings, steps=3, most_steps=3, learning_rate=1e-7, z_learning_rate=1e-3)
     monkeypatch.setattr(tuned, "TuningSettings", gentle)
 
 
 def tune_violently(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that every task notices: the guard refuses even an eighth of them."""
-    violent = partial(TuningSettings, steps=4, learning_rate=0.5, beta=0.0)
+    violent = partial(TuningSettings, steps=4, most_steps=4, learning_rate=0.5, beta=0.0)
     monkeypatch.setattr(tuned, "TuningSettings", violent)
+
+
+def diverging_on_less_than(rows: int, tune: Callable[..., Tuned]) -> Callable[..., Tuned]:
+    """`tune`, which diverges on the folds of so many rows."""
+
+    def tuned_or_not(engine: Any, z: Any, labelled: LabelledRows, *rest: Any, **more: Any) -> Tuned:
+        if len(labelled.ids) < rows:
+            raise JobFailedError("Tuning the hypernetwork diverged: loss nan at step 1.")
+        return tune(engine, z, labelled, *rest, **more)
+
+    return tuned_or_not
 
 
 def record_of(services: Services, base: Base) -> BaseRecord:

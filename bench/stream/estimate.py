@@ -124,7 +124,9 @@ def seconds(material: Material, stream: Stream, names: Sequence[str], places: ra
         if method.by_rule:
             total += FOLDS_COST * rates.begin * tokens[place]
         if method.tuning:
-            total += method.tuning.steps * (rates.tuned if method.tuning.beta else rates.naive) + sum(tests[:place])
+            total += method.tuning.for_rows(material.shots).steps * (
+                rates.tuned if method.tuning.beta else rates.naive
+            ) + sum(tests[:place])
         if method.guard:
             total += rates.guarded * (len(material.base.sources) + place)
     return total

@@ -189,9 +189,10 @@ def _tuned(
         told = {"worth": asdict(worth)}
         if not worth.tune:
             return z, state.hypernetwork, told | {"share": 0.0}
+    settings = method.tuning.for_rows(len(rows.labelled.ids))
     with _timed(seconds, "tune"):
         try:
-            tuned = tune(engine, z, rows.labelled, trie, held, method.tuning, rows.seed, canaries=to_tune_with)
+            tuned = tune(engine, z, rows.labelled, trie, held, settings, rows.seed, canaries=to_tune_with)
         except JobFailedError as error:
             return z, state.hypernetwork, told | {"share": 0.0, "trouble": error.message}
     told |= {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}

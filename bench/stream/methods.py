@@ -51,7 +51,7 @@ def settings_of(name: str, rows: int) -> dict[str, Any]:
     method = METHODS[name]
     found: dict[str, Any] = {"embedding": asdict(few_shot_settings(rows)), "probe": asdict(PROBE)}
     if method.tuning:
-        found["tuning"] = asdict(method.tuning)
+        found["tuning"] = asdict(method.tuning.for_rows(rows))
     if method.guard:
         found["guard"] = asdict(method.guard)
     if method.by_rule:

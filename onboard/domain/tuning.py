@@ -56,7 +56,7 @@ class TuningJson(TypedDict, total=False):
     regulariser: what held the earlier tasks, learning_rate: of the hypernetwork's weights.
     loss: of the new task, penalty: of the regulariser; one number per step. drift: of the earlier tasks' weights.
     before, after: the new task's mean loss in nats, of the embedding alone and of what was let through, on so many
-        `rows` of the `evidence` ("held-out rows" or "training rows").
+        `rows` of the `evidence` ("held-out rows", "rows that were predicted without themselves" or "training rows").
     """
 
     asked: str

@@ -39,12 +39,14 @@ class OutOfFold:
         scores: (n, K).
         curve: of embeddings that were trained on a share of the fold's rows, by that share, (n, K).
         rows: how many rows an embedding of a fold was trained on, on average; by share (1 is all of them).
+        z: (folds, t) the embeddings that were trained on all rows but those of a fold.
     """
 
     fold: np.ndarray
     scores: np.ndarray
     curve: Mapping[float, np.ndarray]
     rows: Mapping[float, float]
+    z: np.ndarray
 
 
 def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = ()) -> list[Fold]:

@@ -67,10 +67,13 @@ class Learned:
         return [] if self.folds is None else suspected_errors(self.folds.scores, targets)
 
     def folds_to_json(self) -> dict[str, Any] | None:
-        """Fold and probabilities of every row, None without a cross-validation."""
+        """Fold and probabilities of every row, and each fold's z; None without a cross-validation."""
         if self.folds is None:
             return None
-        return {"fold": self.folds.fold.tolist(), "probabilities": np.exp(self.folds.scores).tolist()}
+        return {
+            "fold": self.folds.fold.tolist(), "probabilities": np.exp(self.folds.scores).tolist(),
+            "z": self.folds.z.tolist(),
+        }  # fmt: skip
 
 
 def learn(
@@ -144,7 +147,8 @@ def _out_of_fold(
     curve = {
         share: scored([each.z for each in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
-    return OutOfFold(_fold_of(parted, count), scored([each.z for each in of_folds]), curve, _rows(parted, shares))
+    z = np.stack([each.z for each in of_folds])
+    return OutOfFold(_fold_of(parted, count), scored(list(z)), curve, _rows(parted, shares), z)
 
 
 def _stopped(

@@ -39,7 +39,8 @@ class TuningSettings:
     (docs/tuning.md).
 
     Args:
-        steps: optimiser steps; more rows than these steps' batches hold get more of them, see `for_rows`.
+        steps: optimiser steps, at least; more rows get more of them, see `for_rows`.
+        passes: how often each row is to be seen.
         most_steps: that many rows ask for.
         batch: rows of the new task a step.
         learning_rate: of the hypernetwork's weights, with Adam; it falls linearly to 0, as does the other.
@@ -49,7 +50,8 @@ class TuningSettings:
         sampled: earlier embeddings a step, drawn in shuffled rounds; for the divergence each with a text.
     """
 
-    steps: int = 40
+    steps: int = 80
+    passes: int = 10
     most_steps: int = 400
     batch: int = 8
     learning_rate: float = 1e-3
@@ -59,8 +61,8 @@ class TuningSettings:
     sampled: int = 16
 
     def for_rows(self, count: int) -> TuningSettings:
-        """The same with steps enough to see so many rows about once: max(steps, ceil(count / batch)), within bounds."""
-        wanted = min(self.most_steps, math.ceil(count / self.batch))
+        """The same with steps enough to see each of so many rows `passes` times, `most_steps` at most."""
+        wanted = min(self.most_steps, math.ceil(self.passes * count / self.batch))
         return replace(self, steps=max(self.steps, wanted))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from real_jobs import Desk, opinions
 from tuned_heads import tuned_head
-from tuned_jobs import record_of, tune_gently
+from tuned_jobs import diverging_on_less_than, record_of, tune_gently
 
 from onboard import guarded, tuned
 from onboard.bases import Base
@@ -66,6 +66,7 @@ def test_a_version_that_tuning_leaves_without_an_estimate_stays_weak_where_the_e
         return verdicts.Weakness(weak and bool(found), bool(found), "So it is." if found else "Nobody knows.")
 
     monkeypatch.setattr("onboard.judge.weakness", judged)
+    monkeypatch.setattr(tuned, "tune", diverging_on_less_than(40, tuned.tune))
     result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
     assert (result["tuning"]["kept"], result["metrics"]["validation"]) == (True, None)
     assert (result["weak"], result["weak_reason"]) == (weak, "Judged before the tuning. So it is.")

@@ -10,7 +10,7 @@ import pytest
 from real_jobs import Desk, HookedProgress, opinions
 from safetensors import safe_open
 from tuned_heads import tuned_head
-from tuned_jobs import line_of, made_weights, record_of, tune_gently, tune_violently
+from tuned_jobs import diverging_on_less_than, line_of, made_weights, record_of, tune_gently, tune_violently
 
 from onboard import guarded, outcome, pipeline, tuned
 from onboard.bases import Base
@@ -53,7 +53,10 @@ def test_a_tuned_job_makes_a_new_head_and_its_version_is_pinned_to_that(
     assert (result["guard"]["verdict"], result["guard"]["share"]) == ("accepted", 1.0)
     assert {task["task"] for task in result["guard"]["tasks"]} == {"earlier@v1", "sst2@v1", "stsb@v1"}
     assert second.metrics["guard"] == result["guard"]
-    assert (result["tuning"]["kept"], result["tuning"]["evidence"]) == (True, "training rows")
+    assert (result["tuning"]["kept"], result["tuning"]["evidence"]) == (
+        True,
+        "rows that were predicted without themselves",
+    )
     assert desk.version("earlier@v1").hypernetwork_version == earlier["hypernetwork_version"] == 1
     with safe_open(fetch(tiny_services, "mood", desk.folder / "fetched").files[0], framework="np") as file:
         assert file.metadata()["hypernetwork_version"] == "2"
@@ -140,16 +143,17 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     assert result["hypernetwork_version"] == (2 if better else 1)
 
 
-def test_held_out_rows_that_chose_whether_tuning_is_kept_are_told(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, gently: None
+@pytest.mark.parametrize("rows", [40, 80])
+def test_rows_that_chose_whether_tuning_is_kept_are_told(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, gently: None, rows: int
 ) -> None:
     monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
     chosen, not_chosen = (
-        desk.learn(opinions(80), asked, init="sst2", tune_hypernetwork=asked)["validation_reason"]
+        desk.learn(opinions(rows), asked, init="sst2", tune_hypernetwork=asked)["validation_reason"] or ""
         for asked in ("auto", "always")
     )
     assert "chose whether tuning was kept" in chosen
-    assert not_chosen is None
+    assert "chose whether tuning was kept" not in not_chosen
 
 
 def _barely(learn: Any) -> Any:
@@ -162,11 +166,34 @@ def _barely(learn: Any) -> Any:
     return barely
 
 
-def test_a_tuned_version_has_no_estimate_where_all_rows_trained_it(desk: Desk, gently: None) -> None:
+def test_where_all_rows_train_each_is_predicted_by_a_tuning_that_has_not_seen_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, gently: None
+) -> None:
+    real, tunings = tuned.tune, []
+
+    def tune(engine: Any, z: Any, rows: Any, *rest: Any, **more: Any) -> Tuned:
+        tunings.append(len(rows.ids))
+        return real(engine, z, rows, *rest, **more)
+
+    monkeypatch.setattr(tuned, "tune", tune)
+    result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
+    assert tunings == [40, 30, 30, 30, 30]
+    estimate = result["metrics"]["validation"]["accuracy"]
+    assert (estimate["n"], estimate["estimate"]) == (40, "cross-validated")
+    assert result["metrics"]["validation"]["log_loss"]["value"] == pytest.approx(result["tuning"]["after"], abs=1e-5)
+    assert result["tuning"]["before"] != result["tuning"]["after"]
+    assert not result["weak_reason"].startswith("Judged before the tuning. ")
+    assert result["more_rows"] is None
+
+
+def test_without_an_estimate_of_the_tuned_version_it_is_said_and_the_training_rows_decide(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, gently: None
+) -> None:
+    monkeypatch.setattr(tuned, "tune", diverging_on_less_than(40, tuned.tune))
     result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
     assert result["metrics"] == {"validation": None, "test": None}
+    assert result["tuning"]["evidence"] == "training rows"
     assert "tuned the hypernetwork" in result["validation_reason"]
-    assert result["more_rows"] is None
     assert result["weak_reason"].startswith("Judged before the tuning. ")
 
 

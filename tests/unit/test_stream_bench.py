@@ -39,7 +39,7 @@ from onboard.train.tuning import TuningSettings
 from onboard.train.worth_tuning import EmbeddingAlone, Worth
 
 NAMES = ("imdb", "good-bad", "trec-three")
-QUICK = TuningSettings(steps=2, learning_rate=0.01, sampled=2)
+QUICK = TuningSettings(steps=2, most_steps=2, learning_rate=0.01, sampled=2)
 
 
 @pytest.fixture(scope="module")

@@ -137,7 +137,8 @@ def test_a_task_is_learned_and_tuned_and_the_guards_share_of_the_step_is_measure
     }  # fmt: skip
     begun = place.learn_alone("opinion", 0)
     assert begun["majority"] <= 0.6
-    gentle, violent = TuningSettings(steps=2, learning_rate=1e-5), TuningSettings(steps=4, learning_rate=1.0, beta=0.0)
+    gentle = TuningSettings(steps=2, most_steps=2, learning_rate=1e-5)
+    violent = TuningSettings(steps=4, most_steps=4, learning_rate=1.0, beta=0.0)
     kept, refused = (place.tune(begun, each, "recipe/opinion", 0) for each in (gentle, violent))
     assert kept["share"] == 1.0
     assert all(abs(lost["increase"]) < 0.01 for lost in kept["whole"]["sources"].values())

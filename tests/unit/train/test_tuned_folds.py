@@ -1,0 +1,59 @@
+"""What tuning is worth where all rows train: every row is answered by a tuning that has not seen it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onboard.model.batch import LabelledRows
+from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.interpolate import between
+from onboard.train.tuned_folds import tuned_out_of_fold
+from onboard.train.tuning import Tuned, TuningSettings, tune
+
+TEXTS = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
+FOLD = np.array([1, 0, 2, 2, 1, 0, 1, 0])
+STARTS = np.random.default_rng(5).standard_normal((3, 16)).astype(np.float32)
+SETTINGS = TuningSettings(steps=2, most_steps=2, batch=4, learning_rate=1e-2, z_learning_rate=0.1)
+
+
+@pytest.fixture
+def rows(tiny_engine: Engine) -> LabelledRows:
+    ids = tiny_engine.encoder.encode([(text, None) for text in TEXTS])
+    return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_row_is_answered_after_the_share_of_a_step_that_was_taken_without_it(
+    tiny_engine: Engine, rows: LabelledRows, share: float
+) -> None:
+    trie, seen, tunings = tiny_engine.trie(["good", "bad"]), list[list[list[int]]](), list[Tuned]()
+
+    def tuned_on(z: np.ndarray, kept: LabelledRows) -> Tuned:
+        seen.append([list(ids) for ids in kept.ids])
+        tunings.append(tune(tiny_engine, z, kept, trie, [], SETTINGS, 0, canaries=[]))
+        return tunings[-1]
+
+    found = tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, share, tuned_on)
+    for row, number in enumerate(FOLD):
+        own = list(rows.ids[row])
+        assert own not in seen[number]
+        assert all(own in kept for fold, kept in enumerate(seen) if fold != number)
+        tuned, start = tunings[number], STARTS[number]
+        engine = tiny_engine.under(between(tiny_engine.hypernetwork, tuned.hypernetwork, share))
+        expected = log_probabilities(engine, [own], start + np.float32(share) * (tuned.z - start), trie)[0]
+        np.testing.assert_allclose(found[row], expected, atol=1e-5)
+    alone = [log_probabilities(tiny_engine, [rows.ids[row]], STARTS[FOLD[row]], trie)[0] for row in range(len(FOLD))]
+    assert np.allclose(found, alone, atol=1e-5) == (share == 0.0)
+
+
+def test_targets_stay_with_their_rows(tiny_engine: Engine, rows: LabelledRows) -> None:
+    trie = tiny_engine.trie(["good", "bad"])
+    of = {tuple(ids): target.tolist() for ids, target in zip(rows.ids, rows.targets, strict=True)}
+
+    def tuned_on(z: np.ndarray, kept: LabelledRows) -> Tuned:
+        assert [of[tuple(ids)] for ids in kept.ids] == kept.targets.tolist()
+        return Tuned(tiny_engine.hypernetwork, z, (0.5,), (0.0,), 0.0)
+
+    tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, 1.0, tuned_on)
