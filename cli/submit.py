@@ -24,8 +24,11 @@ def submit(
     init: Annotated[str, typer.Option(help="auto (probes what fits), random, mean, fingerprint, TASK[@REF].")] = "auto",
     probe: Annotated[str, typer.Option(help="How auto chooses: race, or exhaustive (all on all rows).")] = "race",
     tune_hypernetwork: Annotated[
-        str, typer.Option(help="Tune the shared hypernetwork too, if no earlier task loses: never, auto, always.")
-    ] = "never",
+        str,
+        typer.Option(
+            help="Tune the shared hypernetwork too, if no earlier task loses: never, auto (where it pays), always."
+        ),
+    ] = "auto",
     method: Annotated[str, typer.Option(help="Fine-tuning method; the base's own if left out.")] = "",
     validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
     test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,

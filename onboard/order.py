@@ -37,7 +37,7 @@ class Order:
     task: str | None = None
     init: str = "auto"
     probe: ProbeStrategy = "race"
-    tune_hypernetwork: TuneHypernetwork = "never"
+    tune_hypernetwork: TuneHypernetwork = "auto"
     method: str = ""
     validation: Path | None = None
     test: Path | None = None

@@ -60,7 +60,9 @@ class Desk:
         checked = read_dataset(
             write_rows(self.folder / f"{task}.jsonl", rows), ReadOptions(suspects=False, **files, **(options or {}))
         )
-        asked = JobSpec(task=task, dataset="", base=self.services.settings.base, **spec)
+        asked = JobSpec(
+            task=task, dataset="", base=self.services.settings.base, **{"tune_hypernetwork": "never", **spec}
+        )
         return submit(self.services, MemoryDoorbell(), Request(checked, asked, key=key))[0]
 
     def claim(self, pid: int = 1) -> Job:

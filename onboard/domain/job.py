@@ -139,7 +139,7 @@ class JobSpec:
     task: str
     dataset: str
     init: str = "auto"
-    tune_hypernetwork: TuneHypernetwork = "never"
+    tune_hypernetwork: TuneHypernetwork = "auto"
     method: str = ""
     kind: KindChoice = "auto"
     metric: str = ""

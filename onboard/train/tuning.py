@@ -45,6 +45,8 @@ class TuningSettings:
         batch: rows of the new task a step.
         learning_rate: of the hypernetwork's weights, with Adam; it falls linearly to 0, as does the other.
         z_learning_rate: of the embedding.
+        smoothing: share of each target that is spread over all labels: weights that learn few rows by heart would
+            else be far too sure of everything, which costs log-loss and makes the task a burden on later tunings.
         beta: weight of the regulariser in the loss; 0 holds nothing.
         regulariser: what holds the earlier tasks.
         sampled: earlier embeddings a step, drawn in shuffled rounds; for the divergence each with a text.
@@ -56,6 +58,7 @@ class TuningSettings:
     batch: int = 8
     learning_rate: float = 1e-3
     z_learning_rate: float = 1e-2
+    smoothing: float = 0.2
     beta: float = 30.0
     regulariser: Regulariser = "drift"
     sampled: int = 16
@@ -137,7 +140,8 @@ def tune(
     )
     falling = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / settings.steps)
     bound = Steps.norm_per_root * embedding.shape[1] ** 0.5
-    targets = torch.from_numpy(np.ascontiguousarray(rows.targets, dtype=np.float32)).to(engine.device)
+    smoothed = (1.0 - settings.smoothing) * rows.targets + settings.smoothing / rows.targets.shape[1]
+    targets = torch.from_numpy(np.ascontiguousarray(smoothed, dtype=np.float32)).to(engine.device)
     holding = Holding(engine, earlier, settings.regulariser, canaries)
 
     def gradient(chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:

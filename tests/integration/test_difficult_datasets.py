@@ -29,7 +29,8 @@ def cycled(count: int, labels: Sequence[Any]) -> list[Row]:
 
 def learn(desk: Desk, rows: Sequence[Row], task: str = "odd", **wanted: Any) -> dict[str, Any]:
     """From the order that a submitter gives to the result document; the report can be rendered."""
-    order = Order(str(write_rows(desk.folder / f"{task}.jsonl", rows)), task, **wanted)
+    path = write_rows(desk.folder / f"{task}.jsonl", rows)
+    order = Order(str(path), task, **{"tune_hypernetwork": "never", **wanted})
     submit(desk.services, MemoryDoorbell(), prepare(order, desk.services.settings.base))
     job = desk.run(desk.claim())
     assert job.state is JobState.SUCCEEDED

@@ -31,7 +31,7 @@ def order(desk: Desk) -> Order:
     dataset, pool = (
         write_rows(desk.folder / name, rows) for name, rows in (("mood.jsonl", TRAIN), ("pool.jsonl", POOL))
     )
-    return Order(str(dataset), unlabelled=pool, init="sst2", key="once")
+    return Order(str(dataset), unlabelled=pool, init="sst2", tune_hypernetwork="never", key="once")
 
 
 def _submit(services: Services, order: Order) -> str:

@@ -202,7 +202,7 @@ def test_a_mixture_knows_the_rows_of_all_that_it_is_made_of(
 
 def test_exhaustively_no_candidate_leaves_early(desk: Desk, tiny_services: Services, tiny_base: Base) -> None:
     file = write_rows(desk.folder / "mood.jsonl", opinions(40))
-    request = prepare(Order(str(file), probe="exhaustive"), str(tiny_base.folder))
+    request = prepare(Order(str(file), probe="exhaustive", tune_hypernetwork="never"), str(tiny_base.folder))
     submit(tiny_services, MemoryDoorbell(), request)
     result = desk.run(desk.claim()).result
     assert result is not None

@@ -35,7 +35,7 @@ class JobForm(DatasetForm):
 
     init: Annotated[str, Field(max_length=200, description="auto, random, mean, fingerprint or TASK[@REF].")] = "auto"
     probe: Annotated[ProbeStrategy, Field(description="How auto chooses; exhaustive: all on all rows.")] = "race"
-    tune_hypernetwork: TuneHypernetwork = "never"
+    tune_hypernetwork: TuneHypernetwork = "auto"
     method: Annotated[Text, Field(description="Fine-tuning method; the base's own if left out.")] = ""
     metric: Annotated[Text, Field(description="Metric that decides.")] = ""
     base: Annotated[Name | None, Field(description="Name of the base; default: the deployment's.")] = None
