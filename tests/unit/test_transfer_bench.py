@@ -80,7 +80,7 @@ def test_each_method_learns_what_one_word_tells(
     assert row["recipe"] == recipe
     assert row["accuracy"] > 80
     assert row["accuracy"] == pytest.approx(100 * unpacked(row).mean(), abs=0.01)
-    passes = {"tfidf": 0, "hypernetwork": runs.embedding_passes(32) + 40 * 8}
+    passes = {"tfidf": 0, "hypernetwork": runs.embedding_passes(32) + 80 * 8}
     assert row["row_passes"] == passes.get(method, 60 * 16)
     assert all(value.equal(before[name]) for name, value in weights.items()), "the shared backbone was trained"
 

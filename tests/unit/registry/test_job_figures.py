@@ -164,7 +164,7 @@ def test_timed_jobs_carry_what_their_likeness_and_size_depend_on(database: Datab
     past.ended(database, ago=30, options={"base_digest": None})
     with database.read() as session:
         first, second = JobFigures(session).timed(read_clock(session))
-    assert (first.queue, first.base, first.tuning) == ("gpu", past.BASE_DIGEST, "never")
+    assert (first.queue, first.base, first.tuning) == ("gpu", past.BASE_DIGEST, "auto")
     assert first.stage_seconds == past.STAGES
     assert first.report == {"rows": report["rows"], "characters": report["characters"], "validation": None}
     assert (second.base, set(second.report.values())) == (None, {None})
