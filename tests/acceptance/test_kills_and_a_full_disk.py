@@ -32,7 +32,7 @@ def in_stage(place: Place, job: str, stage: str) -> Callable[[], bool]:
 
 def test_a_job_whose_worker_was_killed_goes_on_with_the_next_worker(elsewhere: Place) -> None:
     rows = elsewhere.write("mood.jsonl", opinions(100))
-    job = elsewhere.json("submit", "--dataset", rows)["job"]
+    job = elsewhere.json("submit", "--dataset", rows, "--tune-hypernetwork", "never")["job"]
     wait_until(in_stage(elsewhere, job, "train"), 120, "the training to begin")
     (worker,) = elsewhere.workers()
     kill_tree(worker.pid)
@@ -105,7 +105,7 @@ def test_a_full_disk_refuses_submissions_stops_jobs_and_hurts_nothing(elsewhere:
     filler.unlink()
 
     elsewhere.json("queue", "pause")
-    job = elsewhere.json("submit", "--dataset", rows)["job"]
+    job = elsewhere.json("submit", "--dataset", rows, "--tune-hypernetwork", "never")["job"]
     stored = whole_artifacts(small_disk)
     filler = fill(small_disk)
     elsewhere.json("queue", "resume")
