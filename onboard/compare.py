@@ -287,20 +287,12 @@ def _answers(
     Args:
         engine: under the hypernetwork that the version is pinned to.
     """
-    import numpy as np
-
-    from onboard.data.regression import Buckets
+    from onboard.answers import answers
     from onboard.embedding import unpack_embedding
-    from onboard.model.batched import log_probabilities
 
-    z = unpack_embedding(services.read(version.artifact))
-    ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-    scores = log_probabilities(engine, ids, z, engine.trie(words_in_order(version, labels)))
-    probabilities: np.ndarray = np.exp(scores)
-    if version.low is None or version.high is None:
-        return probabilities
-    numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)  # on its own scale
-    return numbers
+    return answers(
+        engine, version, unpack_embedding(services.read(version.artifact)), words_in_order(version, labels), rows
+    )
 
 
 def _regression(rows: Sequence[Example], before: np.ndarray, after: np.ndarray) -> Measured:

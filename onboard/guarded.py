@@ -11,7 +11,6 @@ from onboard.attempt import Output, Run
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.earlier import identity, kept, late, protected, with_evidence
-from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard import Earlier, GuardSettings, Judgement, clear, guard
 from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import most_at_risk
@@ -21,9 +20,8 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.outcome import Outcome, embedding, taken, tuned_weights
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
-from onboard.train.crossvalidation import mean_loss
-from onboard.train.tuned_folds import tuned_out_of_fold
-from onboard.tuned import tuning
+from onboard.train.crossvalidation import log_of, mean_loss
+from onboard.tuned import folds_after
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
 
@@ -50,32 +48,13 @@ def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) ->
         return output
     z, hypernetwork = taken(attempt, trained, tuned, judgement.share)
     bench = replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork))
-    output["folds"] = _folds(attempt, probed["words"], trained["folds"], judgement.share)
+    output["folds"] = folds_after(trained, tuned, judgement.share)
     gained = _gained(attempt, bench, probed["words"], (embedding(trained), z), (trained["folds"], output["folds"]))
     output["tuning"] = {**tuned["tuning"], **gained}
     if gained["kept"]:
         pool = attempt.job.spec.options.get("unlabelled", {})
         output["label_next"] = labelling(bench, pool, probed["words"], z, attempt.checkpoint)
     return output
-
-
-def _folds(attempt: Run, words: Sequence[str], folds: Output | None, share: float) -> Output | None:
-    """Predictions of the training rows by tunings that have not seen them; None without folds, or if one diverged."""
-    if folds is None:
-        return None
-    bench = attempt.bench
-    try:
-        scores = tuned_out_of_fold(
-            bench.engine, np.array(folds["z"]), np.array(folds["fold"]), bench.labelled(bench.dataset.train),
-            bench.engine.trie(words), share, tuning(attempt, words, "tune a fold"), attempt.checkpoint,
-            bench.scored_at_once,
-        )  # fmt: skip
-    except (CancelledError, OutOfMemoryError):
-        raise
-    except JobFailedError as error:
-        attempt.progress.note(f"{error.message} There will be no validation estimate.")
-        return None
-    return {**folds, "probabilities": np.exp(scores).tolist()}
 
 
 def _gained(
@@ -98,7 +77,7 @@ def _gained(
     rows = held or bench.dataset.train
     if before and after:
         evidence = told = "rows that were predicted without themselves"
-        was, now = (_loss(each, bench.targets(rows)) for each in (before, after))
+        was, now = (mean_loss(log_of(each["probabilities"]), bench.targets(rows)) for each in (before, after))
     else:
         evidence = "held-out rows" if held else "training rows"
         told = evidence if held else "training rows, which chose it,"
@@ -110,10 +89,6 @@ def _gained(
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
     reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": len(rows), "reason": reason}
-
-
-def _loss(folds: Output, targets: np.ndarray) -> float:
-    return mean_loss(np.log(np.maximum(folds["probabilities"], np.finfo(np.float32).tiny)), targets)
 
 
 def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: Sequence[EmbeddingVersion]) -> Output:

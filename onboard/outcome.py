@@ -15,7 +15,7 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between
 from onboard.workbench import Workbench
 
-_CHOSEN: Final = "These rows chose whether tuning was kept, so these numbers are a little too good."
+_CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
 _NO_ESTIMATE: Final = (
     "All rows trained the embedding and tuned the hypernetwork: none is left that could say how good the two are."
 )
@@ -46,9 +46,7 @@ class Outcome:
     @property
     def also_chosen(self) -> str | None:
         """What the rows of the validation estimate chose beside start and end of the training; None for nothing."""
-        tuning = self.tuning or {}
-        chose = tuning.get("asked") == "auto" and tuning.get("evidence") not in (None, "training rows")
-        return _CHOSEN if chose else None
+        return _CHOSEN if "by_share" in (self.tuning or {}) else None
 
 
 def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guarded: Output | None = None) -> Outcome:
@@ -56,10 +54,9 @@ def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guard
     if tuned is None:
         return Outcome(attempt.bench, trained)
     if guarded is None:
+        diverged = tuned["tuning"]["tried"] and "proposed" not in tuned["tuning"]
         refused: GuardJson = {"verdict": "rejected", "share": 0.0, "reason": tuned["tuning"]["reason"], "tasks": []}
-        return Outcome(
-            attempt.bench, trained, tuning=tuned["tuning"], guard=refused if tuned["tuning"]["tried"] else None
-        )  # fmt: skip
+        return Outcome(attempt.bench, trained, tuning=tuned["tuning"], guard=refused if diverged else None)
     if not guarded["tuning"]["kept"]:
         return Outcome(attempt.bench, trained, tuning=guarded["tuning"], guard=guarded["guard"])
     z, hypernetwork = taken(attempt, trained, tuned, guarded["share"])

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
 from onboard.attempt import Output, Run
+from onboard.domain.tuning import TuningJson
 from onboard.earlier import kept, protected
 from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
+from onboard.guard import GuardSettings
 from onboard.guard.canaries import canary_ids
 from onboard.heads import store_hypernetwork
 from onboard.judge import Judged
 from onboard.model.batch import LabelledRows
 from onboard.outcome import embedding
+from onboard.train.crossvalidation import log_of, mean_loss
+from onboard.train.learning import choosing
+from onboard.train.step_length import SHARES, tuned_out_of_fold, wanted_share
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.tuning_slot import take_slot
+
+_AFTER_THE_GUARD: Final = sorted({share * let for share in SHARES for let in GuardSettings().shares}, reverse=True)
 
 
 def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> Output:
@@ -37,29 +45,34 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
     if not worth.tune:
         return _not_tuned(attempt, worth.reason, tried=False)
     take_slot(attempt.services, attempt.job.id, attempt.base)
-    bench, settings = attempt.bench, TuningSettings()
+    bench, settings, z = attempt.bench, TuningSettings(), embedding(trained)
     try:
-        tuned = tuning(attempt, probed["words"])(embedding(trained), bench.labelled(bench.dataset.train))
+        tuned = _tuning(attempt, probed["words"])(z, bench.labelled(bench.dataset.train))
     except (CancelledError, OutOfMemoryError):
         raise
     except JobFailedError as error:  # the loss or a weight is not finite
         attempt.progress.note(f"{error.message} Going on with the embedding alone.")
         return _not_tuned(attempt, error.message, tried=True)
-    draft = store_hypernetwork(attempt.services, attempt.bench.base, tuned.hypernetwork)
-    return {
-        "z": tuned.z.tolist(),
-        "artifact": draft.artifact,
-        "tuning": {
-            "asked": attempt.job.spec.tune_hypernetwork,
-            "tried": True,
-            "kept": False,
-            "reason": worth.reason,
-            "learning_rate": settings.learning_rate,
-            "regulariser": settings.regulariser,
-            **tuned.to_json(),
-        },
-        "numbers": {"loss": tuned.losses[-1], "drift": tuned.drift},
+    told: Output = {
+        "asked": attempt.job.spec.tune_hypernetwork,
+        "tried": True,
+        "kept": False,
+        "reason": worth.reason,
+        "learning_rate": settings.learning_rate,
+        "regulariser": settings.regulariser,
+        **tuned.to_json(),
     }
+    wanted = _wanted(attempt, probed["words"], trained, tuned)
+    told |= wanted.told
+    numbers = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": wanted.share}
+    if not wanted.share:
+        return {"artifact": None, "tuning": told, "numbers": numbers}
+    proposed = tuned.shortened(bench.engine.hypernetwork, z, wanted.share)
+    draft = store_hypernetwork(attempt.services, bench.base, proposed.hypernetwork)
+    return {
+        "z": proposed.z.tolist(), "artifact": draft.artifact, "folds": wanted.folds, "tuning": told,
+        "numbers": numbers,
+    }  # fmt: skip
 
 
 def _not_tuned(attempt: Run, reason: str, *, tried: bool) -> Output:
@@ -71,8 +84,78 @@ def _not_tuned(attempt: Run, reason: str, *, tried: bool) -> Output:
     }
 
 
-def tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[[np.ndarray, LabelledRows], Tuned]:
-    """The job's way to tune from an embedding (t,) on rows, with all earlier embeddings held; the log calls it `what`.
+def folds_after(trained: Output, tuned: Output, share: float) -> Output | None:
+    """Predictions of the training rows without themselves after a share of the proposed step; None without folds."""
+    if not tuned["folds"]:
+        return None
+    return {**trained["folds"], "probabilities": tuned["folds"][str(share * tuned["tuning"]["proposed"])]}
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the new task wants of the step.
+
+    Args:
+        share: of it; 0 where the embedding alone is as good.
+        told: of the same, for the job's document.
+        folds: by share of the whole step, probabilities of the training rows without themselves; None without folds.
+    """
+
+    share: float
+    told: TuningJson
+    folds: dict[str, Any] | None = None
+
+
+def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -> _Wanted:
+    """As much as lowers the loss of rows that did not train what answers them; all of it where there are none."""
+    bench, z = attempt.bench, embedding(trained)
+    folds = None if trained["folds"] is None else _folds(attempt, words, trained["folds"])
+    if folds is not None:
+        rows, targets = bench.dataset.train, bench.targets(bench.dataset.train)
+        evidence = "rows that were predicted without themselves"
+        losses = {share: mean_loss(scores, targets) for share, scores in folds.items()}
+        alone = mean_loss(log_of(trained["folds"]["probabilities"]), targets)
+    elif bench.dataset.validation:
+        held = [bench.dataset.validation[row] for row in choosing(len(bench.dataset.validation))]
+        rows, evidence, losses = tuple(held), "held-out rows", {}
+        for share in SHARES:
+            part = tuned.shortened(bench.engine.hypernetwork, z, share)
+            under = replace(bench, engine=bench.engine.under(part.hypernetwork))
+            losses[share] = under.loss(held, words, part.z, attempt.checkpoint)
+        alone = bench.loss(held, words, z, attempt.checkpoint)
+    else:
+        return _Wanted(1.0, {"proposed": 1.0})
+    share = wanted_share(losses, alone, at_all=attempt.job.spec.tune_hypernetwork == "always")
+    by_share = {"0": alone, **{f"{each:g}": losses[each] for each in SHARES}}
+    told: TuningJson = {"proposed": share, "by_share": by_share, "evidence": evidence, "rows": len(rows)}
+    if not share:
+        told["reason"] = (
+            f"No part of the step lowers the loss on {len(rows)} {evidence} ({alone:.3f} nats; after tuning "
+            f"{min(losses[each] for each in SHARES):.3f} at best), so the hypernetwork stays as it is."
+        )
+    named = None if folds is None else {str(each): np.exp(scores).tolist() for each, scores in folds.items()}
+    return _Wanted(share, told, named)
+
+
+def _folds(attempt: Run, words: Sequence[str], folds: Output) -> dict[float, np.ndarray] | None:
+    """By share, scores of the training rows by tunings that have not seen them; None if one of the tunings diverged."""
+    bench = attempt.bench
+    try:
+        return tuned_out_of_fold(
+            bench.engine, np.array(folds["z"]), np.array(folds["fold"]), bench.labelled(bench.dataset.train),
+            bench.engine.trie(words), _AFTER_THE_GUARD, _tuning(attempt, words, "tune a fold"), attempt.checkpoint,
+            bench.scored_at_once,
+        )  # fmt: skip
+    except (CancelledError, OutOfMemoryError):
+        raise
+    except JobFailedError as error:
+        attempt.progress.note(f"{error.message} There will be no validation estimate.")
+        return None
+
+
+def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[[np.ndarray, LabelledRows], Tuned]:
+    """The job's way to tune from an embedding (t,) on its training rows or a part of them, with all earlier embeddings
+    held; the log calls it `what`.
 
     Raises, when it is called:
         JobFailedError: it diverged.
@@ -88,7 +171,7 @@ def tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[[
     trie, canaries = bench.engine.trie(words), canary_ids(bench.engine.encoder, "tuning")
 
     def tuned_on(z: np.ndarray, rows: LabelledRows) -> Tuned:
-        settings = TuningSettings().for_rows(len(rows.ids))
+        settings = TuningSettings().for_part(len(rows.ids), of=len(bench.dataset.train))
         return tune(
             bench.engine, z, rows, trie, earlier, settings, attempt.job.spec.seed, canaries=canaries,
             on_step=attempt.told(what, settings.steps), at_once=bench.trained_at_once,

@@ -27,6 +27,7 @@ from onboard.train.tuning import TuningSettings, tune
 TRIAL_STEPS: Final = 4
 TRIAL_TEST_ROWS: Final = 64
 FOLDS_COST: Final = 1.5  # of probe and training, once more in folds
+FOLDS_TUNED: Final = 3.0  # tunings on all rows that those of the folds come to: four with three quarters of the steps
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,13 @@ def seconds(material: Material, stream: Stream, names: Sequence[str], places: ra
             total += rates.lora * tokens[place] + tests[place]
             continue
         total += rates.begin * tokens[place] + 2 * tests[place]  # where it starts, and where it ends
-        if method.by_rule:
+        if method.guard:
             total += FOLDS_COST * rates.begin * tokens[place]
         if method.tuning:
             total += method.tuning.for_rows(material.shots).steps * (
                 rates.tuned if method.tuning.beta else rates.naive
             ) + sum(tests[:place])
-        if method.guard:
+        if method.guard and method.tuning:
+            total += FOLDS_TUNED * method.tuning.for_rows(material.shots).steps * rates.tuned
             total += rates.guarded * (len(material.base.sources) + place)
     return total

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from bench.as_if_new import candidates
+from bench.folds import Folds
 from bench.stream.material import Material, TaskRows
 from bench.stream.methods import FROZEN, LORA, LORA_RECIPE, METHODS, Method
 from bench.stream.state import State
@@ -20,19 +21,17 @@ from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.runs import few_shot_settings, packed
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
-from onboard.evaluate.baselines import cross_validate_baselines
 from onboard.guard import Earlier, Judgement, guard
+from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.interpolate import between
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
-from onboard.train.crossvalidation import mean_loss
 from onboard.train.holding import EarlierEmbedding
 from onboard.train.learning import learn
-from onboard.train.tuning import tune
-from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
+from onboard.train.step_length import SHARES, wanted_share
+from onboard.train.tuning import Tuned, tune
 
 Row = dict[str, Any]
 BEGUN: Final = ("given", "chosen", "words", "alarm", "from", "start", "embedding")  # told of probe and training
@@ -183,51 +182,47 @@ def _tuned(
     engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
     held = [EarlierEmbedding(each.z, each.trie, each.reference) for each in earlier] if method.tuning.beta else []
     trie, told = engine.trie(begun["words"]), Row()
+    folds = Folds(
+        engine, rows.bench, rows.labelled, from_hex(begun["from"]), trie, few_shot_settings(len(rows.labelled.ids)),
+        rows.seed,
+    )  # fmt: skip
     if method.by_rule:
         with _timed(seconds, "rule"):
-            worth = _worth(engine, rows, begun)
+            worth = folds.worth(z, bool(begun["alarm"]))
         told = {"worth": asdict(worth)}
         if not worth.tune:
             return z, state.hypernetwork, told | {"share": 0.0}
-    settings = method.tuning.for_rows(len(rows.labelled.ids))
-    with _timed(seconds, "tune"):
-        try:
-            tuned = tune(engine, z, rows.labelled, trie, held, settings, rows.seed, canaries=to_tune_with)
-        except JobFailedError as error:
-            return z, state.hypernetwork, told | {"share": 0.0, "trouble": error.message}
-    told |= {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
-    if method.guard is None:
-        return tuned.z, tuned.hypernetwork, told
+
+    def tuned_on(start: np.ndarray, labelled: LabelledRows) -> Tuned:
+        assert method.tuning is not None
+        settings = method.tuning.for_part(len(labelled.ids), of=len(rows.labelled.ids))
+        return tune(engine, start, labelled, trie, held, settings, rows.seed, canaries=to_tune_with)
+
+    try:
+        with _timed(seconds, "tune"):
+            tuned = tuned_on(z, rows.labelled)
+        told |= {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
+        if method.guard is None:
+            return tuned.z, tuned.hypernetwork, told
+        with _timed(seconds, "folds"):
+            by_share = folds.by_share({share * let for share in SHARES for let in method.guard.shares}, tuned_on)
+    except JobFailedError as error:
+        return z, state.hypernetwork, told | {"share": 0.0, "trouble": error.message}
+    wanted = wanted_share(by_share, folds.alone, at_all=not method.by_rule)
+    told |= {"proposed": wanted, "by_share": {"0": folds.alone, **{f"{each:g}": by_share[each] for each in SHARES}}}
+    if not wanted:
+        return z, state.hypernetwork, told | {"share": 0.0}
+    proposed = tuned.shortened(state.hypernetwork, z, wanted)
     with _timed(seconds, "guard"):
         judged = guard(
-            engine, tuned.hypernetwork, state.hypernetwork, earlier, to_judge_by, method.guard, near=z, seed=rows.seed
-        )
+            engine, proposed.hypernetwork, state.hypernetwork, earlier, to_judge_by, method.guard, near=z,
+            seed=rows.seed,
+        )  # fmt: skip
     told |= {"share": judged.share, "guard": _summary(judged)}
-    moved = z + np.float32(judged.share) * (tuned.z - z)
-    return moved, between(state.hypernetwork, tuned.hypernetwork, judged.share), told
-
-
-def _worth(engine: Engine, rows: TaskRows, begun: Row) -> Worth:
-    """What the rule of `auto` says of the embedding alone, by labelled rows that were predicted without themselves."""
-    bench, labelled, trie = rows.bench, rows.labelled, engine.trie(begun["words"])
-    folds = learn(
-        engine, from_hex(begun["from"]), labelled, trie, few_shot_settings(len(labelled.ids)), rows.seed,
-        bench.dataset, cross_validated=True, at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
-    ).folds  # fmt: skip
-    assert folds is not None, "a task of the stream has rows enough for folds"
-    others = cross_validate_baselines(bench.dataset, folds.fold)
-    scores = log_probabilities(engine, labelled.ids, from_hex(begun["embedding"]), trie)
-    return worth_tuning(
-        EmbeddingAlone(
-            accuracy=float((folds.scores.argmax(1) == labelled.targets.argmax(1)).mean()),
-            rows=len(labelled.ids),
-            majority=others["majority"]["accuracy"].value,
-            tfidf=others["tfidf_logistic_regression"]["accuracy"].value,
-            training_loss=mean_loss(scores, labelled.targets),
-            labels=len(begun["words"]),
-            alarm=bool(begun["alarm"]),
-        )
-    )
+    if method.by_rule and judged.share and by_share[wanted * judged.share] >= folds.alone:
+        return z, state.hypernetwork, told | {"share": 0.0, "given_up": True}
+    taken = proposed.shortened(state.hypernetwork, z, judged.share)
+    return taken.z, taken.hypernetwork, told
 
 
 def _summary(judged: Judgement) -> Row:

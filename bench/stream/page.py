@@ -189,7 +189,7 @@ def _let_through(results: Results) -> list[str]:
         if not rows:
             continue
         tuned = [(order, row) for order, row in rows if row.get("worth", {}).get("tune", True)]
-        counted = Counter(row["share"] for _, row in tuned)
+        counted = Counter(row["share"] * row.get("proposed", 1.0) for _, row in tuned)
         shares = [f"{counted[share]} {f'at {share:g} of the step' if share else 'not at all'}"
                   for share in sorted(counted, reverse=True)]  # fmt: skip
         of = f"{len(tuned)} of {len(rows)} tasks were tuned" + (f": {', '.join(shares)}" if shares else "")
@@ -198,11 +198,18 @@ def _let_through(results: Results) -> list[str]:
             by_verdict = row.get("guard", {}).get("tasks", {})
             objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass"
                         for name in names]  # fmt: skip
-            if row["share"] < 1:
+            proposed = row.get("proposed", 1.0)
+            if row["share"] * proposed < 1:
                 reason = row.get("trouble") or ", ".join(objected) or NONE
-                objections.append(_row(METHODS[method].title, order + 1, row["task"], f"{row['share']:g}", reason))
+                through = f"{row['share']:g}" if proposed else NONE
+                cells = METHODS[method].title, order + 1, row["task"], f"{proposed:g}", through, reason
+                objections.append(_row(*cells))
     if objections:
-        told += ["", "| method | order | after | share | tasks that did not pass |", "|---|---|---|---|---|"]
+        told += [
+            "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
+            "the guard let a share through.", "",
+            "| method | order | after | wanted | let through | tasks that did not pass |", "|---|---|---|---|---|---|",
+        ]  # fmt: skip
     return [*told, *objections, ""] if len(told) > 2 else []
 
 

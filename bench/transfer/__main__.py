@@ -27,7 +27,7 @@ from bench.budgeted import CHECKOUT, DATA
 from bench.machine import describe
 from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
 from bench.transfer.estimate import estimate
-from bench.transfer.figures import Results
+from bench.transfer.figures import Results, with_rule
 from bench.transfer.material import Cells
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
@@ -159,7 +159,7 @@ def _write(
     """The page and the plot."""
     tasks = dict.fromkeys(run.task for run in runs)
     hands = {task: source for task, source in HAND_PICKED[asked.suite].items() if task in tasks}
-    results = Results(found, hands, tuple(range(asked.seeds)))
+    results = Results(with_rule(found), hands, tuple(range(asked.seeds)))
     facts = Facts(
         command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(few_shot_settings(32)),
         asdict(TuningSettings()), len(runs) - len(found), describe(),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import torch
 
+from bench.folds import Folds
 from bench.transfer.cells import AUTO, OURS, Run
 from bench.transfer.material import SETTINGS, Cell, Cells, Embedding, Start
 from bench.transfer.methods import answers, baseline, fit
@@ -19,12 +21,15 @@ from onboard.evaluate.baselines import predict_baselines
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.scoring import LabelTrie
+from onboard.train.crossvalidation import FOLDS
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.holding import EarlierEmbedding
 from onboard.train.learning import learn
-from onboard.train.tuning import TuningSettings, tune
+from onboard.train.step_length import NEARLY, SHARES, wanted_share
+from onboard.train.tuning import Tuned, TuningSettings, tune
 
 Row = dict[str, Any]
+MOST_FOLDED: Final = 100  # rows; with more, folds take hours, and there is little that a step could spoil
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,14 @@ class Learned:
         row_passes: rows that were trained on, each time they were.
         start: where an embedding started.
         seconds: of what was done before, for another run.
+        told: what else the row tells.
     """
 
     answers: np.ndarray
     row_passes: int = 0
     start: Start | None = None
     seconds: float = 0.0
+    told: Row = field(default_factory=dict)
 
 
 def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
@@ -69,7 +76,7 @@ def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
             "chosen": begun.embedding, "words": list(begun.words), "probe_passes": begun.passes, "alarm": begun.alarm,
         }  # fmt: skip
     seconds = time.process_time() - started + learned.seconds
-    return row | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
+    return row | learned.told | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
 
 
 def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
@@ -85,7 +92,11 @@ def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned
 
 
 def _ours(cell: Cell, run: Run) -> Learned:
-    """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers."""
+    """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers.
+
+    Up to `MOST_FOLDED` rows, as much of the step is taken as the folds ask for; beside it stands what `auto` would have
+    answered, which may have left it at the embedding.
+    """
     begun, bench, before = time.process_time(), cell.bench, 0.0
     start, rows, passes = cell.start(run.start), LabelledRows(cell.ids, cell.targets), embedding_passes(len(cell.ids))
     trie = bench.engine.trie(start.words)
@@ -95,12 +106,31 @@ def _ours(cell: Cell, run: Run) -> Learned:
         z = _embedding(cell, start, rows, trie, run.seed)
         cell.trained[run.start] = Embedding(z, time.process_time() - begun)
     engine, z = bench.engine, cell.trained[run.start].z
-    if run.method == "hypernetwork":
-        settings = TuningSettings().for_rows(len(cell.ids))
-        tuned = tune(engine, z, rows, trie, _sources(cell), settings, run.seed, canaries=[])
-        engine, z, passes = engine.under(tuned.hypernetwork), tuned.z, passes + tuning_passes(len(cell.ids))
-    scores = log_probabilities(engine, cell.test_ids, z, trie, at_once=bench.scored_at_once)
-    return Learned(scores.argmax(1), passes, start, before)
+    answered = partial(log_probabilities, ids=cell.test_ids, trie=trie, at_once=bench.scored_at_once)
+    if run.method != "hypernetwork":
+        return Learned(answered(engine, z=z).argmax(1), passes, start, before)
+    tuned_on = partial(_tuned, cell, trie, run.seed)
+    tuned, told, chosen = tuned_on(z, rows), Row(), {"tuned": 1.0}
+    if len(cell.ids) <= MOST_FOLDED:
+        folds = Folds(engine, bench, rows, start.z, trie, few_shot_settings(len(cell.ids)), run.seed)
+        worth, losses = folds.worth(z, bool(start.alarm)), folds.by_share(SHARES, tuned_on)
+        chosen["tuned"] = wanted_share(losses, folds.alone, at_all=True)
+        chosen["auto"] = wanted_share(losses, folds.alone, at_all=False) if worth.tune else 0.0
+        told = {"by_share": {"0": folds.alone, **{f"{share:g}": loss for share, loss in losses.items()}}}
+        told |= {"worth": worth.reason, "proposed": chosen["tuned"], "auto_proposed": chosen["auto"]}
+    found = {}
+    for share in set(chosen.values()):
+        part = tuned.shortened(engine.hypernetwork, z, share)
+        found[share] = answered(engine.under(part.hypernetwork), z=part.z).argmax(1)
+    if "auto" in chosen:
+        told["auto"] = packed(found[chosen["auto"]] == cell.truth)
+    return Learned(found[chosen["tuned"]], passes + tuning_passes(len(cell.ids)), start, before, told)
+
+
+def _tuned(cell: Cell, trie: LabelTrie, seed: int, z: np.ndarray, rows: LabelledRows) -> Tuned:
+    """The service's tuning from an embedding on the rows of the cell, or on a part of them."""
+    settings = TuningSettings().for_part(len(rows.ids), of=len(cell.ids))
+    return tune(cell.bench.engine, z, rows, trie, _sources(cell), settings, seed, canaries=[])
 
 
 def _embedding(cell: Cell, start: Start, rows: LabelledRows, trie: LabelTrie, seed: int) -> np.ndarray:
@@ -135,7 +165,8 @@ def embedding_passes(rows: int) -> int:
 def tuning_passes(rows: int) -> int:
     """Rows that hypernetwork and embedding are tuned on after that, each time they are."""
     settings = TuningSettings().for_rows(rows)
-    return round(settings.steps * rows_a_step(rows, settings.batch))
+    folds = FOLDS - 1 if rows <= MOST_FOLDED else 0  # as many as there are, each without its share of the rows
+    return round((1 + folds) * settings.steps * rows_a_step(rows, settings.batch))
 
 
 def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
@@ -145,7 +176,10 @@ def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     if run.method not in OURS:
         return asdict(recipes[run.method, run.recipe])
     found = asdict(few_shot_settings(run.shots)) | ({"probe": asdict(SETTINGS)} if run.start == AUTO else {})
-    return found | ({"tuning": asdict(TuningSettings().for_rows(run.shots))} if run.method == "hypernetwork" else {})
+    if run.method != "hypernetwork":
+        return found
+    found |= {"tuning": asdict(TuningSettings().for_rows(run.shots))}
+    return found | ({"step": {"shares": SHARES, "nearly": NEARLY}} if run.shots <= MOST_FOLDED else {})
 
 
 def packed(right: np.ndarray) -> str:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.answers import answers
 from onboard.bases import Base
 from onboard.compare import drawn
 from onboard.data.hashes import row_hashes
-from onboard.data.regression import Buckets
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Example, label_key
@@ -28,8 +28,6 @@ from onboard.evaluate import (
 )
 from onboard.heads import engine_at
 from onboard.known_rows import read_snapshot
-from onboard.model.batched import log_probabilities
-from onboard.model.engine import Engine
 from onboard.services import Services
 
 SPLITS: Final = ("validation", "test")
@@ -71,7 +69,8 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
         return Remeasured(metrics, None)
     z = verified_embedding(services.read(version.artifact), version)
     before, after = (
-        _answers(engine_at(services, base, number), version, z, rows) for number in (version.hypernetwork_version, head)
+        answers(engine_at(services, base, number), version, z, version.words, rows)
+        for number in (version.hypernetwork_version, head)
     )
     answered = dict(zip(SPLITS, np.split(after, [len(splits[SPLITS[0]])]), strict=True))
     for name in SPLITS:
@@ -98,16 +97,6 @@ def _held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequen
 def _without(rows: Sequence[Example], known: np.ndarray) -> Sequence[Example]:
     fresh = ~np.isin(np.array(row_hashes(rows), dtype=np.int64), known)
     return [row for row, is_fresh in zip(rows, fresh, strict=True) if is_fresh]
-
-
-def _answers(engine: Engine, version: EmbeddingVersion, z: np.ndarray, rows: Sequence[Example]) -> np.ndarray:
-    """Probabilities (n, K) in the order of the version's labels; of a regression the expected numbers (n,)."""
-    ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-    probabilities: np.ndarray = np.exp(log_probabilities(engine, ids, z, engine.trie(version.words)))
-    if version.low is None or version.high is None:
-        return probabilities
-    numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)
-    return numbers
 
 
 def _truth(version: EmbeddingVersion, rows: Sequence[Example]) -> np.ndarray:

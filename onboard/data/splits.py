@@ -7,10 +7,12 @@ part of the draw of 32, and one row more in the file changes little.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from onboard.data.hashes import normalised
 from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.domain.dataset import Dataset, Example, example_key, in_canonical_rows, label_key
 from onboard.errors import InputError
@@ -61,16 +63,58 @@ def holdout(dataset: Dataset, seed: int) -> Dataset:
 def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...]:
     """Indices into `dataset.train` of each fold's held-out rows; the folds are stratified and part the rows.
 
+    Rows that share a text stand in one fold: who has learned one of them knows something of the other, and would be
+    judged too well by it. Where more rows than make a fold hang together by their texts, those are what the task is
+    about (the entries of a list of questions, say), and all rows are parted one by one.
     There are never more folds than rows, so no fold is empty.
 
     Raises:
         ValueError: fewer than two folds, or fewer than two rows to part.
     """
-    count = min(count, len(dataset.train))
+    rows = dataset.train
+    count = min(count, len(rows))
     if count < 2:
         raise ValueError("cross-validation needs two folds and two rows at least")
-    dealt = [index for stratum in _strata(dataset, seed) for index in stratum]
-    return tuple(tuple(sorted(dealt[fold::count])) for fold in range(count))
+    strata = _strata(dataset, seed)
+    of = {index: number for number, stratum in enumerate(strata) for index in stratum}
+    together = _sharing_a_text(rows)
+    if max(Counter(together).values()) > len(rows) / count:
+        together = list(range(len(rows)))
+    groups: dict[int, list[int]] = {}
+    for index in (index for stratum in strata for index in stratum):
+        groups.setdefault(together[index], []).append(index)
+    found: list[list[int]] = [[] for _ in range(count)]
+    held = [Counter[int]() for _ in range(count)]  # rows of each stratum by fold
+    for group in sorted(groups.values(), key=len, reverse=True):
+        wanted = [of[index] for index in group]
+        fold = _least_crowded(held, wanted)
+        found[fold] += group
+        held[fold].update(wanted)
+    return tuple(tuple(sorted(fold)) for fold in found)
+
+
+def _least_crowded(held: Sequence[Counter[int]], wanted: Sequence[int]) -> int:
+    """The fold with the fewest rows of these strata, of several the smallest, of these the first."""
+    return min(range(len(held)), key=lambda fold: (sum(held[fold][each] for each in wanted), held[fold].total()))
+
+
+def _sharing_a_text(rows: Sequence[Example]) -> list[int]:
+    """Of each row the first one that it hangs together with, by a text that both hold or by a chain of such rows."""
+    first = list(range(len(rows)))
+
+    def root(index: int) -> int:
+        while first[index] != index:
+            index = first[index]
+        return index
+
+    seen: dict[str, int] = {}
+    for index, row in enumerate(rows):
+        for text in (row.text_a, row.text_b):
+            if text:
+                other = root(seen.setdefault(normalised(text), index))
+                low, high = sorted((other, root(index)))
+                first[high] = low
+    return [root(index) for index in range(len(rows))]
 
 
 def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:

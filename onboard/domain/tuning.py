@@ -34,7 +34,7 @@ class GuardJson(TypedDict, total=False):
     """What came of tuning the hypernetwork: the verdict over all earlier tasks, and why.
 
     verdict: "accepted" or "rejected".
-    share: of the step from the present hypernetwork to the tuned one that was taken: 1, 1/2, 1/4, 1/8, or 0.
+    share: of the proposed step from the present hypernetwork to the tuned one that was taken: 1, 1/2, 1/4, 1/8, or 0.
     margin: the increase in nats that is let through.
     unchecked: how many earlier tasks were not looked at; chosen: by what rule the others were, null where all were.
     """
@@ -55,6 +55,8 @@ class TuningJson(TypedDict, total=False):
     reason: why it was not tried, or why it was (not) kept.
     regulariser: what held the earlier tasks, learning_rate: of the hypernetwork's weights.
     loss: of the new task, penalty: of the regulariser; one number per step. drift: of the earlier tasks' weights.
+    proposed: share of the step that was put to the guard: the largest that does the new task as much good as any.
+    by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the embedding alone).
     before, after: the new task's mean loss in nats, of the embedding alone and of what was let through, on so many
         `rows` of the `evidence` ("held-out rows", "rows that were predicted without themselves" or "training rows").
     """
@@ -69,6 +71,8 @@ class TuningJson(TypedDict, total=False):
     loss: list[float]
     penalty: list[float]
     drift: float
+    proposed: float
+    by_share: dict[str, float]
     before: float
     after: float
     evidence: str

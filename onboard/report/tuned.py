@@ -32,7 +32,17 @@ def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "as it was")]
     if text(mapping(document.get("guard")).get("verdict")) != "rejected":  # else the verdict's callout has the reason
         facts.append(("why", text(tuning.get("reason"))))
+    facts.append(("how much of it", _proposed(tuning)))
     return [(name, value) for name, value in facts if value]
+
+
+def _proposed(tuning: Mapping[str, Any]) -> str:
+    """Where the new task itself wanted less than the whole step."""
+    share = number(tuning.get("proposed"))
+    if not share or share == 1.0:
+        return ""
+    rows = f"{text(tuning.get('rows'))} {text(tuning.get('evidence'))}"
+    return f"{100 * share:.4g}% of the step was put to the guard: more of it raised the loss on {rows}."
 
 
 def _verdict(each: Mapping[str, Any]) -> str:

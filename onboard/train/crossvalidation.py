@@ -98,3 +98,9 @@ def held_out_scores(
 def mean_loss(scores: np.ndarray, targets: np.ndarray) -> float:
     """Mean loss a row in nats, of log-probabilities and target distributions (n, K)."""
     return float(-(targets * scores).sum(1).mean())
+
+
+def log_of(probabilities: Sequence[Sequence[float]]) -> np.ndarray:
+    """Log-probabilities of stored probabilities (n, K), those that underflowed to 0 as the least that float32 holds."""
+    scores: np.ndarray = np.log(np.maximum(np.array(probabilities), np.finfo(np.float32).tiny))
+    return scores

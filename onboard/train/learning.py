@@ -124,7 +124,9 @@ def learn(
     if parted:
         return Learned(whole, _out_of_fold(parted, others, len(rows.ids), scored), curve_left_out=left_out)
     if held is not None and len(held.ids) >= FEWEST_CHOOSING:
-        return _stopped(_some(held), whole, settings, scored_on)
+        chosen = choosing(len(held.ids))
+        some = LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
+        return _stopped(some, whole, settings, scored_on)
     return Learned(whole)
 
 
@@ -163,12 +165,11 @@ def _stopped(
     return Learned(stopped[min(losses, key=lambda stop: (losses[stop], stop))], chosen_on=len(held.ids))
 
 
-def _some(held: LabelledRows) -> LabelledRows:
-    """At most `MOST_CHOOSING` of the rows, evenly spaced: they are sorted by their texts."""
-    if len(held.ids) <= MOST_CHOOSING:
-        return held
-    chosen = [place * len(held.ids) // MOST_CHOOSING for place in range(MOST_CHOOSING)]
-    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
+def choosing(count: int) -> list[int]:
+    """Places of at most `MOST_CHOOSING` of so many held-out rows, evenly spaced: they are sorted by their texts."""
+    if count <= MOST_CHOOSING:
+        return list(range(count))
+    return [place * count // MOST_CHOOSING for place in range(MOST_CHOOSING)]
 
 
 def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from onboard.model.batch import LabelledRows
 from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.interpolate import between
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import AT_ONCE, Steps
@@ -68,6 +69,11 @@ class TuningSettings:
         wanted = min(self.most_steps, math.ceil(self.passes * count / self.batch))
         return replace(self, steps=max(self.steps, wanted))
 
+    def for_part(self, count: int, of: int) -> TuningSettings:
+        """For so many `of` the rows: each is seen as often as where all are tuned on."""
+        whole = self.for_rows(of)
+        return replace(whole, steps=math.ceil(whole.steps * count / of))
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -92,6 +98,11 @@ class Tuned:
         return {
             "steps": len(self.losses), "loss": list(self.losses), "penalty": list(self.penalties), "drift": self.drift,
         }  # fmt: skip
+
+    def shortened(self, before: Hypernetwork, z: np.ndarray, share: float) -> Tuned:
+        """After this share of the way from the hypernetwork and embedding (t,) before; the course stays the whole's."""
+        moved = self.z if share == 1.0 else (z + np.float32(share) * (self.z - z)).astype(np.float32)
+        return replace(self, hypernetwork=between(before, self.hypernetwork, share), z=moved)
 
 
 def tune(

@@ -94,6 +94,7 @@ def test_auto_says_why_a_step_that_was_let_through_was_not_kept(desk: Desk, monk
     from onboard.train.worth_tuning import Worth
 
     monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
+    monkeypatch.setattr(tuned, "tune", diverging_on_less_than(30, tuned.tune))  # so the training rows decide
     monkeypatch.setattr(guarded.Workbench, "loss", lambda *_, **__: 0.5)
     result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="auto")
     assert (result["guard"]["verdict"], result["tuning"]["kept"]) == ("accepted", False)

@@ -129,7 +129,7 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
 ) -> None:
     def tune(engine: Any, z: Any, rows: Any, trie: Any, earlier: Any, settings: Any, seed: int, **_: Any) -> Tuned:
         trained = train_embedding(engine, z, rows, trie, pipeline.FewShotSettings(steps=40), seed).z
-        return Tuned(engine.hypernetwork, trained if better else -z, (0.5,), (0.0,), 0.0)
+        return Tuned(engine.hypernetwork, trained if better else z - 2.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
     monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
     monkeypatch.setattr(tuned, "tune", tune)
@@ -137,23 +137,44 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     desk.submit(opinions(30), init="random", tune_hypernetwork="auto")
     monkeypatch.setattr(pipeline, "learn", _barely(pipeline.learn))
     result = desk.run(desk.claim()).result or {}
-    assert result["guard"]["verdict"] == "accepted"
-    assert (result["tuning"]["after"] < result["tuning"]["before"]) is better
+    by_share = result["tuning"]["by_share"]
+    assert (result["guard"]["verdict"] == "accepted") if better else (result["guard"] is None)
+    assert result["tuning"]["proposed"] == (1.0 if better else 0.0)
+    assert (by_share["1"] < by_share["0"]) is better
     assert result["tuning"]["kept"] is better
     assert result["hypernetwork_version"] == (2 if better else 1)
+    assert better or "No part of the step" in result["tuning"]["reason"]
+
+
+def test_less_than_the_whole_step_is_proposed_where_the_new_task_is_better_off_with_less(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tune(engine: Any, z: Any, rows: Any, trie: Any, earlier: Any, settings: Any, seed: int, **_: Any) -> Tuned:
+        trained = train_embedding(engine, z, rows, trie, pipeline.FewShotSettings(steps=40), seed).z
+        return Tuned(engine.hypernetwork, z + 8.0 * (trained - z), (0.5,), (0.0,), 0.0)
+
+    monkeypatch.setattr(tuned, "tune", tune)
+    desk.submit(opinions(30), init="random", tune_hypernetwork="always")
+    monkeypatch.setattr(pipeline, "learn", _barely(pipeline.learn))
+    result = desk.run(desk.claim()).result or {}
+    by_share = {float(share): loss for share, loss in result["tuning"]["by_share"].items() if share != "0"}
+    nearly_least = [share for share, loss in by_share.items() if loss <= min(by_share.values()) + 0.02]
+    assert result["tuning"]["proposed"] == max(nearly_least) < 1.0
+    assert result["guard"]["share"] == 1.0
+    assert result["tuning"]["after"] == pytest.approx(by_share[result["tuning"]["proposed"]], abs=1e-5)
+    assert result["metrics"]["validation"]["log_loss"]["value"] == pytest.approx(result["tuning"]["after"], abs=1e-5)
+    version = desk.version("mood@v1")
+    assert (version.hypernetwork_version, result["tuning"]["kept"]) == (2, True)
 
 
 @pytest.mark.parametrize("rows", [40, 80])
-def test_rows_that_chose_whether_tuning_is_kept_are_told(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, gently: None, rows: int
-) -> None:
-    monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
-    chosen, not_chosen = (
-        desk.learn(opinions(rows), asked, init="sst2", tune_hypernetwork=asked)["validation_reason"] or ""
-        for asked in ("auto", "always")
+def test_rows_that_chose_how_much_of_the_tuning_is_kept_are_told(desk: Desk, gently: None, rows: int) -> None:
+    tuned, alone = (
+        desk.learn(opinions(rows), name, init="sst2", tune_hypernetwork=name)["validation_reason"] or ""
+        for name in ("always", "never")
     )
-    assert "chose whether tuning was kept" in chosen
-    assert "chose whether tuning was kept" not in not_chosen
+    assert "chose how much of the tuning was kept" in tuned
+    assert "chose how much of the tuning was kept" not in alone
 
 
 def _barely(learn: Any) -> Any:

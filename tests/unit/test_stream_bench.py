@@ -13,6 +13,8 @@ import pytest
 import torch
 from stream_rows import made_step, make_datasets
 
+from bench import folds
+from bench.folds import Folds
 from bench.stream import __main__ as bench
 from bench.stream import learning, walking
 from bench.stream.figures import Results
@@ -184,13 +186,44 @@ def test_the_rule_is_asked_about_rows_that_were_predicted_without_themselves(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: Worth
 ) -> None:
     asked: list[EmbeddingAlone] = []
-    monkeypatch.setattr(learning, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(folds, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(Folds, "by_share", lambda _, shares, __: {share: -share for share in shares})
     monkeypatch.setattr(learning, "guard", judged(0.5))
     rows = walked(material, journal, tmp_path, AUTO)
     assert [row["worth"] for row in rows] == [asdict(worth)] * 3
     assert [row["share"] for row in rows] == [0.5 if worth.tune else 0.0] * 3
     assert [each.rows for each in asked] == [12] * 3
     assert all(each.majority is not None and each.tfidf is not None and each.training_loss > 0 for each in asked)
+
+
+@pytest.mark.parametrize(
+    ("method", "losses", "proposed", "taken"),
+    [
+        (AUTO, {1.0: 8.0, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 0.0, 0.0),
+        (GUARDED, {1.0: 8.0, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 0.5, 0.5),
+        (AUTO, {1.0: 0.1, 0.5: 7.0, 0.25: 9.0, 0.125: 9.0}, 1.0, 0.0),
+        (AUTO, {1.0: 0.2, 0.5: 0.1, 0.25: 0.2, 0.125: 0.3}, 0.5, 0.5),
+    ],
+)
+def test_the_new_task_says_how_much_of_the_step_it_wants_before_the_guard_and_whether_it_gained_after(
+    material: Material,
+    journal: Journal,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    losses: dict[float, float],
+    proposed: float,
+    taken: float,
+) -> None:
+    monkeypatch.setattr(folds, "worth_tuning", lambda _: Worth(True, "It pays."))
+    monkeypatch.setattr(Folds, "alone", 5.0)
+    monkeypatch.setattr(Folds, "by_share", lambda _, shares, __: {share: losses.get(share, 9.0) for share in shares})
+    monkeypatch.setattr(learning, "guard", judged(0.5 if proposed == 1.0 else 1.0))
+    rows = walked(material, journal, tmp_path, method)
+    assert [row["proposed"] for row in rows] == [proposed] * 3
+    assert [row["share"] * row["proposed"] for row in rows] == [taken] * 3
+    assert all((row["z"] == row["embedding"]) is (taken == 0.0) for row in rows)
+    assert all(("guard" in row) is (proposed > 0.0) for row in rows)
 
 
 def test_half_a_step_lies_between_the_head_and_what_was_tuned(
@@ -369,7 +402,7 @@ def test_without_the_datasets_it_is_skipped_and_the_folder_is_named(
 def test_every_method_says_what_its_numbers_depend_on() -> None:
     told = {name: bench.settings_of(name, 32) for name in METHODS}
     assert set(told[FROZEN]) == {"embedding", "probe"}
-    assert set(told[GUARDED]) == {"embedding", "probe", "tuning", "guard"}
+    assert set(told[GUARDED]) == {"embedding", "probe", "tuning", "guard", "step"}
     assert set(told[AUTO]) == {*told[GUARDED], "rule"}
     assert told[NAIVE]["tuning"]["beta"] == 0 < told[REGULARISED]["tuning"]["beta"]
     assert set(told[LORA]) == {"recipe"}

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from tiny_training import FILLERS, write_split
 from transfer_rows import made
 
+from bench import folds
+from bench.folds import Folds
 from bench.transfer import __main__ as bench
 from bench.transfer import runs
 from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SOURCES, Run, Wanted, part_of, plan
@@ -38,6 +40,7 @@ from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.train.fewshot import FewShotSettings
+from onboard.train.worth_tuning import Worth
 
 QUICK = {
     ("full", USUAL): Recipe(0.003, 60), ("adapters", USUAL): Recipe(0.01, 60), ("lora", USUAL): Recipe(0.03, 60),
@@ -80,7 +83,7 @@ def test_each_method_learns_what_one_word_tells(
     assert row["recipe"] == recipe
     assert row["accuracy"] > 80
     assert row["accuracy"] == pytest.approx(100 * unpacked(row).mean(), abs=0.01)
-    passes = {"tfidf": 0, "hypernetwork": runs.embedding_passes(32) + 80 * 8}
+    passes = {"tfidf": 0, "hypernetwork": runs.embedding_passes(32) + 4 * 80 * 8}
     assert row["row_passes"] == passes.get(method, 60 * 16)
     assert all(value.equal(before[name]) for name, value in weights.items()), "the shared backbone was trained"
 
@@ -99,11 +102,43 @@ def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_sh
     cells, weights = Cells(tiny_base, data / "target", 40), load_engine(tiny_base, "cpu").hypernetwork.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
     alone = measure(cells, Run("imdb", 16, 0, "embedding", "sst2"), QUICK)
-    monkeypatch.setattr(runs, "learn", None)  # nothing is trained twice
+    monkeypatch.setattr(runs, "learn", None)  # the embedding is not trained twice
     tuned = measure(cells, Run("imdb", 16, 0, "hypernetwork", "sst2"), QUICK)
     assert (tuned["chosen"], tuned["words"]) == (alone["chosen"], alone["words"])
     assert tuned["seconds"] > cells.of(Run("imdb", 16, 0, "embedding", "sst2")).trained["sst2"].seconds > 0
     assert all(value.equal(before[name]) for name, value in weights.items())
+
+
+@pytest.mark.parametrize(
+    ("losses", "worth", "proposed", "by_rule"),
+    [((0.1, 9.0), True, 1.0, 1.0), ((9.0, 0.1), True, 0.125, 0.125), ((9.0, 8.0), True, 0.125, 0.0),
+     ((0.1, 9.0), False, 1.0, 0.0)],
+)  # fmt: skip
+def test_the_folds_say_how_much_of_the_step_is_taken_and_what_auto_would_have_published(
+    cells: Cells,
+    monkeypatch: pytest.MonkeyPatch,
+    losses: tuple[float, float],
+    worth: bool,
+    proposed: float,
+    by_rule: float,
+) -> None:
+    whole, eighth = losses
+    by_share = {1.0: whole, 0.5: 9.0, 0.25: 9.0, 0.125: eighth}
+    monkeypatch.setattr(folds, "worth_tuning", lambda _: Worth(worth, "said so"))
+    monkeypatch.setattr(Folds, "alone", 5.0)
+    monkeypatch.setattr(Folds, "by_share", lambda *_: by_share)
+    alone, row = (measure(cells, Run("imdb", 16, 0, method, "sst2"), QUICK) for method in ("embedding", "hypernetwork"))
+    assert (row["proposed"], row["auto_proposed"]) == (proposed, by_rule)
+    assert row["auto"] == (row["correct"] if by_rule else alone["correct"])
+    assert row["by_share"] == {"0": 5.0, "1": whole, "0.5": 9.0, "0.25": 9.0, "0.125": eighth}
+
+
+def test_more_rows_than_folds_are_made_of_take_the_whole_step(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MOST_FOLDED", 16)
+    monkeypatch.setattr(runs, "Folds", None)
+    row = measure(cells, Run("imdb", 32, 0, "hypernetwork", "sst2"), QUICK)
+    assert "auto" not in row
+    assert row["row_passes"] == runs.embedding_passes(32) + 80 * 8
 
 
 def test_all_methods_have_the_same_rows_and_all_draws_the_same_test_rows(cells: Cells) -> None:

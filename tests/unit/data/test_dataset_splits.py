@@ -123,6 +123,30 @@ def test_folds_part_the_rows_and_are_stratified(sizes) -> None:
         assert max(of_label) - min(of_label) <= 1, size
 
 
+def pairs(*rows: tuple[str, str | None]) -> Dataset:
+    """Rows of two labels in turn."""
+    labels = ("no", "yes")
+    texts = tuple(Example(first, second, labels[place % 2]) for place, (first, second) in enumerate(rows))
+    return Dataset("classification", labels, texts)
+
+
+def test_rows_that_share_a_text_stand_in_one_fold() -> None:
+    alone = [(f"premise {number}", f"claim {number}") for number in range(9)]
+    chain = [("The sun is hot", "It shines"), ("Snow falls", "the  SUN is hot"), ("snow falls", "it is cold")]
+    dataset = pairs(*alone, *chain)
+    linked = {index for index, row in enumerate(dataset.train) if not row.text_a.startswith("premise")}
+    for seed in range(5):
+        parts = folds(dataset, 4, seed)
+        assert sum(bool(linked & set(part)) for part in parts) == 1
+        assert sorted(map(len, parts)) == [3, 3, 3, 3]
+        assert all(len({dataset.train[index].label for index in part}) == 2 for part in parts)
+
+
+def test_a_text_that_most_rows_hold_is_what_the_task_is_about() -> None:
+    dataset = pairs(*((f"question {number}", "the only answer") for number in range(12)))
+    assert [len(part) for part in folds(dataset, 4, seed=0)] == [3, 3, 3, 3]
+
+
 def test_there_are_never_more_folds_than_rows_and_never_fewer_than_two() -> None:
     assert [len(part) for part in folds(classes(2, 1), 5, seed=0)] == [1, 1, 1]
     for dataset, count in ((classes(1), 5), (classes(5, 5), 1)):

@@ -203,11 +203,10 @@ def test_held_out_rows_choose_where_training_stops(tiny_engine: Engine) -> None:
 
 
 def test_many_held_out_rows_choose_by_a_fair_part_of_them() -> None:
-    rows = LabelledRows([[each] for each in range(1000)], np.eye(1000, dtype=np.float32))
-    some = learning._some(rows)
-    assert len(some.ids) == learning.MOST_CHOOSING
-    assert [each[0] for each in some.ids] == some.targets.argmax(1).tolist()
-    assert (some.ids[0], some.ids[128][0]) == ([0], 500)
+    chosen = learning.choosing(1000)
+    assert (len(chosen), len(set(chosen))) == (learning.MOST_CHOOSING, learning.MOST_CHOOSING)
+    assert (chosen[0], chosen[128]) == (0, 500)
+    assert learning.choosing(3) == [0, 1, 2]
 
 
 def test_several_orders_of_the_batches_are_averaged(tiny_engine: Engine) -> None:

@@ -273,3 +273,8 @@ def test_no_embedding_and_no_text_is_drawn_much_more_often_than_another(
 @pytest.mark.parametrize(("rows", "steps"), [(8, 80), (64, 80), (65, 82), (100, 125), (320, 400), (100_000, 400)])
 def test_every_row_is_seen_ten_times_while_there_are_few(rows: int, steps: int) -> None:
     assert TuningSettings().for_rows(rows) == replace(TuningSettings(), steps=steps)
+
+
+@pytest.mark.parametrize(("rows", "of", "steps"), [(24, 32, 60), (12, 16, 60), (75, 100, 94), (100, 100, 125)])
+def test_a_part_of_the_rows_is_seen_as_often_as_all_of_them(rows: int, of: int, steps: int) -> None:
+    assert TuningSettings().for_part(rows, of) == replace(TuningSettings(), steps=steps)

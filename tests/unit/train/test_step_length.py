@@ -1,4 +1,4 @@
-"""What tuning is worth where all rows train: every row is answered by a tuning that has not seen it."""
+"""How much of a step the new task wants, and how rows are answered by tunings that have not seen them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.interpolate import between
-from onboard.train.tuned_folds import tuned_out_of_fold
+from onboard.train.step_length import tuned_out_of_fold, wanted_share
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
 TEXTS = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
@@ -24,9 +24,8 @@ def rows(tiny_engine: Engine) -> LabelledRows:
     return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_a_row_is_answered_after_the_share_of_a_step_that_was_taken_without_it(
-    tiny_engine: Engine, rows: LabelledRows, share: float
+def test_a_row_is_answered_after_each_share_of_a_step_that_was_taken_without_it(
+    tiny_engine: Engine, rows: LabelledRows
 ) -> None:
     trie, seen, tunings = tiny_engine.trie(["good", "bad"]), list[list[list[int]]](), list[Tuned]()
 
@@ -35,17 +34,38 @@ def test_a_row_is_answered_after_the_share_of_a_step_that_was_taken_without_it(
         tunings.append(tune(tiny_engine, z, kept, trie, [], SETTINGS, 0, canaries=[]))
         return tunings[-1]
 
-    found = tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, share, tuned_on)
+    found = tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, [1.0, 0.5, 0.0], tuned_on)
+    assert len(tunings) == 3, "every share is of the same tunings"
     for row, number in enumerate(FOLD):
         own = list(rows.ids[row])
         assert own not in seen[number]
         assert all(own in kept for fold, kept in enumerate(seen) if fold != number)
         tuned, start = tunings[number], STARTS[number]
-        engine = tiny_engine.under(between(tiny_engine.hypernetwork, tuned.hypernetwork, share))
-        expected = log_probabilities(engine, [own], start + np.float32(share) * (tuned.z - start), trie)[0]
-        np.testing.assert_allclose(found[row], expected, atol=1e-5)
+        for share, scores in found.items():
+            engine = tiny_engine.under(between(tiny_engine.hypernetwork, tuned.hypernetwork, share))
+            expected = log_probabilities(engine, [own], start + np.float32(share) * (tuned.z - start), trie)[0]
+            np.testing.assert_allclose(scores[row], expected, atol=1e-5)
     alone = [log_probabilities(tiny_engine, [rows.ids[row]], STARTS[FOLD[row]], trie)[0] for row in range(len(FOLD))]
-    assert np.allclose(found, alone, atol=1e-5) == (share == 0.0)
+    assert [np.allclose(found[share], alone, atol=1e-5) for share in (0.0, 0.5, 1.0)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("losses", "alone", "at_all", "share"),
+    [
+        ((0.4, 0.5, 0.6, 0.7), 0.8, False, 1.0),
+        ((0.6, 0.4, 0.5, 0.6), 0.5, False, 0.5),
+        ((0.9, 0.8, 0.7, 0.6), 0.5, False, 0.0),
+        ((0.9, 0.8, 0.7, 0.6), 0.5, True, 0.125),
+        ((0.5, 0.5, 0.5, 0.5), 0.5, False, 0.0),
+        ((0.419, 0.4, 0.5, 0.5), 0.5, False, 1.0),
+        ((0.421, 0.4, 0.5, 0.5), 0.5, False, 0.5),
+        ((0.419, 0.4, 0.5, 0.5), 0.41, False, 0.5),
+    ],
+)
+def test_the_new_task_wants_the_most_of_the_step_that_is_nearly_best_and_none_where_the_embedding_alone_is_as_good(
+    losses: tuple[float, ...], alone: float, at_all: bool, share: float
+) -> None:
+    assert wanted_share(dict(zip((1.0, 0.5, 0.25, 0.125), losses, strict=True)), alone, at_all=at_all) == share
 
 
 def test_targets_stay_with_their_rows(tiny_engine: Engine, rows: LabelledRows) -> None:
@@ -56,4 +76,4 @@ def test_targets_stay_with_their_rows(tiny_engine: Engine, rows: LabelledRows) -
         assert [of[tuple(ids)] for ids in kept.ids] == kept.targets.tolist()
         return Tuned(tiny_engine.hypernetwork, z, (0.5,), (0.0,), 0.0)
 
-    tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, 1.0, tuned_on)
+    tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, [1.0], tuned_on)

@@ -1,0 +1,75 @@
+"""How much of a tuning's step the new task itself wants, by rows that did not train what answers them.
+
+Weights that learn few rows for many steps may unlearn what made the embedding alone good: on a kind of task that the
+hypernetwork knows, half of the step, or none, is often better than all of it. Between the two ends of the step the
+loss is smooth, so a few points on the line are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from onboard.model.batch import LabelledRows
+from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
+from onboard.model.scoring import LabelTrie
+from onboard.train.tuning import Tuned
+
+SHARES: Final = (1.0, 0.5, 0.25, 0.125)
+NEARLY: Final = 0.02  # nats, the margin of the guard; fewer rows, as a fold has, bear a long step less well
+
+
+def wanted_share(losses: Mapping[float, float], alone: float, *, at_all: bool) -> float:
+    """The largest share of `SHARES` whose loss is the least or nearly so; 0 where none is below the embedding's.
+
+    Args:
+        losses: by share, in nats, on the same rows.
+        alone: loss of the embedding alone on them.
+        at_all: something has to be taken, the embedding alone may be as good as it will.
+    """
+    enough = min(losses[share] for share in SHARES) + NEARLY
+    good = [share for share in SHARES if losses[share] <= enough and (at_all or losses[share] < alone)]
+    return max(good, default=0.0)
+
+
+def tuned_out_of_fold(
+    engine: Engine,
+    starts: np.ndarray,
+    fold: np.ndarray,
+    rows: LabelledRows,
+    trie: LabelTrie,
+    shares: Sequence[float],
+    tuned_on: Callable[[np.ndarray, LabelledRows], Tuned],
+    before_batch: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+) -> dict[float, np.ndarray]:
+    """By share of the step, log-probabilities (n, K) of every row after a tuning on the rows of the other folds.
+
+    Args:
+        engine: with the hypernetwork that the tunings start from.
+        starts: (folds, t) embeddings that were trained without a fold's rows.
+        fold: of each row (n,).
+        rows: that everything was trained on.
+        trie: of their K label words.
+        shares: of each tuning's step.
+        tuned_on: tunes from an embedding (t,) on rows.
+        before_batch: called before every batch that is only scored; may raise to stop.
+        at_once: how many rows fit into the memory when they are only scored.
+
+    Raises:
+        as `tuned_on`.
+    """
+    scores = {share: np.empty(rows.targets.shape, dtype=np.float32) for share in shares}
+    for number, start in enumerate(starts.astype(np.float32)):
+        held, kept = (np.flatnonzero(chosen).tolist() for chosen in (fold == number, fold != number))
+        tuned = tuned_on(start, LabelledRows([rows.ids[row] for row in kept], rows.targets[kept]))
+        ids = [rows.ids[row] for row in held]
+        for share, of_share in scores.items():
+            part = tuned.shortened(engine.hypernetwork, start, share)
+            changed = engine.under(part.hypernetwork)
+            of_share[held] = log_probabilities(changed, ids, part.z, trie, before_batch, at_once)
+    return scores
