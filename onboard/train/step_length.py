@@ -24,16 +24,16 @@ NEARLY: Final = 0.02  # nats, the margin of the guard; fewer rows, as a fold has
 
 
 def wanted_share(losses: Mapping[float, float], alone: float, *, at_all: bool) -> float:
-    """The largest share of `SHARES` whose loss is the least or nearly so; 0 where none is below the embedding's.
+    """The largest share of `SHARES` with a loss below the embedding's and nearly the least; 0 where there is none.
 
     Args:
         losses: by share, in nats, on the same rows.
         alone: loss of the embedding alone on them.
-        at_all: something has to be taken, the embedding alone may be as good as it will.
+        at_all: where none is below, the smallest share is taken nevertheless.
     """
     enough = min(losses[share] for share in SHARES) + NEARLY
-    good = [share for share in SHARES if losses[share] <= enough and (at_all or losses[share] < alone)]
-    return max(good, default=0.0)
+    good = [share for share in SHARES if losses[share] <= enough and losses[share] < alone]
+    return max(good, default=SHARES[-1] if at_all else 0.0)
 
 
 def tuned_out_of_fold(
