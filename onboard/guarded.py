@@ -21,7 +21,7 @@ from onboard.outcome import Outcome, embedding, taken, tuned_weights
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.train.crossvalidation import log_of, mean_loss
-from onboard.tuned import folds_after
+from onboard.tuned import folds_after, held_rows
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
 
@@ -73,7 +73,7 @@ def _gained(
         embeddings: before and after.
         folds: predictions without the row that is predicted, before and after.
     """
-    held, (before, after) = bench.dataset.validation, folds
+    held, (before, after) = held_rows(bench), folds
     rows = held or bench.dataset.train
     if before and after:
         evidence = told = "rows that were predicted without themselves"

@@ -46,7 +46,8 @@ class Outcome:
     @property
     def also_chosen(self) -> str | None:
         """What the rows of the validation estimate chose beside start and end of the training; None for nothing."""
-        return _CHOSEN if "by_share" in (self.tuning or {}) else None
+        refused = self.guard is not None and self.guard["verdict"] == "rejected"
+        return _CHOSEN if "by_share" in (self.tuning or {}) and not refused else None
 
 
 def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guarded: Output | None = None) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from onboard.attempt import Output, Run
+from onboard.domain.dataset import Example
 from onboard.domain.tuning import TuningJson
 from onboard.earlier import kept, protected
 from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
@@ -24,8 +25,10 @@ from onboard.train.step_length import SHARES, tuned_out_of_fold, wanted_share
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.tuning_slot import take_slot
+from onboard.workbench import Workbench
 
-_AFTER_THE_GUARD: Final = sorted({share * let for share in SHARES for let in GuardSettings().shares}, reverse=True)
+_LET_THROUGH: Final = GuardSettings().shares
+_ALL_SHARES: Final = sorted({share * let for share in SHARES for let in _LET_THROUGH}, reverse=True)
 
 
 def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> Output:
@@ -84,11 +87,17 @@ def _not_tuned(attempt: Run, reason: str, *, tried: bool) -> Output:
     }
 
 
+def held_rows(bench: Workbench) -> tuple[Example, ...]:
+    """The held-out rows that a tuning is measured on."""
+    held = bench.dataset.validation
+    return tuple(held[row] for row in choosing(len(held)))
+
+
 def folds_after(trained: Output, tuned: Output, share: float) -> Output | None:
     """Predictions of the training rows without themselves after a share of the proposed step; None without folds."""
     if not tuned["folds"]:
         return None
-    return {**trained["folds"], "probabilities": tuned["folds"][str(share * tuned["tuning"]["proposed"])]}
+    return {**trained["folds"], "probabilities": tuned["folds"][str(share)]}
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,8 @@ class _Wanted:
     Args:
         share: of it; 0 where the embedding alone is as good.
         told: of the same, for the job's document.
-        folds: by share of the whole step, probabilities of the training rows without themselves; None without folds.
+        folds: by share of that which the guard may let through, probabilities of the training rows without themselves;
+            None without folds.
     """
 
     share: float
@@ -116,13 +126,12 @@ def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -
         losses = {share: mean_loss(scores, targets) for share, scores in folds.items()}
         alone = mean_loss(log_of(trained["folds"]["probabilities"]), targets)
     elif bench.dataset.validation:
-        held = [bench.dataset.validation[row] for row in choosing(len(bench.dataset.validation))]
-        rows, evidence, losses = tuple(held), "held-out rows", {}
+        rows, evidence, losses = held_rows(bench), "held-out rows", {}
         for share in SHARES:
             part = tuned.shortened(bench.engine.hypernetwork, z, share)
             under = replace(bench, engine=bench.engine.under(part.hypernetwork))
-            losses[share] = under.loss(held, words, part.z, attempt.checkpoint)
-        alone = bench.loss(held, words, z, attempt.checkpoint)
+            losses[share] = under.loss(rows, words, part.z, attempt.checkpoint)
+        alone = bench.loss(rows, words, z, attempt.checkpoint)
     else:
         return _Wanted(1.0, {"proposed": 1.0})
     share = wanted_share(losses, alone, at_all=attempt.job.spec.tune_hypernetwork == "always")
@@ -133,8 +142,9 @@ def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -
             f"No part of the step lowers the loss on {len(rows)} {evidence} ({alone:.3f} nats; after tuning "
             f"{min(losses[each] for each in SHARES):.3f} at best), so the hypernetwork stays as it is."
         )
-    named = None if folds is None else {str(each): np.exp(scores).tolist() for each, scores in folds.items()}
-    return _Wanted(share, told, named)
+    if folds is None or not share:
+        return _Wanted(share, told)
+    return _Wanted(share, told, {str(let): np.exp(folds[share * let]).tolist() for let in _LET_THROUGH})
 
 
 def _folds(attempt: Run, words: Sequence[str], folds: Output) -> dict[float, np.ndarray] | None:
@@ -143,7 +153,7 @@ def _folds(attempt: Run, words: Sequence[str], folds: Output) -> dict[float, np.
     try:
         return tuned_out_of_fold(
             bench.engine, np.array(folds["z"]), np.array(folds["fold"]), bench.labelled(bench.dataset.train),
-            bench.engine.trie(words), _AFTER_THE_GUARD, _tuning(attempt, words, "tune a fold"), attempt.checkpoint,
+            bench.engine.trie(words), _ALL_SHARES, _tuning(attempt, words, "tune a fold"), attempt.checkpoint,
             bench.scored_at_once,
         )  # fmt: skip
     except (CancelledError, OutOfMemoryError):

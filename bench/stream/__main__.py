@@ -1,4 +1,4 @@
-"""Fifteen tasks in a row: what is learned of each, and what becomes of the earlier ones, by five methods.
+"""Fifteen tasks in a row: what is learned of each, and what becomes of the earlier ones, by six methods.
 
     python -m bench.stream [--part 1/2] [--hours 4] [--plan] [--report]
 

@@ -83,6 +83,7 @@ def test_a_refused_tuning_publishes_the_embedding_alone(
     assert refused["state"] == "succeeded"
     assert (refused["hypernetwork_version"], refused["embedding_digest"]) == (1, plain["embedding_digest"])
     assert refused["metrics"] == plain["metrics"]
+    assert refused["validation_reason"] == plain["validation_reason"], "what was refused has chosen nothing"
     assert [each.version for each in line_of(tiny_services, tiny_base)] == [1]
 
 

@@ -117,10 +117,13 @@ def test_what_is_not_measured_yet_is_told_and_left_out() -> None:
 def test_what_the_guard_let_through_is_counted_and_its_objections_are_named() -> None:
     found = results(guarded=STEADY)
     rows = list(found.rows(GUARDED, 0))
+    rows[0] |= {"share": 0.5, "proposed": 0.5, "task": "imdb", "guard": {"tasks": {"fail": ["cola"]}}}
     rows[1] |= {"share": 0.0, "task": "good-bad", "guard": {"tasks": {"pass": ["sst2"], "fail": ["imdb"]}}}
+    rows[2] |= {"share": 0.0, "proposed": 0.0, "task": "trec"}
     told = page(Results({**found.steps, Stream(0, GUARDED): rows}, found.tasks))
-    assert f"- {METHODS[GUARDED].title}: 3 of 3 tasks were tuned: 2 at 1 of the step, 1 not at all." in told
-    assert f"| {METHODS[GUARDED].title} | 1 | good-bad | 0 | imdb (fail) |" in told
+    assert f"- {METHODS[GUARDED].title}: 3 of 3 tasks were tuned: 1 at 0.25 of the step, 2 not at all." in told
+    for wanted in ("imdb | 0.5 | 0.5 | cola (fail)", "good-bad | 1 | 0 | imdb (fail)", "trec | 0 | – | –"):
+        assert f"| {METHODS[GUARDED].title} | 1 | {wanted} |" in told
 
 
 def test_lora_neither_forgets_nor_carries_over() -> None:
