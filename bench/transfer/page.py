@@ -302,8 +302,8 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
     embedding, tuning = (_listed(settings) for settings in (facts.embedding, facts.tuning))
     return [
         *told, "",
-        f"Embedding only: {embedding}. Tuning: {tuning}; it holds the embeddings of the base's sources in place. Both "
-        "have steps enough to see each row about once, 400 at most.",
+        f"Embedding only: {embedding}. Tuning: {tuning}; it holds the embeddings of the base's sources in place. "
+        "With many rows the embedding sees each about once and the tuning ten times, in 400 steps at most.",
         "The T5 norms stay as they are under ours. Adapters† are new "
         "ones for the task, with the T5 norms beside them; γ starts at 0, since from 1, as the authors have it, a "
         "small backbone forgets what it knows ([ablations.md](ablations.md)). LoRA and prompt tuning are "
