@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from onboard.model.scoring import LabelTrie
 from onboard.train.crossvalidation import OutOfFold, mean_loss
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import learn
-from onboard.train.step_length import tuned_out_of_fold
+from onboard.train.step_length import NEARLY, SHARES, LossByShare, tuned_out_of_fold
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.workbench import Workbench
+
+STEP: Final = {"shares": SHARES, "nearly": NEARLY}  # what the choice of a share depends on
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,6 @@ class Folds:
         assert found is not None, "the task has rows enough for folds"
         return found
 
-    @property
-    def alone(self) -> float:
-        """Loss of the embedding alone, nats."""
-        return mean_loss(self.trained.scores, self.rows.targets)
-
     def worth(self, z: np.ndarray, alarm: bool) -> Worth:
         """What the rule of `auto` says of an embedding (t,) that was trained on all rows."""
         others = cross_validate_baselines(self.bench.dataset, self.trained.fold)
@@ -76,13 +74,12 @@ class Folds:
             )
         )
 
-    def by_share(
-        self, shares: Iterable[float], tuned_on: Callable[[np.ndarray, LabelledRows], Tuned]
-    ) -> dict[float, float]:
-        """Loss after each share of the step of a tuning, nats. Raises as `tuned_on`."""
+    def losses(self, shares: Sequence[float], tuned_on: Callable[[np.ndarray, LabelledRows], Tuned]) -> LossByShare:
+        """Of the embedding alone, and after each share of the step of a tuning. Raises as `tuned_on`."""
         folds = self.trained
         scores = tuned_out_of_fold(
-            self.engine, folds.z, folds.fold, self.rows, self.trie, list(shares), tuned_on,
+            self.engine, folds.z, folds.fold, self.rows, self.trie, shares, tuned_on,
             at_once=self.bench.scored_at_once,
         )  # fmt: skip
-        return {share: mean_loss(of_share, self.rows.targets) for share, of_share in scores.items()}
+        after = {share: mean_loss(of_share, self.rows.targets) for share, of_share in scores.items()}
+        return LossByShare(mean_loss(folds.scores, self.rows.targets), after)

@@ -40,7 +40,7 @@ from onboard.model.batch import LabelledRows
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.interpolate import between
+from onboard.model.interpolate import between, embedding_between
 from onboard.model.scoring import LabelTrie
 from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
@@ -172,7 +172,7 @@ class Place:
         }  # fmt: skip
         if 0.0 < judged.share < 1.0:
             kept = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
-            found["kept"] = self._both_ends(material, trie, z + judged.share * (tuned.z - z), kept)
+            found["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, judged.share), kept)
         return found
 
     def _both_ends(self, material: Material, trie: LabelTrie, z: np.ndarray, hypernetwork: Hypernetwork) -> Row:

@@ -22,7 +22,7 @@ def answers(
         engine: under the hypernetwork that is to be asked.
         version: of a task; says whether it is a regression.
         z: (t,) its embedding.
-        words: its K label words, in any order.
+        words: its K label words; of a regression those of the buckets, in their order.
         rows: n rows.
     """
     ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])

@@ -20,7 +20,6 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.outcome import Outcome, embedding, taken, tuned_weights
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
-from onboard.train.crossvalidation import log_of, mean_loss
 from onboard.tuned import folds_after, held_rows
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
@@ -49,7 +48,7 @@ def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) ->
     z, hypernetwork = taken(attempt, trained, tuned, judgement.share)
     bench = replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork))
     output["folds"] = folds_after(trained, tuned, judgement.share)
-    gained = _gained(attempt, bench, probed["words"], (embedding(trained), z), (trained["folds"], output["folds"]))
+    gained = _gained(attempt, bench, probed["words"], (embedding(trained), z), tuned, judgement.share)
     output["tuning"] = {**tuned["tuning"], **gained}
     if gained["kept"]:
         pool = attempt.job.spec.options.get("unlabelled", {})
@@ -62,7 +61,8 @@ def _gained(
     bench: Workbench,
     words: Sequence[str],
     embeddings: tuple[np.ndarray, np.ndarray],
-    folds: tuple[Output | None, Output | None],
+    tuned: Output,
+    share: float,
 ) -> TuningJson:
     """The new task's loss before and after, on rows that trained neither where there are any, and whether to keep it.
 
@@ -71,20 +71,18 @@ def _gained(
         bench: its material, under the hypernetwork that was let through.
         words: that stand for the labels.
         embeddings: before and after.
-        folds: predictions without the row that is predicted, before and after.
+        tuned: output of the tune stage, which may have measured both losses.
+        share: of the proposed step, that was let through.
     """
-    held, (before, after) = held_rows(bench), folds
+    held = held_rows(bench)
     rows = held or bench.dataset.train
-    if before and after:
-        evidence = told = "rows that were predicted without themselves"
-        was, now = (mean_loss(log_of(each["probabilities"]), bench.targets(rows)) for each in (before, after))
-    else:
-        evidence = "held-out rows" if held else "training rows"
-        told = evidence if held else "training rows, which chose it,"
-        was, now = (
-            each.loss(rows, words, z, attempt.checkpoint)
-            for each, z in zip((attempt.bench, bench), embeddings, strict=True)
-        )
+    evidence = tuned["tuning"].get("evidence")
+    measured = (tuned["losses"].get(str(part)) for part in (0, share))
+    was, now = (
+        under.loss(rows, words, z, attempt.checkpoint) if loss is None else loss
+        for loss, under, z in zip(measured, (attempt.bench, bench), embeddings, strict=True)
+    )
+    told, evidence = evidence or "training rows, which chose it,", evidence or "training rows"
     said = f"The loss on {len(rows)} {told} went from {was:.3f} to {now:.3f} nats"
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
     reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."

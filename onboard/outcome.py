@@ -12,7 +12,7 @@ from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.earlier import Identity, line_of
 from onboard.heads import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.interpolate import between
+from onboard.model.interpolate import between, embedding_between
 from onboard.workbench import Workbench
 
 _CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
@@ -55,9 +55,8 @@ def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guard
     if tuned is None:
         return Outcome(attempt.bench, trained)
     if guarded is None:
-        diverged = tuned["tuning"]["tried"] and "proposed" not in tuned["tuning"]
         refused: GuardJson = {"verdict": "rejected", "share": 0.0, "reason": tuned["tuning"]["reason"], "tasks": []}
-        return Outcome(attempt.bench, trained, tuning=tuned["tuning"], guard=refused if diverged else None)
+        return Outcome(attempt.bench, trained, tuning=tuned["tuning"], guard=refused if tuned["diverged"] else None)
     if not guarded["tuning"]["kept"]:
         return Outcome(attempt.bench, trained, tuning=guarded["tuning"], guard=guarded["guard"])
     z, hypernetwork = taken(attempt, trained, tuned, guarded["share"])
@@ -74,8 +73,7 @@ def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guard
 
 def taken(attempt: Run, trained: Output, tuned: Output, share: float) -> tuple[np.ndarray, Hypernetwork]:
     """Embedding and hypernetwork after this share of the step."""
-    before, after = embedding(trained), embedding(tuned)
-    z = after if share == 1.0 else (before + np.float32(share) * (after - before)).astype(np.float32)
+    z = embedding_between(embedding(trained), embedding(tuned), share)
     return z, between(attempt.bench.engine.hypernetwork, tuned_weights(attempt, tuned), share)
 
 

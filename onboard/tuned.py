@@ -21,14 +21,13 @@ from onboard.model.batch import LabelledRows
 from onboard.outcome import embedding
 from onboard.train.crossvalidation import log_of, mean_loss
 from onboard.train.learning import choosing
-from onboard.train.step_length import SHARES, tuned_out_of_fold, wanted_share
+from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_of_fold
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
 
 _LET_THROUGH: Final = GuardSettings().shares
-_ALL_SHARES: Final = sorted({share * let for share in SHARES for let in _LET_THROUGH}, reverse=True)
 
 
 def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> Output:
@@ -46,7 +45,7 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
     if attempt.job.spec.tune_hypernetwork == "auto":
         worth = worth_tuning(_embedding_alone(attempt, probed, trained, alone))
     if not worth.tune:
-        return _not_tuned(attempt, worth.reason, tried=False)
+        return _not_tuned(attempt, worth.reason, diverged=False)
     take_slot(attempt.services, attempt.job.id, attempt.base)
     bench, settings, z = attempt.bench, TuningSettings(), embedding(trained)
     try:
@@ -55,12 +54,9 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
         raise
     except JobFailedError as error:  # the loss or a weight is not finite
         attempt.progress.note(f"{error.message} Going on with the embedding alone.")
-        return _not_tuned(attempt, error.message, tried=True)
+        return _not_tuned(attempt, error.message, diverged=True)
     told: Output = {
-        "asked": attempt.job.spec.tune_hypernetwork,
-        "tried": True,
-        "kept": False,
-        "reason": worth.reason,
+        **_told(attempt, worth.reason, tried=True),
         "learning_rate": settings.learning_rate,
         "regulariser": settings.regulariser,
         **tuned.to_json(),
@@ -69,22 +65,22 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
     told |= wanted.told
     numbers = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": wanted.share}
     if not wanted.share:
-        return {"artifact": None, "tuning": told, "numbers": numbers}
+        return {"artifact": None, "diverged": False, "tuning": told, "numbers": numbers}
     proposed = tuned.shortened(bench.engine.hypernetwork, z, wanted.share)
     draft = store_hypernetwork(attempt.services, bench.base, proposed.hypernetwork)
     return {
-        "z": proposed.z.tolist(), "artifact": draft.artifact, "folds": wanted.folds, "tuning": told,
-        "numbers": numbers,
+        "z": proposed.z.tolist(), "artifact": draft.artifact, "folds": wanted.folds, "losses": wanted.losses,
+        "tuning": told, "numbers": numbers,
     }  # fmt: skip
 
 
-def _not_tuned(attempt: Run, reason: str, *, tried: bool) -> Output:
-    asked = attempt.job.spec.tune_hypernetwork
-    return {
-        "artifact": None,
-        "tuning": {"asked": asked, "tried": tried, "kept": False, "reason": reason},
-        "numbers": {"tuned": False},
-    }
+def _not_tuned(attempt: Run, reason: str, *, diverged: bool) -> Output:
+    told = _told(attempt, reason, tried=diverged)
+    return {"artifact": None, "diverged": diverged, "tuning": told, "numbers": {"tuned": False}}
+
+
+def _told(attempt: Run, reason: str, *, tried: bool) -> Output:
+    return {"asked": attempt.job.spec.tune_hypernetwork, "tried": tried, "kept": False, "reason": reason}
 
 
 def held_rows(bench: Workbench) -> tuple[Example, ...]:
@@ -107,44 +103,55 @@ class _Wanted:
     Args:
         share: of it; 0 where the embedding alone is as good.
         told: of the same, for the job's document.
-        folds: by share of that which the guard may let through, probabilities of the training rows without themselves;
-            None without folds.
+        losses: the new task's by what may be left of the wanted share (0 is the embedding alone), as far as they were
+            measured, nats.
+        folds: by the same, probabilities of the training rows without themselves; None without folds.
     """
 
     share: float
     told: TuningJson
+    losses: dict[str, float]
     folds: dict[str, Any] | None = None
 
 
 def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -> _Wanted:
     """As much as lowers the loss of rows that did not train what answers them; all of it where there are none."""
-    bench, z = attempt.bench, embedding(trained)
+    bench = attempt.bench
     folds = None if trained["folds"] is None else _folds(attempt, words, trained["folds"])
     if folds is not None:
-        rows, targets = bench.dataset.train, bench.targets(bench.dataset.train)
-        evidence = "rows that were predicted without themselves"
-        losses = {share: mean_loss(scores, targets) for share, scores in folds.items()}
-        alone = mean_loss(log_of(trained["folds"]["probabilities"]), targets)
+        rows, evidence = bench.dataset.train, "rows that were predicted without themselves"
+        targets, alone = bench.targets(rows), log_of(trained["folds"]["probabilities"])
+        after = {share: mean_loss(scores, targets) for share, scores in folds.items()}
+        losses = LossByShare(mean_loss(alone, targets), after)
     elif bench.dataset.validation:
-        rows, evidence, losses = held_rows(bench), "held-out rows", {}
-        for share in SHARES:
-            part = tuned.shortened(bench.engine.hypernetwork, z, share)
-            under = replace(bench, engine=bench.engine.under(part.hypernetwork))
-            losses[share] = under.loss(rows, words, part.z, attempt.checkpoint)
-        alone = bench.loss(rows, words, z, attempt.checkpoint)
+        rows, evidence = held_rows(bench), "held-out rows"
+        losses = _held_losses(attempt, words, rows, embedding(trained), tuned)
     else:
-        return _Wanted(1.0, {"proposed": 1.0})
-    share = wanted_share(losses, alone, at_all=attempt.job.spec.tune_hypernetwork == "always")
-    by_share = {"0": alone, **{f"{each:g}": losses[each] for each in SHARES}}
-    told: TuningJson = {"proposed": share, "by_share": by_share, "evidence": evidence, "rows": len(rows)}
+        return _Wanted(1.0, {"proposed": 1.0}, {})
+    share = losses.wanted(at_all=attempt.job.spec.tune_hypernetwork == "always")
+    told: TuningJson = {"proposed": share, "by_share": losses.to_json(), "evidence": evidence, "rows": len(rows)}
     if not share:
         told["reason"] = (
-            f"No part of the step lowers the loss on {len(rows)} {evidence} ({alone:.3f} nats; after tuning "
-            f"{min(losses[each] for each in SHARES):.3f} at best), so the hypernetwork stays as it is."
+            f"No part of the step lowers the loss on {len(rows)} {evidence} ({losses.alone:.3f} nats; after tuning "
+            f"{losses.least:.3f} at best), so the hypernetwork stays as it is."
         )
-    if folds is None or not share:
-        return _Wanted(share, told)
-    return _Wanted(share, told, {str(let): np.exp(folds[share * let]).tolist() for let in _LET_THROUGH})
+        return _Wanted(share, told, {})
+    known = {"0": losses.alone}
+    known |= {str(let): losses.after[share * let] for let in _LET_THROUGH if share * let in losses.after}
+    if folds is None:
+        return _Wanted(share, told, known)
+    return _Wanted(share, told, known, {str(let): np.exp(folds[share * let]).tolist() for let in _LET_THROUGH})
+
+
+def _held_losses(
+    attempt: Run, words: Sequence[str], rows: Sequence[Example], z: np.ndarray, tuned: Tuned
+) -> LossByShare:
+    bench, after = attempt.bench, {}
+    for share in SHARES:
+        part = tuned.shortened(bench.engine.hypernetwork, z, share)
+        under = replace(bench, engine=bench.engine.under(part.hypernetwork))
+        after[share] = under.loss(rows, words, part.z, attempt.checkpoint)
+    return LossByShare(bench.loss(rows, words, z, attempt.checkpoint), after)
 
 
 def _folds(attempt: Run, words: Sequence[str], folds: Output) -> dict[float, np.ndarray] | None:
@@ -153,8 +160,8 @@ def _folds(attempt: Run, words: Sequence[str], folds: Output) -> dict[float, np.
     try:
         return tuned_out_of_fold(
             bench.engine, np.array(folds["z"]), np.array(folds["fold"]), bench.labelled(bench.dataset.train),
-            bench.engine.trie(words), _ALL_SHARES, _tuning(attempt, words, "tune a fold"), attempt.checkpoint,
-            bench.scored_at_once,
+            bench.engine.trie(words), parts_of(_LET_THROUGH), _tuning(attempt, words, "tune a fold"),
+            attempt.checkpoint, bench.scored_at_once,
         )  # fmt: skip
     except (CancelledError, OutOfMemoryError):
         raise

@@ -30,7 +30,7 @@ from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.train.holding import EarlierEmbedding
 from onboard.train.learning import learn
-from onboard.train.step_length import SHARES, wanted_share
+from onboard.train.step_length import parts_of
 from onboard.train.tuning import Tuned, tune
 
 Row = dict[str, Any]
@@ -205,11 +205,11 @@ def _tuned(
         if method.guard is None:
             return tuned.z, tuned.hypernetwork, told
         with _timed(seconds, "folds"):
-            by_share = folds.by_share({share * let for share in SHARES for let in method.guard.shares}, tuned_on)
+            losses = folds.losses(parts_of(method.guard.shares), tuned_on)
     except JobFailedError as error:
         return z, state.hypernetwork, told | {"share": 0.0, "trouble": error.message}
-    wanted = wanted_share(by_share, folds.alone, at_all=not method.by_rule)
-    told |= {"proposed": wanted, "by_share": {"0": folds.alone, **{f"{each:g}": by_share[each] for each in SHARES}}}
+    wanted = losses.wanted(at_all=not method.by_rule)
+    told |= {"proposed": wanted, "by_share": losses.to_json()}
     if not wanted:
         return z, state.hypernetwork, told | {"share": 0.0}
     proposed = tuned.shortened(state.hypernetwork, z, wanted)
@@ -219,7 +219,7 @@ def _tuned(
             seed=rows.seed,
         )  # fmt: skip
     told |= {"share": judged.share, "guard": _summary(judged)}
-    if method.by_rule and judged.share and by_share[wanted * judged.share] >= folds.alone:
+    if method.by_rule and judged.share and losses.after[wanted * judged.share] >= losses.alone:
         return z, state.hypernetwork, told | {"share": 0.0, "given_up": True}
     taken = proposed.shortened(state.hypernetwork, z, judged.share)
     return taken.z, taken.hypernetwork, told

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from bench.folds import STEP
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.recipes import CREDITED, RECIPES, Recipe
 from bench.transfer.runs import few_shot_settings
 from onboard.guard.settings import GuardSettings
-from onboard.train.step_length import NEARLY, SHARES
 from onboard.train.tuning import TuningSettings
 from onboard.train.worth_tuning import BY_HEART, FEWEST_ROWS, GOOD
 
@@ -54,7 +54,7 @@ def settings_of(name: str, rows: int) -> dict[str, Any]:
     if method.tuning:
         found["tuning"] = asdict(method.tuning.for_rows(rows))
     if method.guard:
-        found |= {"guard": asdict(method.guard), "step": {"shares": SHARES, "nearly": NEARLY}}
+        found |= {"guard": asdict(method.guard), "step": STEP}
     if method.by_rule:
         found["rule"] = {"fewest_rows": FEWEST_ROWS, "good": GOOD, "by_heart": BY_HEART}
     return found

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from bench.folds import Folds
+from bench.folds import STEP, Folds
 from bench.transfer.cells import AUTO, OURS, Run
 from bench.transfer.material import SETTINGS, Cell, Cells, Embedding, Start
 from bench.transfer.methods import answers, baseline, fit
@@ -25,7 +25,7 @@ from onboard.train.crossvalidation import FOLDS
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.holding import EarlierEmbedding
 from onboard.train.learning import learn
-from onboard.train.step_length import NEARLY, SHARES, wanted_share
+from onboard.train.step_length import SHARES
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
 Row = dict[str, Any]
@@ -113,11 +113,12 @@ def _ours(cell: Cell, run: Run) -> Learned:
     tuned, told, chosen = tuned_on(z, rows), Row(), {"tuned": 1.0}
     if len(cell.ids) <= MOST_FOLDED:
         folds = Folds(engine, bench, rows, start.z, trie, few_shot_settings(len(cell.ids)), run.seed)
-        worth, losses = folds.worth(z, bool(start.alarm)), folds.by_share(SHARES, tuned_on)
-        chosen["tuned"] = wanted_share(losses, folds.alone, at_all=True)
-        chosen["auto"] = wanted_share(losses, folds.alone, at_all=False) if worth.tune else 0.0
-        told = {"by_share": {"0": folds.alone, **{f"{share:g}": loss for share, loss in losses.items()}}}
-        told |= {"worth": worth.reason, "proposed": chosen["tuned"], "auto_proposed": chosen["auto"]}
+        worth, losses = folds.worth(z, bool(start.alarm)), folds.losses(SHARES, tuned_on)
+        chosen = {"tuned": losses.wanted(at_all=True), "auto": losses.wanted(at_all=False) if worth.tune else 0.0}
+        told = {
+            "by_share": losses.to_json(), "worth": worth.reason, "proposed": chosen["tuned"],
+            "auto_proposed": chosen["auto"],
+        }  # fmt: skip
     found = {}
     for share in set(chosen.values()):
         part = tuned.shortened(engine.hypernetwork, z, share)
@@ -179,7 +180,7 @@ def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     if run.method != "hypernetwork":
         return found
     found |= {"tuning": asdict(TuningSettings().for_rows(run.shots))}
-    return found | ({"step": {"shares": SHARES, "nearly": NEARLY}} if run.shots <= MOST_FOLDED else {})
+    return found | ({"step": STEP} if run.shots <= MOST_FOLDED else {})
 
 
 def packed(right: np.ndarray) -> str:

@@ -1,9 +1,10 @@
-"""A hypernetwork between two others, weight by weight."""
+"""A hypernetwork or an embedding between two others, weight by weight."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 
+import numpy as np
 import torch
 
 from onboard.model.hypernetwork import Hypernetwork
@@ -37,3 +38,8 @@ def between(old: Hypernetwork, new: Hypernetwork, share: float) -> Hypernetwork:
         other = theirs[name].detach().to(weight)
         weight.copy_(other if share == 1.0 else torch.lerp(weight, other, share))
     return found
+
+
+def embedding_between(old: np.ndarray, new: np.ndarray, share: float) -> np.ndarray:
+    """old + share · (new − old) of embeddings (t,), float32; share 1 gives `new` bit for bit."""
+    return new if share == 1.0 else (old + np.float32(share) * (new - old)).astype(np.float32)

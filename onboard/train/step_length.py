@@ -8,6 +8,7 @@ loss is smooth, so a few points on the line are enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,17 +24,41 @@ SHARES: Final = (1.0, 0.5, 0.25, 0.125)
 NEARLY: Final = 0.02  # nats, the margin of the guard; fewer rows, as a fold has, bear a long step less well
 
 
-def wanted_share(losses: Mapping[float, float], alone: float, *, at_all: bool) -> float:
-    """The largest share of `SHARES` with a loss below the embedding's and nearly the least; 0 where there is none.
+@dataclass(frozen=True)
+class LossByShare:
+    """The new task's mean loss in nats, on rows that did not train what answers them.
 
     Args:
-        losses: by share, in nats, on the same rows.
-        alone: loss of the embedding alone on them.
-        at_all: where none is below, the smallest share is taken nevertheless.
+        alone: of the embedding alone.
+        after: by share of the step, those of `SHARES` and maybe more, on the same rows.
     """
-    enough = min(losses[share] for share in SHARES) + NEARLY
-    good = [share for share in SHARES if losses[share] <= enough and losses[share] < alone]
-    return max(good, default=SHARES[-1] if at_all else 0.0)
+
+    alone: float
+    after: Mapping[float, float]
+
+    @property
+    def least(self) -> float:
+        """After the best of `SHARES`."""
+        return min(self.after[share] for share in SHARES)
+
+    def wanted(self, *, at_all: bool) -> float:
+        """The largest share of `SHARES` with a loss below the embedding's and nearly the least; 0 where there is none.
+
+        Args:
+            at_all: where none is below, the smallest share is taken nevertheless.
+        """
+        enough = self.least + NEARLY
+        good = [share for share in SHARES if self.after[share] <= enough and self.after[share] < self.alone]
+        return max(good, default=SHARES[-1] if at_all else 0.0)
+
+    def to_json(self) -> dict[str, float]:
+        """By share as a text; "0" is the embedding alone."""
+        return {"0": self.alone, **{f"{share:g}": self.after[share] for share in SHARES}}
+
+
+def parts_of(let_through: Sequence[float]) -> list[float]:
+    """Every share that may be left of the whole step where the guard lets one of these through of what is wanted."""
+    return sorted({share * let for share in SHARES for let in let_through}, reverse=True)
 
 
 def tuned_out_of_fold(

@@ -21,7 +21,7 @@ from onboard.model.batch import LabelledRows
 from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.interpolate import between
+from onboard.model.interpolate import between, embedding_between
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import AT_ONCE, Steps
@@ -101,7 +101,7 @@ class Tuned:
 
     def shortened(self, before: Hypernetwork, z: np.ndarray, share: float) -> Tuned:
         """After this share of the way from the hypernetwork and embedding (t,) before; the course stays the whole's."""
-        moved = self.z if share == 1.0 else (z + np.float32(share) * (self.z - z)).astype(np.float32)
+        moved = embedding_between(z, self.z, share)
         return replace(self, hypernetwork=between(before, self.hypernetwork, share), z=moved)
 
 

@@ -37,6 +37,7 @@ from onboard.model.weights import hypernetwork_digest
 from onboard.probe.choice import ProbeSettings
 from onboard.probe.finals import FinalSettings
 from onboard.train.fewshot import FewShotSettings
+from onboard.train.step_length import LossByShare
 from onboard.train.tuning import TuningSettings
 from onboard.train.worth_tuning import EmbeddingAlone, Worth
 
@@ -187,7 +188,7 @@ def test_the_rule_is_asked_about_rows_that_were_predicted_without_themselves(
 ) -> None:
     asked: list[EmbeddingAlone] = []
     monkeypatch.setattr(folds, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
-    monkeypatch.setattr(Folds, "by_share", lambda _, shares, __: {share: -share for share in shares})
+    monkeypatch.setattr(Folds, "losses", lambda _, shares, __: LossByShare(5.0, {share: -share for share in shares}))
     monkeypatch.setattr(learning, "guard", judged(0.5))
     rows = walked(material, journal, tmp_path, AUTO)
     assert [row["worth"] for row in rows] == [asdict(worth)] * 3
@@ -216,8 +217,9 @@ def test_the_new_task_says_how_much_of_the_step_it_wants_before_the_guard_and_wh
     taken: float,
 ) -> None:
     monkeypatch.setattr(folds, "worth_tuning", lambda _: Worth(True, "It pays."))
-    monkeypatch.setattr(Folds, "alone", 5.0)
-    monkeypatch.setattr(Folds, "by_share", lambda _, shares, __: {share: losses.get(share, 9.0) for share in shares})
+    monkeypatch.setattr(
+        Folds, "losses", lambda _, shares, __: LossByShare(5.0, {share: losses.get(share, 9.0) for share in shares})
+    )
     monkeypatch.setattr(learning, "guard", judged(0.5 if proposed == 1.0 else 1.0))
     rows = walked(material, journal, tmp_path, method)
     assert [row["proposed"] for row in rows] == [proposed] * 3

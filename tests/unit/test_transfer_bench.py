@@ -40,6 +40,7 @@ from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.train.fewshot import FewShotSettings
+from onboard.train.step_length import LossByShare
 from onboard.train.worth_tuning import Worth
 
 QUICK = {
@@ -125,8 +126,7 @@ def test_the_folds_say_how_much_of_the_step_is_taken_and_what_auto_would_have_pu
     whole, eighth = losses
     by_share = {1.0: whole, 0.5: 9.0, 0.25: 9.0, 0.125: eighth}
     monkeypatch.setattr(folds, "worth_tuning", lambda _: Worth(worth, "said so"))
-    monkeypatch.setattr(Folds, "alone", 5.0)
-    monkeypatch.setattr(Folds, "by_share", lambda *_: by_share)
+    monkeypatch.setattr(Folds, "losses", lambda *_: LossByShare(5.0, by_share))
     alone, row = (measure(cells, Run("imdb", 16, 0, method, "sst2"), QUICK) for method in ("embedding", "hypernetwork"))
     assert (row["proposed"], row["auto_proposed"]) == (proposed, by_rule)
     assert row["auto"] == (row["correct"] if by_rule else alone["correct"])

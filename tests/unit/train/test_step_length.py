@@ -9,7 +9,7 @@ from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.interpolate import between
-from onboard.train.step_length import tuned_out_of_fold, wanted_share
+from onboard.train.step_length import LossByShare, tuned_out_of_fold
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
 TEXTS = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
@@ -67,7 +67,9 @@ def test_a_row_is_answered_after_each_share_of_a_step_that_was_taken_without_it(
 def test_the_new_task_wants_the_most_of_the_step_that_is_nearly_best_and_none_where_the_embedding_alone_is_as_good(
     losses: tuple[float, ...], alone: float, at_all: bool, share: float
 ) -> None:
-    assert wanted_share(dict(zip((1.0, 0.5, 0.25, 0.125), losses, strict=True)), alone, at_all=at_all) == share
+    found = LossByShare(alone, dict(zip((1.0, 0.5, 0.25, 0.125), losses, strict=True)))
+    assert found.wanted(at_all=at_all) == share
+    assert found.to_json() == dict(zip(("0", "1", "0.5", "0.25", "0.125"), (alone, *losses), strict=True))
 
 
 def test_targets_stay_with_their_rows(tiny_engine: Engine, rows: LabelledRows) -> None:
