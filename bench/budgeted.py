@@ -224,6 +224,13 @@ def end_last_line(work: Path) -> None:
             file.write(b"\n")
 
 
+def append(work: Path, row: Row) -> None:
+    """Write a run behind those that the file holds."""
+    end_last_line(work)
+    with work.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
 def _measured(missing: Sequence[Run], measure: Callable[[str, int], Row], processes: int) -> Iterator[tuple[Run, Row]]:
     if processes == 1:
         for run in missing:

@@ -140,7 +140,8 @@ class Judged:
             return None, None, self._trained.get("no_estimate", too_few)
         found = np.array(folds["probabilities"])
         reason = (
-            "Each training row was predicted without itself; but they chose the initialisation, so it may be too good."
+            "Each training row was predicted without itself; but they chose the initialisation and how far to go from "
+            "it, so it may be too good."
         )
         if self.bench.buckets is not None:
             return (
@@ -154,7 +155,7 @@ class Judged:
         rows = self._trained["training"]["chosen_on"]
         if not rows:
             return None
-        return f"{rows} of these rows chose where training stopped, so these numbers are a little too good."
+        return f"{rows} of these rows chose how far to go from the start, so these numbers are a little too good."
 
     @cached_property
     def baselines(self) -> dict[str, Baselines | dict[str, Any]]:

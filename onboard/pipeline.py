@@ -34,7 +34,6 @@ from onboard.tuned import tune_stage
 from onboard.tuning_slot import HeadMovedError, take_slot
 from onboard.workbench import prepare
 
-FIXED_STEPS_ROWS = 128  # with more of them there are held-out rows enough to choose where training stops
 MOST_STARTS = 3  # of an attempt whose base's head moves while it runs
 
 
@@ -185,11 +184,10 @@ def _train(attempt: Run, probed: Output) -> Output:
         settings = replace(settings, curve=())  # it is one of accuracy
     rows = bench.labelled(train)
     few = not validation and len(train) <= HOLDOUT_FREE_ROWS and not bench.dataset.one_row_each
-    many = bool(validation) and len(train) > FIXED_STEPS_ROWS
     learned = learn(
         bench.engine, np.array(probed["z"], dtype=np.float32), rows, bench.engine.trie(probed["words"]), settings,
         seed, bench.dataset, cross_validated=few,
-        held=bench.labelled(validation) if many else None,
+        held=bench.labelled(validation) if validation else None,
         on_step=attempt.told("train", settings.steps), before_batch=checkpoint,
         at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
     )  # fmt: skip

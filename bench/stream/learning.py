@@ -12,13 +12,12 @@ import numpy as np
 import torch
 
 from bench.as_if_new import candidates
-from bench.folds import Folds
 from bench.stream.material import Material, TaskRows
 from bench.stream.methods import FROZEN, LORA, LORA_RECIPE, METHODS, Method
 from bench.stream.state import State
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.methods import answers, baseline, fit
-from bench.transfer.runs import few_shot_settings, packed
+from bench.transfer.runs import packed
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
 from onboard.guard import Earlier, Judgement, guard
@@ -29,7 +28,6 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.train.holding import EarlierEmbedding
-from onboard.train.learning import learn
 from onboard.train.step_length import parts_of
 from onboard.train.tuning import Tuned, tune
 
@@ -52,15 +50,12 @@ def begin(material: Material, name: str, order: int, state: State) -> Row:
         offered = [*candidates(material.base, rows.seed, name, fingerprint), *_learned(material, order, state)]
         evaluator = bench.evaluator(probed)
         found = choose(evaluator, offered, np.arange(evaluator.rows), PROBE)
-    trie, settings = engine.trie(found.chosen.words), few_shot_settings(len(rows.labelled.ids))
     with _timed(seconds, "train"):
-        learned = learn(
-            engine, found.z, rows.labelled, trie, settings, rows.seed, bench.dataset, cross_validated=False,
-            at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
-        )  # fmt: skip
+        lesson = material.lesson(name, order, engine, found.z, found.chosen.words)
+        embedding = lesson.z
     return {
         "given": state.digest, "chosen": found.chosen.embedding, "words": list(found.chosen.words),
-        "alarm": found.alarm, "from": to_hex(found.z), "embedding": to_hex(learned.trained.z), "seconds": seconds,
+        "alarm": found.alarm, "from": to_hex(found.z), "embedding": to_hex(embedding), "seconds": seconds,
         "start": packed(right_of(engine, rows, found.z, found.chosen.words)),
     }  # fmt: skip
 
@@ -85,7 +80,7 @@ def advance(
     rows, seconds = material.of(name, order), dict(begun["seconds"])
     z, head, told = from_hex(begun["embedding"]), state.hypernetwork, Row()
     if METHODS[method].tuning:
-        z, head, told = _tuned(material, METHODS[method], order, state, rows, begun, seconds)
+        z, head, told = _tuned(material, METHODS[method], name, order, state, begun, seconds)
     after = state.advanced(name, z, tuple(begun["words"]), head, rows.hashes if told.get("share") else rows.hashes[:0])
     unchanged = after.unchanged - 1
     if method == FROZEN and unchanged < len(state.learned):
@@ -170,25 +165,23 @@ def _learned(material: Material, order: int, state: State) -> list[Candidate]:
 def _tuned(
     material: Material,
     method: Method,
+    name: str,
     order: int,
     state: State,
-    rows: TaskRows,
     begun: Row,
     seconds: dict[str, float],
 ) -> tuple[np.ndarray, Hypernetwork, Row]:
     """Embedding and hypernetwork as they are published, and what a row tells of it."""
     assert method.tuning is not None
-    z, (to_tune_with, to_judge_by) = from_hex(begun["embedding"]), material.canaries
+    rows, (to_tune_with, to_judge_by) = material.of(name, order), material.canaries
+    z = from_hex(begun["embedding"])
     engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
     held = [EarlierEmbedding(each.z, each.trie, each.reference) for each in earlier] if method.tuning.beta else []
     trie, told = engine.trie(begun["words"]), Row()
-    folds = Folds(
-        engine, rows.bench, rows.labelled, from_hex(begun["from"]), trie, few_shot_settings(len(rows.labelled.ids)),
-        rows.seed,
-    )  # fmt: skip
+    lesson = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"])
     if method.by_rule:
         with _timed(seconds, "rule"):
-            worth = folds.worth(z, bool(begun["alarm"]))
+            worth = lesson.worth(bool(begun["alarm"]))
         told = {"worth": asdict(worth)}
         if not worth.tune:
             return z, state.hypernetwork, told | {"share": 0.0}
@@ -205,7 +198,7 @@ def _tuned(
         if method.guard is None:
             return tuned.z, tuned.hypernetwork, told
         with _timed(seconds, "folds"):
-            losses = folds.losses(parts_of(method.guard.shares), tuned_on)
+            losses = lesson.losses(parts_of(method.guard.shares), tuned, tuned_on)
     except JobFailedError as error:
         return z, state.hypernetwork, told | {"share": 0.0, "trouble": error.message}
     wanted = losses.wanted(at_all=not method.by_rule)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from bench.as_a_job import Lesson
 from bench.stream.tasks import drawn
 from onboard.bases import Base
 from onboard.bases.load import load_engine
@@ -79,6 +81,9 @@ class Material:
     test_rows: int
     max_tokens: int = 64
     _rows: dict[tuple[str, int], TaskRows] = field(default_factory=dict, repr=False, compare=False)
+    _last: dict[tuple[str, int, bytes, tuple[str, ...]], Lesson] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @cached_property
     def engine(self) -> Engine:
@@ -97,3 +102,14 @@ class Material:
             bench = Workbench(self.base, self.engine, dataset, label_words(dataset, self.engine))
             self._rows[task, order] = TaskRows(bench, test, order, self.max_tokens)
         return self._rows[task, order]
+
+    def lesson(self, task: str, order: int, engine: Engine, start: np.ndarray, words: Sequence[str]) -> Lesson:
+        """The training of a task from a start (t,); the last one is not done again."""
+        key = task, order, start.tobytes(), tuple(words)
+        last = self._last.get(key)
+        if last is None or last.engine.hypernetwork is not engine.hypernetwork:
+            rows = self.of(task, order)
+            last = Lesson(engine, rows.bench, rows.labelled, start, engine.trie(words), rows.seed)
+            self._last.clear()
+            self._last[key] = last
+        return last

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from bench.folds import STEP
+from bench.as_a_job import SETTINGS, STEP
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.recipes import CREDITED, RECIPES, Recipe
-from bench.transfer.runs import few_shot_settings
 from onboard.guard.settings import GuardSettings
 from onboard.train.tuning import TuningSettings
 from onboard.train.worth_tuning import BY_HEART, FEWEST_ROWS, GOOD
@@ -50,7 +49,7 @@ def settings_of(name: str, rows: int) -> dict[str, Any]:
     if name == LORA:
         return {"recipe": asdict(LORA_RECIPE)}
     method = METHODS[name]
-    found: dict[str, Any] = {"embedding": asdict(few_shot_settings(rows)), "probe": asdict(PROBE)}
+    found: dict[str, Any] = {"embedding": asdict(SETTINGS.for_rows(rows)), "probe": asdict(PROBE)}
     if method.tuning:
         found["tuning"] = asdict(method.tuning.for_rows(rows))
     if method.guard:

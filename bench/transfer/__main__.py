@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from bench.as_a_job import SETTINGS
 from bench.budgeted import CHECKOUT, DATA
 from bench.machine import describe
 from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
@@ -32,7 +33,7 @@ from bench.transfer.material import Cells
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
 from bench.transfer.recipes import RECIPES, Recipe, RecipeKey, grid
-from bench.transfer.runs import Row, few_shot_settings, measure, settings_of
+from bench.transfer.runs import Row, measure, settings_of
 from bench.transfer.sharing import part, rows_of, run_missing
 from bench.writing import write
 from onboard.bases import find_base
@@ -161,7 +162,7 @@ def _write(
     hands = {task: source for task, source in HAND_PICKED[asked.suite].items() if task in tasks}
     results = Results(with_rule(found), hands, tuple(range(asked.seeds)))
     facts = Facts(
-        command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(few_shot_settings(32)),
+        command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(SETTINGS),
         asdict(TuningSettings()), len(runs) - len(found), describe(),
     )  # fmt: skip
     write({}, None, markdown(results, facts), asked.table)

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
 
-from bench.folds import STEP, Folds
+from bench.as_a_job import SETTINGS, STEP, Lesson
 from bench.transfer.cells import AUTO, OURS, Run
-from bench.transfer.material import SETTINGS, Cell, Cells, Embedding, Start
+from bench.transfer.material import SETTINGS as PROBE
+from bench.transfer.material import Cell, Cells, Embedding, Start
 from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from onboard.bases.load import fresh_engine
+from onboard.data.estimate import train_passes
+from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.data.splits import HOLDOUT_MOST_ROWS, HOLDOUT_SHARE
 from onboard.evaluate.baselines import predict_baselines
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
-from onboard.model.scoring import LabelTrie
 from onboard.train.crossvalidation import FOLDS
-from onboard.train.fewshot import FewShotSettings
 from onboard.train.holding import EarlierEmbedding
-from onboard.train.learning import learn
 from onboard.train.step_length import SHARES
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
 Row = dict[str, Any]
-MOST_FOLDED: Final = 100  # rows; with more, folds take hours, and there is little that a step could spoil
 
 
 @dataclass(frozen=True)
@@ -94,53 +94,40 @@ def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned
 def _ours(cell: Cell, run: Run) -> Learned:
     """The service's own training of z, its tuning where the hypernetwork is to learn too, and its answers.
 
-    Up to `MOST_FOLDED` rows, as much of the step is taken as the folds ask for; beside it stands what `auto` would have
-    answered, which may have left it at the embedding.
+    As much of the step is taken as rows ask for that did not train what answers them; beside it stands what `auto`
+    would have answered, which may have left it at the embedding.
     """
     begun, bench, before = time.process_time(), cell.bench, 0.0
-    start, rows, passes = cell.start(run.start), LabelledRows(cell.ids, cell.targets), embedding_passes(len(cell.ids))
-    trie = bench.engine.trie(start.words)
+    start, engine = cell.start(run.start), bench.engine
     if run.start in cell.trained:
         before = cell.trained[run.start].seconds
     else:
-        z = _embedding(cell, start, rows, trie, run.seed)
-        cell.trained[run.start] = Embedding(z, time.process_time() - begun)
-    engine, z = bench.engine, cell.trained[run.start].z
-    answered = partial(log_probabilities, ids=cell.test_ids, trie=trie, at_once=bench.scored_at_once)
+        lesson = Lesson(engine, bench, cell.own, start.z, engine.trie(start.words), run.seed)
+        assert lesson.z is not None  # it is trained here, and its seconds are counted
+        cell.trained[run.start] = Embedding(lesson, time.process_time() - begun)
+    lesson, passes = cell.trained[run.start].lesson, embedding_passes(run.shots)
+    answered = partial(log_probabilities, ids=cell.test_ids, trie=lesson.trie, at_once=bench.scored_at_once)
     if run.method != "hypernetwork":
-        return Learned(answered(engine, z=z).argmax(1), passes, start, before)
-    tuned_on = partial(_tuned, cell, trie, run.seed)
-    tuned, told, chosen = tuned_on(z, rows), Row(), {"tuned": 1.0}
-    if len(cell.ids) <= MOST_FOLDED:
-        folds = Folds(engine, bench, rows, start.z, trie, few_shot_settings(len(cell.ids)), run.seed)
-        worth, losses = folds.worth(z, bool(start.alarm)), folds.losses(SHARES, tuned_on)
-        chosen = {"tuned": losses.wanted(at_all=True), "auto": losses.wanted(at_all=False) if worth.tune else 0.0}
-        told = {
-            "by_share": losses.to_json(), "worth": worth.reason, "proposed": chosen["tuned"],
-            "auto_proposed": chosen["auto"],
-        }  # fmt: skip
+        return Learned(answered(engine, z=lesson.z).argmax(1), passes, start, before, {"share": lesson.learned.share})
+    tuned_on = partial(_tuned, cell, lesson)
+    tuned = tuned_on(lesson.z, lesson.rows)
+    worth, losses = lesson.worth(bool(start.alarm)), lesson.losses(SHARES, tuned, tuned_on)
+    wanted, by_rule = losses.wanted(at_all=True), losses.wanted(at_all=False) if worth.tune else 0.0
     found = {}
-    for share in set(chosen.values()):
-        part = tuned.shortened(engine.hypernetwork, z, share)
+    for share in {wanted, by_rule}:
+        part = tuned.shortened(engine.hypernetwork, lesson.z, share)
         found[share] = answered(engine.under(part.hypernetwork), z=part.z).argmax(1)
-    if "auto" in chosen:
-        told["auto"] = packed(found[chosen["auto"]] == cell.truth)
-    return Learned(found[chosen["tuned"]], passes + tuning_passes(len(cell.ids)), start, before, told)
+    told = {
+        "by_share": losses.to_json(), "worth": worth.reason, "proposed": wanted, "auto_proposed": by_rule,
+        "auto": packed(found[by_rule] == cell.truth),
+    }  # fmt: skip
+    return Learned(found[wanted], passes + tuning_passes(run.shots), start, before, told)
 
 
-def _tuned(cell: Cell, trie: LabelTrie, seed: int, z: np.ndarray, rows: LabelledRows) -> Tuned:
-    """The service's tuning from an embedding on the rows of the cell, or on a part of them."""
-    settings = TuningSettings().for_part(len(rows.ids), of=len(cell.ids))
-    return tune(cell.bench.engine, z, rows, trie, _sources(cell), settings, seed, canaries=[])
-
-
-def _embedding(cell: Cell, start: Start, rows: LabelledRows, trie: LabelTrie, seed: int) -> np.ndarray:
-    bench, settings = cell.bench, few_shot_settings(len(cell.ids))
-    learned = learn(
-        bench.engine, start.z, rows, trie, settings, seed, cell.dataset, cross_validated=False,
-        at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
-    )  # fmt: skip
-    return learned.trained.z
+def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:
+    """The service's tuning from an embedding on the rows of the lesson, or on a part of them."""
+    settings = TuningSettings().for_part(len(rows.ids), of=len(lesson.rows.ids))
+    return tune(lesson.engine, z, rows, lesson.trie, _sources(cell), settings, lesson.seed, canaries=[])
 
 
 def _sources(cell: Cell) -> list[EarlierEmbedding]:
@@ -152,22 +139,23 @@ def _sources(cell: Cell) -> list[EarlierEmbedding]:
     ]
 
 
-def few_shot_settings(rows: int) -> FewShotSettings:
-    """The service's recipe for so many rows. Its folds and its learning curve, which decide nothing, are left out."""
-    return replace(FewShotSettings().for_rows(rows), curve=())
-
-
 def embedding_passes(rows: int) -> int:
-    """Rows that the embeddings of all orders are trained on together, each time they are."""
-    settings = few_shot_settings(rows)
-    return round(settings.steps * settings.seeds * rows_a_step(rows, settings.batch))
+    """Rows that the embedding and its folds are trained on, each time they are."""
+    return round(train_passes(*_parted(rows), 0.0, regression=True).trained)
 
 
 def tuning_passes(rows: int) -> int:
     """Rows that hypernetwork and embedding are tuned on after that, each time they are."""
-    settings = TuningSettings().for_rows(rows)
-    folds = FOLDS - 1 if rows <= MOST_FOLDED else 0  # as many as there are, each without its share of the rows
-    return round((1 + folds) * settings.steps * rows_a_step(rows, settings.batch))
+    trained, held = _parted(rows)
+    settings = TuningSettings().for_rows(trained)
+    folds = 0 if held else FOLDS - 1  # as many as there are, each without its share of the rows
+    return round((1 + folds) * settings.steps * rows_a_step(trained, settings.batch))
+
+
+def _parted(rows: int) -> tuple[int, int]:
+    """How many rows ours train on, and how many they hold out."""
+    held = 0 if rows <= HOLDOUT_FREE_ROWS else min(HOLDOUT_MOST_ROWS, round(HOLDOUT_SHARE * rows))
+    return rows - held, held
 
 
 def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
@@ -176,11 +164,10 @@ def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
         return {}
     if run.method not in OURS:
         return asdict(recipes[run.method, run.recipe])
-    found = asdict(few_shot_settings(run.shots)) | ({"probe": asdict(SETTINGS)} if run.start == AUTO else {})
+    found = asdict(SETTINGS.for_rows(_parted(run.shots)[0])) | ({"probe": asdict(PROBE)} if run.start == AUTO else {})
     if run.method != "hypernetwork":
         return found
-    found |= {"tuning": asdict(TuningSettings().for_rows(run.shots))}
-    return found | ({"step": STEP} if run.shots <= MOST_FOLDED else {})
+    return found | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0])), "step": STEP}
 
 
 def packed(right: np.ndarray) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.budgeted import end_last_line, finished
+from bench.budgeted import append, finished
 from bench.transfer.cells import Run
 from bench.transfer.runs import Row
 
@@ -57,16 +57,13 @@ def run_missing(
     there = rows_of(plan, settings, work)
     missing = [run for run in plan if run not in there]
     print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
-    end_last_line(work)
     begun = clock()
     for number, run in enumerate(missing, 1):
         if hours is not None and clock() - begun >= 3600 * hours:
             print(f"the time is up: {len(missing) - number + 1} runs are left; the same command goes on", flush=True)
             return
         row = {**measure(run), "settings": plain(settings(run))}
-        work.parent.mkdir(parents=True, exist_ok=True)
-        with work.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        append(work, row)
         told = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
         print(f"{number}/{len(missing)}  {told}: {row['accuracy']:.1f} in {row['seconds']:.1f} s", flush=True)
 

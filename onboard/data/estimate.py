@@ -35,18 +35,17 @@ FINAL_BATCH_ROWS: Final = 4
 FEWEST_FINAL_ROWS: Final = 16
 
 STEPS: Final = 20
+PASSES: Final = 2
 MOST_STEPS: Final = 400
 BATCH_ROWS: Final = 8
-ORDERS: Final = 3
-FEW_ROWS: Final = 100  # up to them the steps do not grow
+ORDERS: Final = 2
 FOLDS: Final = 4
 FEWEST_FOLDED_ROWS: Final = 8
 FEWEST_CURVE_ROWS: Final = 16
 CURVE_SHARE: Final = 0.5
-FIXED_STEPS_ROWS: Final = 128  # with more of them held-out rows choose between the stops
-FEWEST_CHOOSING: Final = 32
+FEWEST_CHOOSING: Final = 16
 MOST_CHOOSING: Final = 256
-STOPS: Final = 4
+TRIED: Final = 5  # the start, and shares of the way that training went
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +93,23 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
         tokens: of a row on average.
         regression, gpu: what decides about the learning curve.
     """
-    steps = STEPS if rows <= FEW_ROWS else max(STEPS, min(MOST_STEPS, math.ceil(rows / BATCH_ROWS)))
-    trained = ORDERS * _part(rows, steps)
-    if validation or rows > HOLDOUT_FREE_ROWS:
-        choosing = rows > FIXED_STEPS_ROWS and validation >= FEWEST_CHOOSING
-        return Passes(STOPS * min(validation, MOST_CHOOSING) if choosing else 0, trained)
-    if rows < FEWEST_FOLDED_ROWS:
-        return Passes(0, trained)
+    steps = max(STEPS, min(MOST_STEPS, math.ceil(PASSES * rows / BATCH_ROWS)))
+    trained = ORDERS * _part(rows, rows, steps)
+    if validation or not FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS:
+        choosing = min(validation, MOST_CHOOSING) if validation >= FEWEST_CHOOSING else 0
+        return Passes(TRIED * choosing, trained)
     kept = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
-    folded = trained + sum(_part(count, steps) for count in kept)
-    with_curve = folded + sum(_part(round(CURVE_SHARE * count), steps, BATCH_ROWS // 2) for count in kept)
-    curved = rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens))
-    return Passes(2 * rows, with_curve) if curved else Passes(rows, folded)
+    folded = trained + sum(_part(count, rows, steps) for count in kept)
+    with_curve = folded + sum(_part(round(CURVE_SHARE * count), rows, steps) for count in kept)
+    if rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens)):
+        return Passes((TRIED + 2) * rows, with_curve)
+    return Passes((TRIED + 1) * rows, folded)
 
 
-def _part(rows: int, steps: int, batch: int = BATCH_ROWS) -> float:
-    """Rows that one order of the batches passes: the rows are parted into batches of `batch` or some more."""
-    return steps * rows / max(1, rows // batch)
+def _part(count: int, of: int, steps: int) -> float:
+    """Rows that one order of the batches passes, of so many rows `of` all: parted into batches of like size."""
+    batch = max(1, round(BATCH_ROWS * count / of))
+    return steps * count / max(1, count // batch)
 
 
 def affordable_curve(trained: float, tokens: float) -> bool:

@@ -160,7 +160,8 @@ class ConfusionJson(TypedDict, total=False):
 class TrainingJson(TypedDict, total=False):
     """How training went. loss and z_norm: one number per step; padding_share: share of padding among the tokens.
 
-    chosen_on: how many held-out rows chose the step that training stopped at; null where none did.
+    share: of the way from the start to where training went that was taken, by rows that were not trained on.
+    chosen_on: how many held-out rows chose that; null where none did (the folds may have).
     """
 
     method: str | None
@@ -169,6 +170,7 @@ class TrainingJson(TypedDict, total=False):
     loss: list[float] | None
     z_norm: list[float] | None
     padding_share: float | None
+    share: float | None
     chosen_on: int | None
 
 

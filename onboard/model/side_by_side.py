@@ -28,14 +28,14 @@ class Steps:
     """How embeddings are moved.
 
     Args:
-        learning_rate: of Adam, constant; inputs of so few numbers want far more than weights do.
-        pull: weight of ‖z − start‖² in the loss, per nat; 0 lets z go.
+        learning_rate: of Adam; inputs of so few numbers want far more than weights do.
+        falling: whether the rate falls linearly to 0, or stays.
         averaged_share: the result is the mean of z over this last share of the steps.
         norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
     """
 
     learning_rate: float
-    pull: float = 0.0
+    falling: bool = False
     averaged_share: float = 0.25
     norm_per_root: float = 2.0
 
@@ -103,27 +103,24 @@ def train_side_by_side(
         JobFailedError: a loss is not finite.
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    start = torch.from_numpy(np.stack([run.start for run in runs])).float().to(engine.device)  # (S, t)
-    z = start.clone().requires_grad_(True)
+    z = torch.from_numpy(np.stack([run.start for run in runs])).float().to(engine.device).requires_grad_(True)  # (S, t)
     losing = Losses(engine, [run.trie for run in runs], ids, targets, at_once)
     optimiser = torch.optim.Adam([z], lr=steps.learning_rate)
     bound, count = steps.norm_per_root * z.shape[1] ** 0.5, len(runs[0].batches)
-    first_averaged = count - max(1, round(count * steps.averaged_share))
-    summed = torch.zeros_like(start)
-    losses, course = np.zeros((count, len(runs))), np.zeros((count, *start.shape), dtype=np.float32)
+    losses, course = np.zeros((count, len(runs))), np.zeros((count, *z.shape), dtype=np.float32)
     for step in range(count):
+        for group in optimiser.param_groups:
+            group["lr"] = steps.learning_rate * (1.0 - step / count if steps.falling else 1.0)
         z.grad, losses[step] = losing.gradient(z, [run.batches[step] for run in runs])
         if not np.isfinite(losses[step]).all():
             raise JobFailedError(f"The training loss became {losses[step].max()} at step {step + 1}.", _OTHER_SEED)
         with torch.no_grad():
-            z.grad += 2.0 * steps.pull * (z - start)
             optimiser.step()
             z.mul_(torch.clamp(bound / z.norm(dim=1, keepdim=True), max=1.0))
-            if step >= first_averaged:
-                summed += z
             course[step] = z.cpu().numpy()
         on_step(step + 1, float(losses[step].mean()))
-    averaged, padding = (summed / (count - first_averaged)).cpu().numpy(), losing.padding.share
+    averaged = course[count - max(1, round(count * steps.averaged_share)) :].mean(0).astype(np.float32)
+    padding = losing.padding.share
     return [Moved(averaged[run], tuple(losses[:, run].tolist()), course[:, run], padding) for run in range(len(runs))]
 
 

@@ -181,10 +181,11 @@ def _notes(owners: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> list[
 def training_facts(training: Mapping[str, Any]) -> Facts:
     """Method, steps, learning rate and padding."""
     steps, rate = number(training.get("steps")), number(training.get("learning_rate"))
-    padding = number(training.get("padding_share"))
+    padding, share = number(training.get("padding_share")), number(training.get("share"))
     facts = [
         ("method", text(training.get("method"))),
         ("steps", "" if steps is None else f"{steps:,.0f}"),
+        ("of the way taken", "" if share is None else f"{100 * share:g}%"),
         ("learning rate", "" if rate is None else f"{rate:g}"),
         ("padding", "" if padding is None else f"{100 * padding:.0f}% of the tokens"),
     ]

@@ -4,61 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
+from onboard.model.interpolate import embedding_between
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import Moved, Run, Steps, train_side_by_side
 
-FEW_ROWS: Final = 100
-
 
 @dataclass(frozen=True)
 class FewShotSettings:
-    """How an embedding is trained; the defaults were chosen on the source tasks (docs/results/recipes.md).
+    """How an embedding is trained (docs/training.md).
 
     Args:
-        steps: optimiser steps; fixed, because under 64 rows no validation can say when to stop (arXiv 2105.11447).
-            More rows than `steps` batches hold get more of them, see `for_rows`.
+        steps: optimiser steps, at least; more rows get more of them, see `for_rows`.
+        passes: how often each row is to be seen.
         most_steps: that many rows ask for.
         batch: rows a step.
-        learning_rate: of Adam, constant; inputs of so few numbers want far more than weights do.
+        learning_rate: of Adam, falls linearly to 0; inputs of so few numbers want far more than weights do.
         averaged_share: the result is the mean of z over this last share of the steps.
         norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
-        pull: weight of ‖z − start‖² in the loss, in nats; 0 lets z go.
         seeds: orders of the batches that are trained side by side; the result is their mean.
         fold_seeds: the same of each fold of the cross-validation.
         curve: shares of each fold's training rows that are trained on too, to see what more rows would bring.
-        stops: where many rows are trained on, held-out rows choose between the embeddings after these shares of steps.
     """
 
     steps: int = 20
+    passes: int = 2
     most_steps: int = 400
     batch: int = 8
-    learning_rate: float = 0.1
+    learning_rate: float = 0.2
     averaged_share: float = Steps.averaged_share
     norm_per_root: float = Steps.norm_per_root
-    pull: float = 0.01
-    seeds: int = 3
+    seeds: int = 2
     fold_seeds: int = 1
     curve: tuple[float, ...] = (0.5,)
-    stops: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)
 
     def for_rows(self, count: int) -> FewShotSettings:
-        """The same with as many steps as so many rows need: max(steps, ceil(count / batch)), `most_steps` at most.
-
-        So every one of up to 3,200 rows is seen about once at least. Up to 100 rows the steps are those that were
-        chosen for few rows.
-        """
-        if count <= FEW_ROWS:
-            return self
-        wanted = max(self.steps, min(self.most_steps, math.ceil(count / self.batch)))
-        return replace(self, steps=wanted)
+        """The same with steps enough to see each of so many rows `passes` times, `most_steps` at most."""
+        wanted = min(self.most_steps, math.ceil(self.passes * count / self.batch))
+        return replace(self, steps=max(self.steps, wanted))
 
 
 @dataclass(frozen=True)
@@ -70,24 +60,16 @@ class Trained:
         losses: training loss of each step, nats; of several seeds the mean.
         norms: ‖z‖ after each step; of several seeds the mean.
         padding_share: share of padding among all token positions that were computed.
-        course: (steps, t) z after each step; of several seeds the mean.
     """
 
     z: np.ndarray
     losses: tuple[float, ...]
     norms: tuple[float, ...]
     padding_share: float
-    course: np.ndarray | None = field(default=None, repr=False, compare=False)
 
-    def stopped(self, share: float, averaged_share: float) -> Trained:
-        """What it would be after this share of the steps: the mean of z over the last of them."""
-        if share == 1.0 or self.course is None:
-            return self
-        count = max(1, round(share * len(self.course)))
-        z = self.course[count - max(1, round(count * averaged_share)) : count].mean(0).astype(np.float32)
-        return replace(
-            self, z=z, losses=self.losses[:count], norms=self.norms[:count], course=self.course[:count]
-        )  # fmt: skip
+    def shortened(self, start: np.ndarray, share: float) -> Trained:
+        """After this share of the way from the start (t,); the course stays the whole's."""
+        return replace(self, z=embedding_between(start, self.z, share))
 
     def to_json(self) -> dict[str, Any]:
         """The course of the training (without z) as a JSON-compatible document."""
@@ -103,12 +85,11 @@ class Trained:
 class Part:
     """Rows (indices) that one embedding is trained on, in so many orders of the batches.
 
-    A part that is a share of another one is trained in batches of that share: as many steps, each row as often.
+    They are trained on in batches as much smaller as they are fewer than all: as many steps, each row as often.
     """
 
     rows: np.ndarray
     seeds: int
-    share: float = 1.0
 
 
 def train_embedding(
@@ -155,7 +136,7 @@ def train_parts(
         OutOfMemoryError: the GPU has no room for a single row.
     """
     runs = [Run(start, trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
-    steps = Steps(settings.learning_rate, settings.pull, settings.averaged_share, settings.norm_per_root)
+    steps = Steps(settings.learning_rate, True, settings.averaged_share, settings.norm_per_root)
     moved = iter(train_side_by_side(engine, runs, rows.ids, rows.targets, steps, on_step, at_once))
     return [_mean([next(moved) for _ in range(part.seeds)]) for part in parts]
 
@@ -167,7 +148,7 @@ def row_passes(rows: LabelledRows, parts: Sequence[Part], settings: FewShotSetti
 
 def _orders(rows: LabelledRows, part: Part, settings: FewShotSettings, seed: int) -> list[list[np.ndarray]]:
     """Row indices of every step, for each order of a part's batches."""
-    own = replace(settings, batch=max(1, round(settings.batch * part.share)))
+    own = replace(settings, batch=max(1, round(settings.batch * len(part.rows) / len(rows.ids))))
     lengths = [len(rows.ids[row]) for row in part.rows]
     return [[part.rows[chosen] for chosen in batches(lengths, own, seed, number)] for number in range(part.seeds)]
 
@@ -179,7 +160,6 @@ def _mean(moved: Sequence[Moved]) -> Trained:
         tuple(np.mean([each.losses for each in moved], axis=0).tolist()),
         tuple(np.mean([each.norms for each in moved], axis=0).tolist()),
         moved[0].padding_share,
-        np.stack([each.course for each in moved]).mean(0),
     )
 
 

@@ -1,9 +1,13 @@
 """The train stage as a whole: one embedding of all rows, and those of the folds beside it, which predict them.
 
+Where the hypernetwork has seen the like of a task, z starts next to where it should end, and most of what few rows
+teach beyond that is chance; on another kind of task it has far to go. So training goes far, and rows that were not
+trained on, out of fold or held out, say how much of the way is taken (`step_length`).
+
 The learning curve is wanted, but not at any price: from `submit` to the published version a job of 32 rows may take
-45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. A training of
-32 rows in 20 steps of 8, in three orders, passes 480 rows, its four folds 640, and their halves (in batches of 4) 320.
-Of some 36 tokens each that is what there is time for; of longer rows the curve is left out on a CPU.
+45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. 20 steps of 8
+of 32 rows, in two orders, pass 320 rows, the four folds 480, and their halves 240: of some 50 tokens each that is what
+there is time for. Of longer rows the curve is left out on a CPU.
 """
 
 from __future__ import annotations
@@ -24,9 +28,10 @@ from onboard.model.scoring import LabelTrie
 from onboard.train.crossvalidation import Fold, OutOfFold, held_out_scores, mean_loss, part_rows
 from onboard.train.fewshot import FewShotSettings, Part, Trained, row_passes, train_parts
 from onboard.train.learning_curve import MoreRows, more_rows
+from onboard.train.step_length import SHARES, LossByShare
 from onboard.train.suspects import Suspect, suspected_errors
 
-FEWEST_CHOOSING: Final = 32  # held-out rows below which nothing is chosen on them
+FEWEST_CHOOSING: Final = 16  # held-out rows below which nothing is chosen on them
 MOST_CHOOSING: Final = 256
 _NO_TIME: Final = "Training on fewer rows as well would take too long here."
 
@@ -37,19 +42,21 @@ class Learned:
 
     Args:
         trained: the embedding, as it is published, and how its training went.
+        share: of the way from the start that was taken.
         folds: predictions of all rows by embeddings that were trained without them; None without a cross-validation.
-        chosen_on: how many held-out rows chose the step that training stopped at; None where none did.
+        chosen_on: how many held-out rows chose that share; None where none did, or the folds.
         curve_left_out: whether the learning curve was wanted and would have taken too long.
     """
 
     trained: Trained
+    share: float = 1.0
     folds: OutOfFold | None = None
     chosen_on: int | None = None
     curve_left_out: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The course of the training (without z) as a JSON-compatible document."""
-        return {**self.trained.to_json(), "chosen_on": self.chosen_on}
+        return {**self.trained.to_json(), "share": self.share, "chosen_on": self.chosen_on}
 
     def more_rows(self, targets: np.ndarray) -> MoreRows | None:
         """What more labelled rows would buy; None where that was not asked.
@@ -98,7 +105,7 @@ def learn(
         engine, start, rows, trie, settings, seed, on_step, at_once: as of `train_parts`.
         dataset: whose training rows `rows` are, for the stratification.
         cross_validated: whether to train folds; with fewer than 8 rows there are none all the same.
-        held: held-out rows; without folds they choose where training stops. Fewer than 32 choose nothing.
+        held: held-out rows; without folds they choose how much of the way is taken. Fewer than 16 choose nothing.
         before_batch: called before every batch that is only scored; may raise to stop.
         scored_at_once: how many rows fit into the memory when they are only scored.
 
@@ -109,25 +116,37 @@ def learn(
     everything = [
         Part(np.arange(len(rows.ids)), settings.seeds), *(Part(fold.kept, settings.fold_seeds) for fold in parted)
     ]  # fmt: skip
-    of_curve = [Part(chosen, settings.fold_seeds, share) for fold in parted for share, chosen in fold.shares.items()]
+    of_curve = [Part(chosen, settings.fold_seeds) for fold in parted for chosen in fold.shares.values()]
     left_out = bool(of_curve) and not _affordable(engine, rows, [*everything, *of_curve], settings, seed)
     if left_out:
         parted, of_curve = [replace(fold, shares={}) for fold in parted], []
     whole, *others = train_parts(engine, start, rows, trie, settings, seed, [*everything, *of_curve], on_step, at_once)
 
-    def scored(z: Sequence[np.ndarray]) -> np.ndarray:
+    def out_of_fold(z: Sequence[np.ndarray]) -> np.ndarray:
         return held_out_scores(engine, rows.ids, parted, z, trie, before_batch, scored_at_once)
 
-    def scored_on(held: LabelledRows, z: np.ndarray) -> np.ndarray:
-        return log_probabilities(engine, held.ids, z, trie, before_batch, scored_at_once)
-
     if parted:
-        return Learned(whole, _out_of_fold(parted, others, len(rows.ids), scored), curve_left_out=left_out)
+        of_folds = others[: len(parted)]
+        share = _bearable(start, of_folds, lambda z: mean_loss(out_of_fold(z), rows.targets))
+        others = [each.shortened(start, share) for each in others]
+        folds = _out_of_fold(parted, others, len(rows.ids), out_of_fold)
+        return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
     if held is not None and len(held.ids) >= FEWEST_CHOOSING:
         chosen = choosing(len(held.ids))
-        some = LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
-        return _stopped(some, whole, settings, scored_on)
+        ids, targets = [held.ids[row] for row in chosen], held.targets[chosen]
+
+        def held_out(z: Sequence[np.ndarray]) -> float:
+            return mean_loss(log_probabilities(engine, ids, z[0], trie, before_batch, scored_at_once), targets)
+
+        share = _bearable(start, [whole], held_out)
+        return Learned(whole.shortened(start, share), share, chosen_on=len(ids))
     return Learned(whole)
+
+
+def _bearable(start: np.ndarray, trained: Sequence[Trained], loss: Callable[[Sequence[np.ndarray]], float]) -> float:
+    """How much of the way from the start is borne by the loss, in nats, of rows that these have not been trained on."""
+    after = {share: loss([each.shortened(start, share).z for each in trained]) for share in SHARES}
+    return LossByShare(loss([start] * len(trained)), after).bearable()
 
 
 def _affordable(
@@ -151,18 +170,6 @@ def _out_of_fold(
     }  # fmt: skip
     z = np.stack([each.z for each in of_folds])
     return OutOfFold(_fold_of(parted, count), scored(list(z)), curve, _rows(parted, shares), z)
-
-
-def _stopped(
-    held: LabelledRows,
-    whole: Trained,
-    settings: FewShotSettings,
-    scored_on: Callable[[LabelledRows, np.ndarray], np.ndarray],
-) -> Learned:
-    """What training was after the share of its steps whose loss on held-out rows is least; of several the least."""
-    stopped = {stop: whole.stopped(stop, settings.averaged_share) for stop in settings.stops}
-    losses = {stop: mean_loss(scored_on(held, each.z), held.targets) for stop, each in stopped.items()}
-    return Learned(stopped[min(losses, key=lambda stop: (losses[stop], stop))], chosen_on=len(held.ids))
 
 
 def choosing(count: int) -> list[int]:

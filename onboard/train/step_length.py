@@ -1,8 +1,8 @@
-"""How much of a tuning's step the new task itself wants, by rows that did not train what answers them.
+"""How much of the step of a training or a tuning the new task wants, by rows that did not train what answers them.
 
-Weights that learn few rows for many steps may unlearn what made the embedding alone good: on a kind of task that the
-hypernetwork knows, half of the step, or none, is often better than all of it. Between the two ends of the step the
-loss is smooth, so a few points on the line are enough.
+What learns few rows for many steps may unlearn what made its start good: on a kind of task that the hypernetwork
+knows, half of the step, or none, is often better than all of it. Between the two ends of the step the loss is smooth,
+so a few points on the line are enough.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LossByShare:
     """The new task's mean loss in nats, on rows that did not train what answers them.
 
     Args:
-        alone: of the embedding alone.
+        alone: before the step: of the start of a training, of the embedding alone before a tuning.
         after: by share of the step, those of `SHARES` and maybe more, on the same rows.
     """
 
@@ -42,7 +42,7 @@ class LossByShare:
         return min(self.after[share] for share in SHARES)
 
     def wanted(self, *, at_all: bool) -> float:
-        """The largest share of `SHARES` with a loss below the embedding's and nearly the least; 0 where there is none.
+        """The largest share of `SHARES` with a loss below that before and nearly the least; 0 where there is none.
 
         Args:
             at_all: where none is below, the smallest share is taken nevertheless.
@@ -51,8 +51,16 @@ class LossByShare:
         good = [share for share in SHARES if self.after[share] <= enough and self.after[share] < self.alone]
         return max(good, default=SHARES[-1] if at_all else 0.0)
 
+    def bearable(self) -> float:
+        """The largest share of `SHARES` with a loss nearly the least, that before included; else the smallest.
+
+        It asks for less than `wanted`: for a training, whose start was chosen by the very rows that now judge it.
+        """
+        enough = min(self.alone, self.least) + NEARLY
+        return max((share for share in SHARES if self.after[share] <= enough), default=SHARES[-1])
+
     def to_json(self) -> dict[str, float]:
-        """By share as a text; "0" is the embedding alone."""
+        """By share as a text; "0" is before the step."""
         return {"0": self.alone, **{f"{share:g}": self.after[share] for share in SHARES}}
 
 

@@ -65,7 +65,7 @@ def steady(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned does not matter here, how often and in which order does."""
-    monkeypatch.setattr(pipeline, "FewShotSettings", partial(FewShotSettings, steps=5, batch=8))
+    monkeypatch.setattr(pipeline, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monk
     assert len(desk.versions("mood")) == 1
     assert set(result["seconds"]) == {*STAGES, "publish"}
     monkeypatch.undo()
-    monkeypatch.setattr(pipeline, "FewShotSettings", partial(FewShotSettings, steps=5, batch=8))
+    monkeypatch.setattr(pipeline, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
     undisturbed = desk.learn(opinions(24), "undisturbed", init="sst2")
     assert undisturbed["embedding_digest"] == result["embedding_digest"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
-from real_jobs import DOCUMENT, STAGES, Desk, opinions
+from real_jobs import DOCUMENT, STAGES, Desk, opinions, write_rows
 
 from cli.watch import result_document
 from onboard import pipeline
@@ -87,16 +86,20 @@ def test_up_to_64_rows_are_cross_validated_and_more_are_held_out(desk: Desk) -> 
         assert right == pytest.approx(told["metrics"]["validation"]["accuracy"]["value"])
 
 
-def test_of_many_rows_all_are_seen_and_held_out_ones_say_that_they_chose_where_training_stopped(desk: Desk) -> None:
-    many = desk.learn(opinions(200), "many")
-    train, held = (many["dataset"]["rows"][split] for split in ("train", "validation"))
-    assert held >= 32
-    assert many["training"]["chosen_on"] == held
-    steps = math.ceil(train / 8)
-    assert many["training"]["steps"] in {round(share * steps) for share in (0.25, 0.5, 0.75, 1.0)}
-    told = f"{held} of these rows chose where training stopped, so these numbers are a little too good."
+def test_held_out_rows_choose_how_far_to_go_and_say_so(desk: Desk) -> None:
+    many = desk.learn(opinions(100), "many")
+    held = many["dataset"]["rows"]["validation"]
+    assert many["training"]["chosen_on"] == held == 25
+    assert many["training"]["share"] in {1.0, 0.5, 0.25, 0.125}
+    told = "25 of these rows chose how far to go from the start, so these numbers are a little too good."
     assert many["validation_reason"] == told
-    assert desk.learn(opinions(100), "fewer")["validation_reason"] is None
+
+
+def test_too_few_held_out_rows_choose_nothing(desk: Desk) -> None:
+    validation = write_rows(desk.folder / "validation.jsonl", opinions(10, start=80))
+    many = desk.learn(opinions(80), "many", options={"validation": validation})
+    assert (many["training"]["chosen_on"], many["training"]["share"]) == (None, 1.0)
+    assert many["validation_reason"] is None
 
 
 def test_too_few_rows_for_any_estimate_say_so(desk: Desk) -> None:

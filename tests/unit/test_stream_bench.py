@@ -13,8 +13,8 @@ import pytest
 import torch
 from stream_rows import made_step, make_datasets
 
-from bench import folds
-from bench.folds import Folds
+from bench import as_a_job
+from bench.as_a_job import Lesson
 from bench.stream import __main__ as bench
 from bench.stream import learning, walking
 from bench.stream.figures import Results
@@ -52,8 +52,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    short = FewShotSettings(steps=2, learning_rate=0.3, seeds=1)
-    monkeypatch.setattr(learning, "few_shot_settings", lambda rows: short)
+    short = FewShotSettings(steps=2, most_steps=2, learning_rate=0.3, seeds=1, curve=())
+    monkeypatch.setattr(as_a_job, "SETTINGS", short)
     monkeypatch.setattr(learning, "PROBE", ProbeSettings(finals=FinalSettings(steps=0)))
     monkeypatch.setattr(learning, "LORA_RECIPE", Recipe(0.01, 4))
     for name, method in METHODS.items():
@@ -187,8 +187,8 @@ def test_the_rule_is_asked_about_rows_that_were_predicted_without_themselves(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: Worth
 ) -> None:
     asked: list[EmbeddingAlone] = []
-    monkeypatch.setattr(folds, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
-    monkeypatch.setattr(Folds, "losses", lambda _, shares, __: LossByShare(5.0, {share: -share for share in shares}))
+    monkeypatch.setattr(as_a_job, "worth_tuning", lambda alone: asked.append(alone) or worth)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(Lesson, "losses", lambda _, shares, *__: LossByShare(5.0, {share: -share for share in shares}))
     monkeypatch.setattr(learning, "guard", judged(0.5))
     rows = walked(material, journal, tmp_path, AUTO)
     assert [row["worth"] for row in rows] == [asdict(worth)] * 3
@@ -216,9 +216,9 @@ def test_the_new_task_says_how_much_of_the_step_it_wants_before_the_guard_and_wh
     proposed: float,
     taken: float,
 ) -> None:
-    monkeypatch.setattr(folds, "worth_tuning", lambda _: Worth(True, "It pays."))
+    monkeypatch.setattr(as_a_job, "worth_tuning", lambda _: Worth(True, "It pays."))
     monkeypatch.setattr(
-        Folds, "losses", lambda _, shares, __: LossByShare(5.0, {share: losses.get(share, 9.0) for share in shares})
+        Lesson, "losses", lambda _, shares, *__: LossByShare(5.0, {share: losses.get(share, 9.0) for share in shares})
     )
     monkeypatch.setattr(learning, "guard", judged(0.5 if proposed == 1.0 else 1.0))
     rows = walked(material, journal, tmp_path, method)

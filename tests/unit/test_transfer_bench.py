@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tiny_training import FILLERS, write_split
 from transfer_rows import made
 
-from bench import folds
-from bench.folds import Folds
+from bench import as_a_job
+from bench.as_a_job import Lesson
 from bench.transfer import __main__ as bench
 from bench.transfer import runs
 from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SOURCES, Run, Wanted, part_of, plan
@@ -33,7 +33,6 @@ from bench.transfer.recipes import (
     Recipe,
     RecipeKey,
     grid,
-    rows_a_step,
 )
 from bench.transfer.runs import Row, measure, packed, unpacked
 from bench.transfer.sharing import rows_of, run_missing
@@ -77,24 +76,25 @@ def cells(tiny_base: Base, data: Path) -> Cells:
 def test_each_method_learns_what_one_word_tells(
     cells: Cells, monkeypatch: pytest.MonkeyPatch, method: str, start: str, recipe: str
 ) -> None:
-    monkeypatch.setattr(runs, "few_shot_settings", lambda rows: FewShotSettings(steps=40, learning_rate=0.3, pull=0.0))
+    monkeypatch.setattr(as_a_job, "SETTINGS", FewShotSettings(steps=40, learning_rate=0.3, curve=()))
     weights = load_engine(cells.base, "cpu").backbone.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
     row = measure(cells, Run("imdb", 32, 0, method, start, recipe), QUICK)
     assert row["recipe"] == recipe
     assert row["accuracy"] > 80
     assert row["accuracy"] == pytest.approx(100 * unpacked(row).mean(), abs=0.01)
-    passes = {"tfidf": 0, "hypernetwork": runs.embedding_passes(32) + 4 * 80 * 8}
+    passes = {"tfidf": 0, "embedding": 800, "hypernetwork": 800 + 4 * 80 * 8}
     assert row["row_passes"] == passes.get(method, 60 * 16)
     assert all(value.equal(before[name]) for name, value in weights.items()), "the shared backbone was trained"
 
 
-@pytest.mark.parametrize(("rows", "steps"), [(16, 20), (100, 20), (500, 63), (2000, 250)])
-def test_the_embedding_is_trained_by_the_service_s_recipe_without_its_curve(rows: int, steps: int) -> None:
-    found = runs.few_shot_settings(rows)
-    assert (found.steps, found.curve) == (steps, ())
-    assert replace(found, curve=FewShotSettings.curve) == FewShotSettings().for_rows(rows)
-    assert runs.embedding_passes(rows) == round(steps * found.seeds * rows_a_step(rows, found.batch))
+def test_ours_are_trained_as_a_job_trains_but_for_the_curve(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert replace(as_a_job.SETTINGS, curve=FewShotSettings.curve) == FewShotSettings()
+    few, many = (cells.of(Run("imdb", rows, 0, "embedding", "sst2")) for rows in (64, 68))
+    assert (len(few.ids), len(few.own.ids), few.bench.dataset.validation) == (64, 64, ())
+    assert (len(many.ids), len(many.own.ids), len(many.bench.dataset.validation)) == (68, 51, 17)
+    assert (runs.embedding_passes(64), runs.embedding_passes(68)) == (20 * (2 * 8 + 4 * 6), 20 * 2 * 51 / 6)
+    assert measure(cells, Run("imdb", 16, 0, "embedding", "sst2"), QUICK)["share"] in {1.0, 0.5, 0.25, 0.125}
 
 
 def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_shared_hypernetwork(
@@ -103,7 +103,7 @@ def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_sh
     cells, weights = Cells(tiny_base, data / "target", 40), load_engine(tiny_base, "cpu").hypernetwork.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
     alone = measure(cells, Run("imdb", 16, 0, "embedding", "sst2"), QUICK)
-    monkeypatch.setattr(runs, "learn", None)  # the embedding is not trained twice
+    monkeypatch.setattr(as_a_job, "learn", None)  # the embedding is not trained twice
     tuned = measure(cells, Run("imdb", 16, 0, "hypernetwork", "sst2"), QUICK)
     assert (tuned["chosen"], tuned["words"]) == (alone["chosen"], alone["words"])
     assert tuned["seconds"] > cells.of(Run("imdb", 16, 0, "embedding", "sst2")).trained["sst2"].seconds > 0
@@ -125,20 +125,19 @@ def test_the_folds_say_how_much_of_the_step_is_taken_and_what_auto_would_have_pu
 ) -> None:
     whole, eighth = losses
     by_share = {1.0: whole, 0.5: 9.0, 0.25: 9.0, 0.125: eighth}
-    monkeypatch.setattr(folds, "worth_tuning", lambda _: Worth(worth, "said so"))
-    monkeypatch.setattr(Folds, "losses", lambda *_: LossByShare(5.0, by_share))
+    monkeypatch.setattr(as_a_job, "worth_tuning", lambda _: Worth(worth, "said so"))
+    monkeypatch.setattr(Lesson, "losses", lambda *_: LossByShare(5.0, by_share))
     alone, row = (measure(cells, Run("imdb", 16, 0, method, "sst2"), QUICK) for method in ("embedding", "hypernetwork"))
     assert (row["proposed"], row["auto_proposed"]) == (proposed, by_rule)
     assert row["auto"] == (row["correct"] if by_rule else alone["correct"])
     assert row["by_share"] == {"0": 5.0, "1": whole, "0.5": 9.0, "0.25": 9.0, "0.125": eighth}
 
 
-def test_more_rows_than_folds_are_made_of_take_the_whole_step(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_FOLDED", 16)
-    monkeypatch.setattr(runs, "Folds", None)
-    row = measure(cells, Run("imdb", 32, 0, "hypernetwork", "sst2"), QUICK)
-    assert "auto" not in row
-    assert row["row_passes"] == runs.embedding_passes(32) + 80 * 8
+def test_of_many_rows_held_out_ones_say_how_far_to_tune(cells: Cells) -> None:
+    row = measure(cells, Run("imdb", 68, 0, "hypernetwork", "sst2"), QUICK)
+    assert set(row["by_share"]) == {"0", "1", "0.5", "0.25", "0.125"}
+    assert row["proposed"] in {1.0, 0.5, 0.25, 0.125}
+    assert row["row_passes"] > runs.embedding_passes(68) + 80 * 8  # no folds are tuned
 
 
 def test_all_methods_have_the_same_rows_and_all_draws_the_same_test_rows(cells: Cells) -> None:
@@ -252,8 +251,7 @@ def test_right_answers_survive_their_packing(right: list[bool]) -> None:
 @pytest.fixture
 def command(tiny_base: Base, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     monkeypatch.setattr("torch.set_num_threads", lambda number: None)
-    short = FewShotSettings(steps=2)
-    monkeypatch.setattr(runs, "few_shot_settings", lambda rows: short)
+    monkeypatch.setattr(as_a_job, "SETTINGS", FewShotSettings(steps=2, most_steps=2, curve=()))
 
     def options(*more: str) -> list[str]:
         return [

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +16,9 @@ from onboard.errors import CancelledError, JobFailedError
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import Padding
-from onboard.train.fewshot import FewShotSettings, batches, train_embedding
+from onboard.model.side_by_side import Moved, Padding, Run, Steps
+from onboard.train import fewshot
+from onboard.train.fewshot import FewShotSettings, Part, batches, train_embedding, train_parts
 
 SIZE = 16
 SHORT = FewShotSettings(steps=6, batch=4, seeds=1)
@@ -96,12 +99,10 @@ def test_z_stays_within_its_bound(tiny_engine: Engine, rows: LabelledRows, trie:
 def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
-    def after(steps: int) -> np.ndarray:
-        last_alone = FewShotSettings(steps=steps, batch=4, averaged_share=0.0)
-        return train_embedding(tiny_engine, start, rows, trie, last_alone, 0).z
-
-    trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=8, batch=4), 0)
-    np.testing.assert_allclose(trained.z, (after(7) + after(8)) / 2, atol=1e-6)
+    order = batches([len(ids) for ids in rows.ids], FewShotSettings(steps=8, batch=4), 0)
+    (found,) = fewshot.train_side_by_side(tiny_engine, [Run(start, trie, order)], rows.ids, rows.targets, Steps(0.1))
+    np.testing.assert_allclose(found.z, (found.course[6] + found.course[7]) / 2, atol=1e-6)
+    assert np.abs(found.course[6] - found.course[7]).max() > 1e-3
 
 
 @settings(max_examples=80, deadline=None)
@@ -127,23 +128,49 @@ def test_there_are_as_many_batches_as_steps_and_they_depend_on_the_seed_alone() 
     assert any(not np.array_equal(one, next_) for one, next_ in pairwise(first))
 
 
-@pytest.mark.parametrize(("rows", "steps"), [(4, 20), (100, 20), (160, 20), (161, 21), (2000, 250), (90_000, 400)])
-def test_many_rows_get_as_many_steps_as_it_takes_to_see_them_all_once_up_to_a_cap(rows: int, steps: int) -> None:
+@pytest.mark.parametrize(("rows", "steps"), [(4, 20), (80, 20), (81, 21), (1500, 375), (90_000, 400)])
+def test_many_rows_get_as_many_steps_as_it_takes_to_see_them_all_twice_up_to_a_cap(rows: int, steps: int) -> None:
     settings_ = FewShotSettings().for_rows(rows)
     assert settings_.steps == steps
-    assert FewShotSettings(steps=5, batch=8).for_rows(100).steps == 5
     assert settings_.for_rows(rows) == settings_
+    assert FewShotSettings(steps=7, batch=8).for_rows(4).steps == 7
 
 
-def test_what_training_was_after_fewer_steps_is_known_without_training_again(
+def test_the_rate_falls_to_nothing(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[float] = []
+    step = torch.optim.Adam.step
+    monkeypatch.setattr(torch.optim.Adam, "step", lambda own: rates.append(own.param_groups[0]["lr"]) or step(own))
+    train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=4, learning_rate=0.2), 0)
+    assert rates == pytest.approx([0.2, 0.15, 0.1, 0.05])
+
+
+def test_a_part_of_the_rows_is_trained_on_in_batches_as_much_smaller(
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[set[int]] = []
+    spied = fewshot.train_side_by_side
+
+    def spy(engine: Engine, runs: Sequence[Run], *more: Any) -> list[Moved]:
+        sizes.extend({len(batch) for batch in run.batches} for run in runs)
+        return spied(engine, runs, *more)
+
+    monkeypatch.setattr(fewshot, "train_side_by_side", spy)
+    count = len(rows.ids)
+    parts = [Part(np.arange(count), 2), Part(np.arange(count // 2), 1)]
+    whole, half = train_parts(tiny_engine, start, rows, trie, FewShotSettings(steps=4, batch=4), 0, parts)
+    assert sizes == [{4}, {4}, {2}]
+    assert len(whole.losses) == len(half.losses) == 4
+
+
+def test_of_the_way_from_the_start_a_share_may_be_taken(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
-    found = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=8, batch=4), 0)
-    stopped = found.stopped(0.5, 0.25)
-    alone = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=4, batch=4), 0)
-    np.testing.assert_allclose(stopped.z, alone.z, atol=1e-5)
-    assert (len(stopped.losses), len(stopped.norms)) == (4, 4)
-    assert found.stopped(1.0, 0.25) is found
+    found = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=4, batch=4), 0)
+    np.testing.assert_allclose(found.shortened(start, 0.25).z, 0.75 * start + 0.25 * found.z, atol=1e-6)
+    assert found.shortened(start, 1.0) == found
+    assert found.shortened(start, 0.25).losses == found.losses
 
 
 def test_batches_of_like_length_waste_less_padding_than_batches_at_random() -> None:
@@ -169,7 +196,7 @@ def test_the_padding_share_counts_the_positions_that_were_computed_in_vain(
     padding.count([2])
     assert padding.share == pytest.approx(2 / 10)
     rows = LabelledRows([[5, 6, 1], [7, 1]], np.eye(2, dtype=np.float32))
-    trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=2, batch=2), 0)
+    trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=2, batch=2, seeds=3), 0)
     assert trained.padding_share == 0.0  # three orders of both rows, in a part of the short and one of the long
     assert trained.to_json()["padding_share"] == trained.padding_share
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from onboard.train.learning import Learned, learn
 SIZE = 16
 WORDS = VOCABULARY.split()[:20]
 SETTINGS = FewShotSettings(steps=2, batch=4, seeds=1)
+NEVER: dict[str, Any] = {"cross_validated": False}
 START = np.random.default_rng(5).standard_normal(SIZE).astype(np.float32)
 
 
@@ -73,7 +75,7 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
     learned(tiny_engine, dataset, FewShotSettings(steps=8, batch=4, seeds=1, curve=(0.5,)))
     assert len(trained_on) == 1 + 2 * FOLDS  # all rows, the folds, and a half of each fold
     assert trained_on[0] == set(range(18))
-    assert len(predicted) == 2 * 18
+    predicted = predicted[-2 * 18 :]  # what comes of it: before that it is seen how much of the way to take
     assert {run for run, _ in predicted} == set(range(1, 1 + 2 * FOLDS))
     for run, row in predicted:
         assert run > 0
@@ -100,12 +102,14 @@ def test_a_fold_is_what_training_on_its_rows_alone_gives(tiny_engine: Engine) ->
     rows, trie = labelled(tiny_engine, dataset), tiny_engine.trie(["a", "b"])
     found = learned(tiny_engine, dataset)
     np.testing.assert_allclose(
-        found.trained.z, train_embedding(tiny_engine, START, rows, trie, SETTINGS, 0).z, atol=1e-5
-    )
+        found.trained.z, train_embedding(tiny_engine, START, rows, trie, SETTINGS, 0).shortened(START, found.share).z,
+        atol=1e-5,
+    )  # fmt: skip
     assert found.folds is not None
     for fold in part_rows(dataset, 0):
         part = LabelledRows([rows.ids[row] for row in fold.kept], rows.targets[fold.kept])
-        alone = train_embedding(tiny_engine, START, part, trie, SETTINGS, 0)
+        alone = train_embedding(tiny_engine, START, part, trie, replace(SETTINGS, batch=3), 0)  # 9 rows of 12
+        alone = alone.shortened(START, found.share)
         scores = log_probabilities(tiny_engine, [rows.ids[row] for row in fold.held], alone.z, trie)
         np.testing.assert_allclose(found.folds.scores[fold.held], scores, atol=1e-4)
 
@@ -164,11 +168,11 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
     monkeypatch.setattr(fewshot, "train_side_by_side", spy_train)
     curved = FewShotSettings(steps=6, batch=4, seeds=1, curve=(0.5,))
     found = learned(tiny_engine, dataset_of(16), curved)
-    assert sizes == [[4, *[4] * FOLDS, *[2] * FOLDS]]
+    assert sizes == [[4, *[3] * FOLDS, *[2] * FOLDS]]  # 16 rows, 12 and 6
     more = found.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
     assert more is not None
     assert [rows for rows, _ in more.points] == [6, 12]
-    passes = 6 * (4 + FOLDS * 4 + FOLDS * 2)
+    passes = 6 * (4 + FOLDS * 3 + FOLDS * 2)
     tokens = float(np.mean([len(ids) for ids in labelled(tiny_engine, dataset_of(16)).ids]))
     seconds = estimate.Passes(trained=passes).seconds(tokens)
     monkeypatch.setattr(estimate, "CURVE_SECONDS", seconds + 1e-9)
@@ -182,24 +186,43 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
     assert (said.gain, "too long" in str(said.reason)) == (None, True)
 
 
-def test_held_out_rows_choose_where_training_stops(tiny_engine: Engine) -> None:
-    settings = FewShotSettings(steps=8, batch=4, learning_rate=0.5, pull=0.0)
-    rows, held = labelled(tiny_engine, dataset_of(16)), labelled(tiny_engine, dataset_of(20))
-    many = LabelledRows([*held.ids, *held.ids], np.roll(np.concatenate([held.targets] * 2), 1, axis=1))  # all opposed
-    trie = tiny_engine.trie(["a", "b"])
-    found = learned(tiny_engine, dataset_of(16), settings, cross_validated=False, held=many)
-    whole = train_embedding(tiny_engine, START, rows, trie, settings, 0)
-    stopped = {stop: whole.stopped(stop, settings.averaged_share).z for stop in settings.stops}
-    losses = {
-        stop: learning.mean_loss(log_probabilities(tiny_engine, many.ids, z, trie), many.targets)
-        for stop, z in stopped.items()
-    }
-    stop = min(settings.stops, key=lambda each: losses[each])
-    assert (len(found.trained.losses), found.chosen_on) == (round(stop * 8), 40)
-    assert stop < 1.0  # what is opposed is not followed to its end
-    np.testing.assert_allclose(found.trained.z, stopped[stop], atol=1e-5)
-    few = learned(tiny_engine, dataset_of(16), settings, cross_validated=False, held=held)
-    assert (few.chosen_on, len(few.trained.losses)) == (None, 8)
+@pytest.mark.parametrize(
+    ("losses", "taken"),
+    [((0.5, 0.6, 0.7, 0.8), 1.0), ((0.51, 0.5, 0.7, 0.8), 1.0), ((0.6, 0.5, 0.7, 0.8), 0.5),
+     ((1.01, 2.0, 2.0, 2.0), 1.0), ((2.0, 2.0, 2.0, 2.0), 0.125)],
+)  # fmt: skip
+@pytest.mark.parametrize("held", [True, False])
+def test_rows_that_were_not_trained_on_say_how_much_of_the_way_is_taken(
+    tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch, losses: Sequence[float], taken: float, held: bool
+) -> None:
+    left = [*losses, 1.0]  # after each share of the way, and at the start
+    monkeypatch.setattr(learning, "mean_loss", lambda *_: left.pop(0))
+    more = {"cross_validated": False, "held": labelled(tiny_engine, dataset_of(16))} if held else {}
+    found, whole = learned(tiny_engine, dataset_of(16), **more), learned(tiny_engine, dataset_of(16), **NEVER)
+    assert not left
+    assert (found.share, found.chosen_on, whole.share) == (taken, 16 if held else None, 1.0)
+    assert found.to_json()["share"] == taken
+    np.testing.assert_allclose(found.trained.z, START + taken * (whole.trained.z - START), atol=1e-5)
+    if found.folds is not None:
+        monkeypatch.setattr(learning, "mean_loss", lambda *_: 0.0)
+        fully = learned(tiny_engine, dataset_of(16)).folds
+        assert fully is not None
+        np.testing.assert_allclose(found.folds.z, START + taken * (fully.z - START), atol=1e-5)
+
+
+def test_where_held_out_rows_lose_hardly_any_of_the_way_is_taken_and_too_few_have_no_say(
+    tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def farther_is_worse(_: Engine, ids: Sequence[Any], z: np.ndarray, *more: Any) -> np.ndarray:
+        return np.full((len(ids), 2), -float(np.linalg.norm(z - START)))
+
+    monkeypatch.setattr(learning, "log_probabilities", farther_is_worse)
+    held = labelled(tiny_engine, dataset_of(16))
+    found = learned(tiny_engine, dataset_of(16), cross_validated=False, held=held)
+    assert (found.share, found.chosen_on) == (0.125, 16)
+    few = LabelledRows(held.ids[:15], held.targets[:15])
+    found = learned(tiny_engine, dataset_of(16), cross_validated=False, held=few)
+    assert (found.share, found.chosen_on) == (1.0, None)
 
 
 def test_many_held_out_rows_choose_by_a_fair_part_of_them() -> None:

@@ -1,0 +1,139 @@
+"""One task learned as a job learns it, for benches whose tasks have no job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
+from onboard.model.batch import LabelledRows
+from onboard.model.batched import log_probabilities
+from onboard.model.engine import Engine
+from onboard.model.scoring import LabelTrie
+from onboard.train.crossvalidation import mean_loss
+from onboard.train.fewshot import FewShotSettings
+from onboard.train.learning import Learned, choosing, learn
+from onboard.train.step_length import NEARLY, SHARES, LossByShare, tuned_out_of_fold
+from onboard.train.tuning import Tuned
+from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
+from onboard.workbench import Workbench
+
+SETTINGS: Final = replace(FewShotSettings(), curve=())  # the learning curve decides nothing
+STEP: Final = {"shares": SHARES, "nearly": NEARLY}  # what the choice of a share depends on
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A task on its way, trained when its embedding is first asked for.
+
+    Args:
+        engine: under the hypernetwork that the task is learned with.
+        bench: of the task, what is to be held out held out.
+        rows: its training rows.
+        start: (t,) that training starts from.
+        trie: of the label words.
+        seed: of the draws.
+    """
+
+    engine: Engine
+    bench: Workbench
+    rows: LabelledRows
+    start: np.ndarray
+    trie: LabelTrie
+    seed: int
+
+    @cached_property
+    def held(self) -> LabelledRows | None:
+        """Held-out rows, those that choose; None without any."""
+        validation = self.bench.dataset.validation
+        return self.bench.labelled([validation[row] for row in choosing(len(validation))]) if validation else None
+
+    @cached_property
+    def learned(self) -> Learned:
+        """The embedding, and its folds where all rows are trained on."""
+        few = self.held is None and len(self.rows.ids) <= HOLDOUT_FREE_ROWS
+        return learn(
+            self.engine, self.start, self.rows, self.trie, SETTINGS.for_rows(len(self.rows.ids)), self.seed,
+            self.bench.dataset,
+            cross_validated=few, held=self.held, at_once=self.bench.trained_at_once,
+            scored_at_once=self.bench.scored_at_once,
+        )  # fmt: skip
+
+    @property
+    def z(self) -> np.ndarray:
+        """(t,) the embedding that was trained on all rows."""
+        return self.learned.trained.z
+
+    @cached_property
+    def _judged(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Log-probabilities and targets (n, K) of rows that did not train what answers them; None without any."""
+        if self.learned.folds is not None:
+            return self.learned.folds.scores, self.rows.targets
+        if self.held is None:
+            return None
+        return self._scores(self.engine, self.held, self.z), self.held.targets
+
+    def worth(self, alarm: bool) -> Worth:
+        """What the rule of `auto` says.
+
+        Args:
+            alarm: of the probe.
+        """
+        dataset, folds = self.bench.dataset, self.learned.folds
+        scores, targets = self._there()
+        others = score_baselines(dataset, dataset.validation) if folds is None else cross_validate_baselines(
+            dataset, folds.fold
+        )  # fmt: skip
+        right = scores.argmax(1) == targets.argmax(1)
+        return worth_tuning(
+            EmbeddingAlone(
+                accuracy=float(right.mean()),
+                rows=len(right),
+                majority=others["majority"]["accuracy"].value,
+                tfidf=others["tfidf_logistic_regression"]["accuracy"].value,
+                training_loss=mean_loss(self._scores(self.engine, self.rows, self.z), self.rows.targets),
+                labels=targets.shape[1],
+                alarm=alarm,
+            )
+        )
+
+    def losses(
+        self, shares: Sequence[float], tuned: Tuned, tuned_on: Callable[[np.ndarray, LabelledRows], Tuned]
+    ) -> LossByShare:
+        """Of the embedding alone, and after each share of the step of a tuning.
+
+        Args:
+            shares: of the step.
+            tuned: by all rows.
+            tuned_on: the way to tune from an embedding (t,) on some rows.
+
+        Raises:
+            as `tuned_on`.
+        """
+        folds, (alone, targets) = self.learned.folds, self._there()
+        if folds is not None:
+            scores = tuned_out_of_fold(
+                self.engine, folds.z, folds.fold, self.rows, self.trie, shares, tuned_on,
+                at_once=self.bench.scored_at_once,
+            )  # fmt: skip
+        else:
+            assert self.held is not None
+            parts = {share: tuned.shortened(self.engine.hypernetwork, self.z, share) for share in shares}
+            scores = {
+                share: self._scores(self.engine.under(part.hypernetwork), self.held, part.z)
+                for share, part in parts.items()
+            }
+        after = {share: mean_loss(of_share, targets) for share, of_share in scores.items()}
+        return LossByShare(mean_loss(alone, targets), after)
+
+    def _scores(self, engine: Engine, rows: LabelledRows, z: np.ndarray) -> np.ndarray:
+        return log_probabilities(engine, rows.ids, z, self.trie, at_once=self.bench.scored_at_once)
+
+    def _there(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self._judged is not None, "the task has rows enough for folds"
+        return self._judged
