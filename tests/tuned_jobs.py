@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from real_jobs import Desk
 
 from onboard import tuned
 from onboard.bases import Base
@@ -18,8 +20,11 @@ from onboard.heads import hypernetwork_at
 from onboard.model.batch import LabelledRows
 from onboard.model.weights import generated_digest
 from onboard.registry.bases import BaseRepository
+from onboard.registry.snapshots import SnapshotRepository
 from onboard.services import Services
 from onboard.train.tuning import Tuned, TuningSettings
+
+TUNED = ["check", "probe", "train", "tune", "guard", "evaluate"]  # stages before publishing
 
 
 def tune_gently(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +67,12 @@ def made_weights(services: Services, base: Base, version: EmbeddingVersion) -> s
     hypernetwork = hypernetwork_at(services, base, version.hypernetwork_version, "cpu")
     with torch.no_grad():
         return generated_digest(hypernetwork(torch.from_numpy(z)[None]))
+
+
+def dataset_artifact(desk: Desk, task: str) -> Path:
+    """The file of a task's rows."""
+    with desk.services.database.read() as session:
+        artifact = SnapshotRepository(session).get(desk.version(task).dataset_digest).artifact
+    path = desk.services.file(artifact)
+    assert path is not None
+    return path

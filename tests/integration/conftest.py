@@ -15,6 +15,7 @@ from opposed import learn_rivals
 from real_jobs import Desk
 from real_services import PostgresServer
 from real_workers import Deployment
+from tuned_jobs import tune_gently
 
 from onboard import pipeline
 from onboard.bases import Base
@@ -109,3 +110,9 @@ def empty_home(tmp_path: Path, tiny_base: Base) -> Empty:
 def empty_server(tmp_path: Path, tiny_base: Base, postgres: PostgresServer) -> Empty:
     """A database of a PostgreSQL server without any table, and a new folder of artifacts."""
     return Empty(server_settings(tmp_path, tiny_base, postgres.create(f"restored_{uuid.uuid4().hex}"), "server"))
+
+
+@pytest.fixture
+def gently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tunings that no task can notice."""
+    tune_gently(monkeypatch)

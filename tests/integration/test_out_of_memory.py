@@ -46,12 +46,12 @@ def test_a_job_that_does_not_fit_goes_on_with_fewer_rows_and_the_same_result(
     assert plain["halved"] == []
     progress = RecordedProgress()
     desk.submit(opinions(80), "small", init="sst2", test=opinions(40, start=80))
-    with memory_for(6, tiny_base):
+    with memory_for(4, tiny_base):
         result = desk.run(desk.claim(), progress).result
     assert result is not None
     assert [each["stage"] for each in result["halved"]] == ["probe"] * 4 + ["train"] * 2
     assert result["halved"][0] == {"stage": "probe", "rows": 60, "rows_at_once": 30}
-    assert result["halved"][-1]["rows_at_once"] <= 6
+    assert result["halved"][-1]["rows_at_once"] <= 4
     notes = [(message, numbers) for what, message, numbers in progress.calls if what == "note"]
     assert ("the GPU's memory is too small for 60 rows at once: going on with 30", {"rows_at_once": 30}) in notes
     first, second = (

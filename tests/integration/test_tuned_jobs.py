@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from real_jobs import Desk, HookedProgress, opinions
+from real_jobs import Desk, opinions
 from safetensors import safe_open
-from tuned_heads import tuned_head
-from tuned_jobs import diverging_on_less_than, line_of, made_weights, record_of, tune_gently, tune_violently
+from tuned_jobs import (
+    TUNED,
+    dataset_artifact,
+    diverging_on_less_than,
+    line_of,
+    made_weights,
+    record_of,
+    tune_violently,
+)
 
-from onboard import guarded, outcome, pipeline, tuned
+from onboard import guarded, pipeline, tuned
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.tuning import refused_by_guard
-from onboard.errors import ConflictError, JobFailedError
+from onboard.errors import JobFailedError
 from onboard.fetch import fetch
 from onboard.services import Services
 from onboard.serving import Predictor
@@ -24,13 +30,6 @@ from onboard.testing import RecordedProgress
 from onboard.train.fewshot import train_embedding
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import Worth
-
-TUNED = ["check", "probe", "train", "tune", "guard", "evaluate"]
-
-
-@pytest.fixture
-def gently(monkeypatch: pytest.MonkeyPatch) -> None:
-    tune_gently(monkeypatch)
 
 
 def test_a_tuned_job_makes_a_new_head_and_its_version_is_pinned_to_that(
@@ -231,20 +230,10 @@ def test_a_tuned_version_is_measured_on_held_out_rows_as_it_is_published(
     assert result["hypernetwork_version"] == 2
 
 
-def _artifact_of_dataset(desk: Desk, task: str) -> Path:
-    from onboard.registry.snapshots import SnapshotRepository
-
-    with desk.services.database.read() as session:
-        artifact = SnapshotRepository(session).get(desk.version(task).dataset_digest).artifact
-    path = desk.services.file(artifact)
-    assert path is not None
-    return path
-
-
 @pytest.mark.parametrize("harm", ["gone", "damaged"])
 def test_an_earlier_task_whose_rows_cannot_be_read_is_told_and_is_no_pass(desk: Desk, gently: None, harm: str) -> None:
     desk.learn(opinions(24), "earlier", init="sst2")
-    path = _artifact_of_dataset(desk, "earlier")
+    path = dataset_artifact(desk, "earlier")
     path.unlink() if harm == "gone" else path.write_bytes(path.read_bytes()[:-9])
     result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")
     (told,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
@@ -253,124 +242,6 @@ def test_an_earlier_task_whose_rows_cannot_be_read_is_told_and_is_no_pass(desk: 
     assert "earlier@v1" in result["guard"]["reason"]
     assert result["guard"]["verdict"] == "rejected"
     assert result["hypernetwork_version"] == 1
-
-
-def _in_between(desk: Desk, stage: str, work: Any) -> HookedProgress:
-    """Calls `work` once, when a stage has finished."""
-    left = [work]
-
-    def hook(what: str, name: str) -> None:
-        if (what, name) == ("finished", stage) and left:
-            left.pop()()
-
-    return HookedProgress(hook)
-
-
-def test_a_task_that_was_published_while_the_guard_ran_is_guarded_before_the_head_moves(
-    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
-) -> None:
-    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
-    job = desk.claim()
-    progress = _in_between(desk, "guard", lambda: desk.learn(opinions(20), "meanwhile", init="sst2"))
-    result = desk.run(job, progress).result or {}
-    verdicts = {task["task"]: task["verdict"] for task in result["guard"]["tasks"]}
-    assert verdicts["meanwhile@v1"] == "pass"
-    assert (result["guard"]["verdict"], result["hypernetwork_version"]) == ("accepted", 2)
-    assert line_of(tiny_services, tiny_base)[1].metrics["guard"] == result["guard"]
-    assert progress.stages == TUNED
-
-
-def test_a_newcomer_that_would_lose_keeps_the_head_where_it_is(
-    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
-) -> None:
-    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
-    job = desk.claim()
-
-    def publish_something_unreadable() -> None:
-        desk.learn(opinions(20), "meanwhile", init="sst2")
-        _artifact_of_dataset(desk, "meanwhile").unlink()
-
-    result = desk.run(job, _in_between(desk, "guard", publish_something_unreadable)).result or {}
-    assert (result["guard"]["verdict"], result["guard"]["share"], result["hypernetwork_version"]) == ("rejected", 0, 1)
-    assert "meanwhile@v1" in result["guard"]["reason"]
-    assert result["tuning"]["kept"] is False
-    assert result["validation_reason"] != outcome._NO_ESTIMATE
-    assert record_of(tiny_services, tiny_base).head == 1
-    plain = desk.learn(opinions(30), "plain", init="sst2")
-    assert result["embedding_digest"] == plain["embedding_digest"]
-
-
-def test_a_tuned_job_whose_head_moved_meanwhile_starts_over_under_the_new_one(
-    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
-) -> None:
-    desk.submit(opinions(30), init="sst2", tune_hypernetwork="always")
-    job = desk.claim()
-    progress = _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base, scale=1e-6))
-    result = desk.run(job, progress).result or {}
-    assert progress.stages == [*TUNED, *TUNED]
-    line = line_of(tiny_services, tiny_base)
-    assert [(each.version, each.parent) for each in line] == [(1, None), (2, 1), (3, 2)]
-    assert result["hypernetwork_version"] == record_of(tiny_services, tiny_base).head == 3
-
-
-def test_a_head_that_keeps_moving_ends_the_job_instead_of_holding_it_for_ever(
-    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
-) -> None:
-    desk.submit(opinions(24), init="sst2", tune_hypernetwork="always")
-    job = desk.claim()
-
-    def move(what: str, name: str) -> None:
-        if (what, name) == ("finished", "evaluate"):
-            tuned_head(tiny_services, tiny_base, scale=1e-6)
-
-    with pytest.raises(ConflictError, match="moved 3 times"):
-        desk.run(job, HookedProgress(move))
-    assert desk.versions("mood") == []
-
-
-def test_a_plain_job_whose_head_moved_is_published_under_the_one_that_it_was_trained_with(
-    desk: Desk, tiny_services: Services, tiny_base: Base
-) -> None:
-    desk.submit(opinions(24), init="sst2")
-    job = desk.claim()
-    progress = _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base))
-    result = desk.run(job, progress).result or {}
-    assert (result["hypernetwork_version"], record_of(tiny_services, tiny_base).head) == (1, 2)
-    assert progress.stages == ["check", "probe", "train", "evaluate"]
-    assert Predictor(tiny_services).predict([{"task": "mood", "text": "a good film"}])[0].version == 1
-
-
-@pytest.mark.parametrize("late", [True, False])
-def test_a_task_that_lost_by_a_step_whose_guard_could_not_know_of_it_does_not_hold_later_ones(
-    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None, late: bool
-) -> None:
-    def move() -> None:
-        tuned_head(tiny_services, tiny_base, scale=0.5)
-
-    desk.submit(opinions(24), "straggler", init="random")
-    desk.run(desk.claim(), _in_between(desk, "evaluate", move) if late else HookedProgress(lambda *_: None))
-    if not late:
-        move()
-    guard = desk.learn(opinions(30), init="random", tune_hypernetwork="always")["guard"]
-    refusing = {task["task"] for task in guard["tasks"]}
-    assert refusing == ({"sst2@v1", "stsb@v1"} if late else {"sst2@v1", "stsb@v1", "straggler@v1"})
-    assert guard["unchecked"] == (1 if late else 0)
-    rule = "all but straggler@v1, which came too late for an earlier step and may have lost by it"
-    assert guard["chosen"] == (rule if late else None)
-
-
-def test_a_task_left_behind_by_a_revert_does_not_hold_the_head(
-    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
-) -> None:
-    from onboard.registry.bases import BaseRepository
-
-    tuned_head(tiny_services, tiny_base, scale=0.5)
-    desk.learn(opinions(24), "aside", init="sst2")
-    with tiny_services.database.write() as session:
-        BaseRepository(session).set_head(tiny_base.digest, 1, expected_head=2)
-    result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")
-    assert "aside@v1" not in {task["task"] for task in result["guard"]["tasks"]}
-    assert (result["guard"]["verdict"], result["hypernetwork_version"]) == ("accepted", 3)
 
 
 def test_what_is_published_is_what_was_guarded_also_where_only_a_share_of_the_step_is_taken(

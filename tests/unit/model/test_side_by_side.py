@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,12 +55,13 @@ def test_parts_that_fit_into_the_memory_add_up_to_the_whole(tiny_engine: Engine,
         np.testing.assert_allclose(one.z, other.z, atol=1e-5)
 
 
-def test_a_pull_keeps_z_near_its_start(tiny_engine: Engine, ids: list[list[int]]) -> None:
-    batches = [np.arange(8)] * 12
-    run = Run(z(1), tiny_engine.trie(["yes", "no"]), batches)
-    (free,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
-    (held,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, Steps(learning_rate=0.05, pull=1.0))
-    assert np.linalg.norm(held.z - run.start) < 0.5 * np.linalg.norm(free.z - run.start)
+def test_the_rate_may_fall(tiny_engine: Engine, ids: list[list[int]]) -> None:
+    run = Run(z(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 12)
+    (steady,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
+    (falling,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, replace(STEPS, falling=True))
+    moved = [np.linalg.norm(np.diff(each.course, axis=0), axis=1) for each in (steady, falling)]
+    assert moved[1][-1] < 0.3 * moved[0][-1]
+    np.testing.assert_allclose(steady.course[0], falling.course[0], atol=1e-6)
 
 
 def test_the_norm_stays_within_its_bound(tiny_engine: Engine, ids: list[list[int]]) -> None:
