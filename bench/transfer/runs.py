@@ -164,10 +164,11 @@ def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
         return {}
     if run.method not in OURS:
         return asdict(recipes[run.method, run.recipe])
-    found = asdict(SETTINGS.for_rows(_parted(run.shots)[0])) | ({"probe": asdict(PROBE)} if run.start == AUTO else {})
+    found = {**asdict(SETTINGS.for_rows(_parted(run.shots)[0])), "step": STEP}
+    found |= {"probe": asdict(PROBE)} if run.start == AUTO else {}
     if run.method != "hypernetwork":
         return found
-    return found | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0])), "step": STEP}
+    return found | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0]))}
 
 
 def packed(right: np.ndarray) -> str:

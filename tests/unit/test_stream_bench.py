@@ -403,7 +403,7 @@ def test_without_the_datasets_it_is_skipped_and_the_folder_is_named(
 
 def test_every_method_says_what_its_numbers_depend_on() -> None:
     told = {name: bench.settings_of(name, 32) for name in METHODS}
-    assert set(told[FROZEN]) == {"embedding", "probe"}
+    assert set(told[FROZEN]) == {"embedding", "probe", "step"}
     assert set(told[GUARDED]) == {"embedding", "probe", "tuning", "guard", "step"}
     assert set(told[AUTO]) == {*told[GUARDED], "rule"}
     assert told[NAIVE]["tuning"]["beta"] == 0 < told[REGULARISED]["tuning"]["beta"]
