@@ -9,13 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.train.crossvalidation import mean_loss
+from onboard.train.crossvalidation import is_folded, mean_loss
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import Learned, choosing, learn
 from onboard.train.step_length import NEARLY, SHARES, LossByShare, tuned_out_of_fold
@@ -56,12 +55,10 @@ class Lesson:
     @cached_property
     def learned(self) -> Learned:
         """The embedding, and its folds where all rows are trained on."""
-        few = self.held is None and len(self.rows.ids) <= HOLDOUT_FREE_ROWS
         return learn(
             self.engine, self.start, self.rows, self.trie, SETTINGS.for_rows(len(self.rows.ids)), self.seed,
-            self.bench.dataset,
-            cross_validated=few, held=self.held, at_once=self.bench.trained_at_once,
-            scored_at_once=self.bench.scored_at_once,
+            self.bench.dataset, cross_validated=is_folded(self.bench.dataset), held=self.held,
+            at_once=self.bench.trained_at_once, scored_at_once=self.bench.scored_at_once,
         )  # fmt: skip
 
     @property
@@ -70,12 +67,11 @@ class Lesson:
         return self.learned.trained.z
 
     @cached_property
-    def _judged(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Log-probabilities and targets (n, K) of rows that did not train what answers them; None without any."""
+    def _judged(self) -> tuple[np.ndarray, np.ndarray]:
+        """Log-probabilities and targets (n, K) of rows that did not train what answers them."""
         if self.learned.folds is not None:
             return self.learned.folds.scores, self.rows.targets
-        if self.held is None:
-            return None
+        assert self.held is not None, "the task has rows enough for folds"
         return self._scores(self.engine, self.held, self.z), self.held.targets
 
     def worth(self, alarm: bool) -> Worth:
@@ -85,7 +81,7 @@ class Lesson:
             alarm: of the probe.
         """
         dataset, folds = self.bench.dataset, self.learned.folds
-        scores, targets = self._there()
+        scores, targets = self._judged
         others = score_baselines(dataset, dataset.validation) if folds is None else cross_validate_baselines(
             dataset, folds.fold
         )  # fmt: skip
@@ -115,7 +111,7 @@ class Lesson:
         Raises:
             as `tuned_on`.
         """
-        folds, (alone, targets) = self.learned.folds, self._there()
+        folds, (alone, targets) = self.learned.folds, self._judged
         if folds is not None:
             scores = tuned_out_of_fold(
                 self.engine, folds.z, folds.fold, self.rows, self.trie, shares, tuned_on,
@@ -128,12 +124,7 @@ class Lesson:
                 share: self._scores(self.engine.under(part.hypernetwork), self.held, part.z)
                 for share, part in parts.items()
             }
-        after = {share: mean_loss(of_share, targets) for share, of_share in scores.items()}
-        return LossByShare(mean_loss(alone, targets), after)
+        return LossByShare.of(alone, scores, targets)
 
     def _scores(self, engine: Engine, rows: LabelledRows, z: np.ndarray) -> np.ndarray:
         return log_probabilities(engine, rows.ids, z, self.trie, at_once=self.bench.scored_at_once)
-
-    def _there(self) -> tuple[np.ndarray, np.ndarray]:
-        assert self._judged is not None, "the task has rows enough for folds"
-        return self._judged

@@ -196,11 +196,9 @@ def run_all(
     done = {(row["variant"], row["seed"]): row for row in finished(work) if row["settings"] == wanted}
     missing = [run for run in plan if run not in done]
     print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
-    end_last_line(work)
     for run, row in _measured(missing, measure, processes):
         done[run] = {"variant": run[0], "seed": run[1], **row, "settings": wanted}
-        with work.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(done[run]) + "\n")
+        append(work, done[run])
         print(
             f"{sum(each in done for each in plan)}/{len(plan)}  {run[0]}, seed {run[1]}: {row['seconds']} s", flush=True
         )
@@ -216,19 +214,13 @@ def finished(work: Path) -> Iterator[Row]:
             continue
 
 
-def end_last_line(work: Path) -> None:
-    """Make the file, and let what is appended next begin a line of its own."""
+def append(work: Path, row: Row) -> None:
+    """Write a run behind those that the file holds, on a line of its own whatever a kill has cut off before it."""
     work.parent.mkdir(parents=True, exist_ok=True)
     with work.open("a+b") as file:
         if file.tell() and work.read_bytes()[-1:] != b"\n":
             file.write(b"\n")
-
-
-def append(work: Path, row: Row) -> None:
-    """Write a run behind those that the file holds."""
-    end_last_line(work)
-    with work.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+        file.write(json.dumps(row).encode() + b"\n")
 
 
 def _measured(missing: Sequence[Run], measure: Callable[[str, int], Row], processes: int) -> Iterator[tuple[Run, Row]]:

@@ -30,7 +30,7 @@ import torch
 
 from bench import probe_registry
 from bench.as_if_new import drawn_tests
-from bench.budgeted import DATA, datasets_there, end_last_line, finished
+from bench.budgeted import DATA, append, datasets_there, finished
 from bench.machine import describe
 from bench.probe_pool import Known, own, pool
 from bench.probe_table import page
@@ -137,9 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(base: Base, asked: argparse.Namespace) -> list[Row]:
     """Everything that was asked for, in that order; what is missing is measured and its line added."""
-    asked.work.mkdir(parents=True, exist_ok=True)
     output = asked.work / "probe.jsonl"
-    end_last_line(output)
     done = {json.dumps(row["key"]): row for row in finished(output)}
     settings = json.loads(json.dumps([asdict(ProbeSettings()), asdict(FewShotSettings())]))
     found = []
@@ -158,8 +156,7 @@ def _once(done: dict[str, Row], output: Path, key: list[Any], work: Callable[[],
     if json.dumps(key) not in done:
         started = time.monotonic()
         row = {"key": key, **work(), "seconds": round(time.monotonic() - started, 1)}
-        with output.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(row) + "\n")
+        append(output, row)
         print(*key[1:], row["seconds"], "s", file=sys.stderr, flush=True)
         return row
     return done[json.dumps(key)]

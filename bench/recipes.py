@@ -26,23 +26,21 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from bench.as_if_new import candidates, drawn_tests
 from bench.budgeted import CHECKOUT, DATA, append, datasets_there, finished
 from bench.recipe_table import page
+from bench.transfer.cells import AUTO
 from bench.transfer.material import SETTINGS as PROBE
+from bench.transfer.material import Cell as Material
 from bench.transfer.material import read
 from bench.transfer.sharing import part, plain
 from bench.unseen import KINDS, SEEN, make, read_rows
 from onboard.bases import Base, find_base
-from onboard.bases.load import load_engine
 from onboard.data.splits import shots
 from onboard.domain.dataset import Dataset
 from onboard.model.batched import log_probabilities
-from onboard.probe.choice import choose
 from onboard.train.crossvalidation import held_out_scores, mean_loss, part_rows
 from onboard.train.fewshot import FewShotSettings, Part, train_parts
 from onboard.train.step_length import SHARES
-from onboard.workbench import Workbench, label_words
 
 KNOWN: Final = ("sst2", "mrpc", "qnli", "mnli", "cola", "qqp", "rte")
 UNSEEN: Final = tuple(kind for kind in KINDS if kind not in SEEN)
@@ -122,32 +120,27 @@ def settings_of(base: Base) -> dict[str, Any]:
 
 def measure(base: Base, cell: Cell) -> dict[str, Any]:
     """Out of fold and on the test rows: the start ("0"), and every share of the way from it."""
-    engine, dataset = load_engine(base, "cpu"), dataset_of(cell)
-    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
-    rows, probed = bench.labelled(dataset.train), bench.probed(cell.draw)
-    fingerprint = bench.fingerprint(bench.encode(probed), bench.targets(probed))
-    evaluator = bench.evaluator(probed)
-    offered = candidates(base, cell.draw, cell.task, fingerprint)
-    found = choose(evaluator, offered, np.arange(evaluator.rows), PROBE)
-    start, trie = found.z.astype(np.float32), engine.trie(found.chosen.words)
-    parted = part_rows(dataset, cell.draw)
+    dataset = dataset_of(cell)
+    material = Material(base, cell.task, dataset, cell.draw, TEST_ROWS)
+    begun, engine, rows = material.start(AUTO), material.bench.engine, material.own
+    start, trie, parted = begun.z.astype(np.float32), engine.trie(begun.words), part_rows(dataset, cell.draw)
     settings = replace(FewShotSettings(), steps=cell.steps, learning_rate=cell.rate)
-    everything, test = np.arange(len(rows.ids)), bench.labelled(drawn_tests(dataset, TEST_ROWS))
+    everything, wanted = np.arange(len(rows.ids)), material.bench.targets(material.test)
     parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(each.kept, 1) for each in parted)]
     trained = train_parts(engine, start, rows, trie, settings, cell.draw, parts)
 
     def judged(share: float) -> dict[str, float]:
         whole, single, *folds = (each.shortened(start, share).z for each in trained)
         out_of_fold = held_out_scores(engine, rows.ids, parted, folds, trie)
-        tested, of_single = (log_probabilities(engine, test.ids, z, trie) for z in (whole, single))
+        tested, of_single = (log_probabilities(engine, material.test_ids, z, trie) for z in (whole, single))
         return {
-            "fold_loss": mean_loss(out_of_fold, rows.targets), "test_loss": mean_loss(tested, test.targets),
-            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, test.targets),
-            "one_order": _accuracy(of_single, test.targets),
+            "fold_loss": mean_loss(out_of_fold, rows.targets), "test_loss": mean_loss(tested, wanted),
+            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, wanted),
+            "one_order": _accuracy(of_single, wanted),
         }  # fmt: skip
 
     by_share = {f"{share:g}": judged(share) for share in (0.0, *SHARES)}
-    return {"chosen": found.chosen.embedding, "rows": len(rows.ids), "by_share": by_share}
+    return {"chosen": begun.embedding, "rows": len(rows.ids), "by_share": by_share}
 
 
 def dataset_of(cell: Cell) -> Dataset:

@@ -12,7 +12,6 @@ from onboard.attempt import Output, Run
 from onboard.bases import find_base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.candidates import collect_candidates, named_candidate
-from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
@@ -27,6 +26,7 @@ from onboard.probe.evaluator import Evaluator
 from onboard.publish import NewcomersError, publish
 from onboard.register import register_base
 from onboard.services import Services
+from onboard.train.crossvalidation import is_folded
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import learn
 from onboard.train.suspects import warning_of
@@ -183,10 +183,9 @@ def _train(attempt: Run, probed: Output) -> Output:
     if bench.buckets:
         settings = replace(settings, curve=())  # it is one of accuracy
     rows = bench.labelled(train)
-    few = not validation and len(train) <= HOLDOUT_FREE_ROWS and not bench.dataset.one_row_each
     learned = learn(
         bench.engine, np.array(probed["z"], dtype=np.float32), rows, bench.engine.trie(probed["words"]), settings,
-        seed, bench.dataset, cross_validated=few,
+        seed, bench.dataset, cross_validated=is_folded(bench.dataset),
         held=bench.labelled(validation) if validation else None,
         on_step=attempt.told("train", settings.steps), before_batch=checkpoint,
         at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,

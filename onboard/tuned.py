@@ -19,7 +19,7 @@ from onboard.heads import store_hypernetwork
 from onboard.judge import Judged
 from onboard.model.batch import LabelledRows
 from onboard.outcome import embedding
-from onboard.train.crossvalidation import log_of, mean_loss
+from onboard.train.crossvalidation import log_of
 from onboard.train.learning import choosing
 from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_of_fold
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
@@ -120,9 +120,7 @@ def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -
     folds = None if trained["folds"] is None else _folds(attempt, words, trained["folds"])
     if folds is not None:
         rows, evidence = bench.dataset.train, "rows that were predicted without themselves"
-        targets, alone = bench.targets(rows), log_of(trained["folds"]["probabilities"])
-        after = {share: mean_loss(scores, targets) for share, scores in folds.items()}
-        losses = LossByShare(mean_loss(alone, targets), after)
+        losses = LossByShare.of(log_of(trained["folds"]["probabilities"]), folds, bench.targets(rows))
     elif bench.dataset.validation:
         rows, evidence = held_rows(bench), "held-out rows"
         losses = _held_losses(attempt, words, rows, embedding(trained), tuned)

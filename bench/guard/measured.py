@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import end_last_line, finished
+from bench.budgeted import append, finished
 from bench.guard.changes import moved
 from bench.guard.material import SINGLES, Task
 from onboard.guard.answers import Question, answers
@@ -101,7 +101,6 @@ def measure_all(
     wanted = json.loads(json.dumps(settings))
     rows = [row for row in finished(work) if "direction" in row and row["settings"] == wanted]
     done = {(row["direction"], row["size"]): row for row in rows}
-    end_last_line(work)
     missing = {name: [size for size in SIZES if (name, size) not in done] for name in directions}
     if any(missing.values()):
         tasks = prepare()
@@ -120,8 +119,7 @@ def measure_all(
             done[name, size] = {
                 "direction": name, "size": size, "share": share, "effects": effects, "settings": wanted,
             }  # fmt: skip
-            with work.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(done[name, size]) + "\n")
+            append(work, done[name, size])
             print(f"{name}, {size} nats: share {share:.3f}, {time.monotonic() - started:.0f} s", flush=True)
     return [Change.read(done[name, size]) for name in directions for size in SIZES]
 

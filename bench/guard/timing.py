@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import end_last_line, finished
+from bench.budgeted import append, finished
 from onboard.bases import Base
 from onboard.guard.answers import Question, answers
 from onboard.guard.canaries import canary_ids
@@ -36,10 +36,8 @@ def timed(base: Base, engine: Engine, work: Path, settings: Mapping[str, Any]) -
         if "timing" in row and row["settings"] == wanted:
             known: dict[str, Any] = row["timing"]
             return known
-    end_last_line(work)
     found = _timed(base, engine)
-    with work.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"timing": found, "settings": wanted}) + "\n")
+    append(work, {"timing": found, "settings": wanted})
     return found
 
 

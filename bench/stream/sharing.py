@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from bench.budgeted import end_last_line, finished
+from bench.budgeted import append, finished
 from bench.stream.learning import BEGUN, Row
 from onboard.errors import DamagedError
 from onboard.model.hypernetwork import Hypernetwork
@@ -68,9 +68,7 @@ class Journal:
     def add(self, stream: Stream, index: int, task: str, row: Row) -> None:
         """Append a step; a line that a kill has cut off before it stays alone."""
         known = {"order": stream.order, "method": stream.method, "index": index, "task": task}
-        end_last_line(self.path)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**known, **row, "settings": self._settings[stream.method]}) + "\n")
+        append(self.path, {**known, **row, "settings": self._settings[stream.method]})
 
 
 class Heads:

@@ -63,15 +63,14 @@ class Cell:
 
     Args:
         base: that the task is learned on.
-        folder: of the task's dataset.
-        rows: labelled rows in all.
+        task: its name.
+        dataset: the labelled rows that were drawn, and all test rows.
         seed: of the draw.
         test_rows: most rows to test on; always the same ones.
     """
 
-    def __init__(self, base: Base, folder: Path, rows: int, seed: int, test_rows: int) -> None:
-        self.base, self.task, self.seed = base, folder.name, seed
-        self.dataset = shots(read(folder), rows, seed)
+    def __init__(self, base: Base, task: str, dataset: Dataset, seed: int, test_rows: int) -> None:
+        self.base, self.task, self.dataset, self.seed = base, task, dataset, seed
         engine, own = load_engine(base, "cpu"), holdout(self.dataset, seed)
         self.bench = Workbench(base, engine, own, label_words(self.dataset, engine))
         self.own = self.bench.labelled(own.train)
@@ -134,5 +133,6 @@ class Cells:
     def of(self, run: Run) -> Cell:
         """The rows of the run."""
         if self._last is None or self._last[0] != run.cell:
-            self._last = run.cell, Cell(self.base, self.folder / run.task, run.shots, run.seed, self.test_rows)
+            dataset = shots(read(self.folder / run.task), run.shots, run.seed)
+            self._last = run.cell, Cell(self.base, run.task, dataset, run.seed, self.test_rows)
         return self._last[1]

@@ -111,7 +111,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
         "rows in all, the same rows for all methods. Intervals are 95%: the variance of the draws (pooled over the "
         "tasks of a mean, or over the cells of a table; Student's t) and that of the test rows, paired where two "
         f"methods are compared.{'' if len(results.seeds) > 1 else alone} Of more than 64 rows ours hold a quarter "
-        "out, as the service does, to say when to stop and how far to tune; the other methods train on all.", "",
+        "out, as the service does, to say how far to train and to tune; the other methods train on all.", "",
         *(left if facts.missing else []),
     ]  # fmt: skip
 
@@ -280,10 +280,10 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
         "## How each was trained", "",
         "All read the same tokens, train the loss that is scored (the distribution over the task's labels) and start "
         "from the base's backbone, which has learned the source tasks. Embedding only is the service's own training, "
-        "whose recipe was chosen on the source tasks ([recipes.md](recipes.md)); hypernetwork + embedding goes on from "
-        "there with its own tuning, whose recipe was chosen on made kinds of tasks ([tuning.md](tuning.md)), as far "
-        "as the folds or the held-out rows ask for it, and no guard. What `auto` publishes is read off the same "
-        "runs: the rule and those rows say whether it is that or the embedding alone. "
+        "whose recipe was chosen on source tasks and made kinds ([recipes.md](recipes.md)); hypernetwork + embedding "
+        "goes on from there with its own tuning, whose recipe was chosen on made kinds of tasks "
+        "([tuning.md](tuning.md)), as far as the folds or the held-out rows ask for it, and no guard. What `auto` "
+        "publishes is read off the same runs: the rule and those rows say whether it is that or the embedding alone. "
         f"No target had a say in either. The baselines' recipes were tried on the sources too (`{CHOSEN_BY}`; "
         f"{CHOSEN_WITHOUT}). There the backbone "
         "answers a task as it is, so recipes that train little win, which could be too little on a target that it "

@@ -19,8 +19,7 @@ from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from onboard.bases.load import fresh_engine
 from onboard.data.estimate import train_passes
-from onboard.data.limits import HOLDOUT_FREE_ROWS
-from onboard.data.splits import HOLDOUT_MOST_ROWS, HOLDOUT_SHARE
+from onboard.data.splits import held_out_of
 from onboard.evaluate.baselines import predict_baselines
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
@@ -154,7 +153,7 @@ def tuning_passes(rows: int) -> int:
 
 def _parted(rows: int) -> tuple[int, int]:
     """How many rows ours train on, and how many they hold out."""
-    held = 0 if rows <= HOLDOUT_FREE_ROWS else min(HOLDOUT_MOST_ROWS, round(HOLDOUT_SHARE * rows))
+    held = held_out_of(rows)
     return rows - held, held
 
 

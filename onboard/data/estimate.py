@@ -102,8 +102,8 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
     folded = trained + sum(_part(count, rows, steps) for count in kept)
     with_curve = folded + sum(_part(round(CURVE_SHARE * count), rows, steps) for count in kept)
     if rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens)):
-        return Passes((TRIED + 2) * rows, with_curve)
-    return Passes((TRIED + 1) * rows, folded)
+        return Passes((TRIED + 1) * rows, with_curve)
+    return Passes(TRIED * rows, folded)
 
 
 def _part(count: int, of: int, steps: int) -> float:

@@ -41,17 +41,22 @@ def shots(dataset: Dataset, rows: int, seed: int) -> Dataset:
     return replace(dataset, train=in_canonical_rows([dataset.train[index] for index in chosen]))
 
 
+def held_out_of(count: int) -> int:
+    """How many of so many training rows are held out where a dataset has no validation split of its own."""
+    return 0 if count <= HOLDOUT_FREE_ROWS else min(HOLDOUT_MOST_ROWS, round(HOLDOUT_SHARE * count))
+
+
 def holdout(dataset: Dataset, seed: int) -> Dataset:
     """The dataset with a validation split: its own, or a quarter of the training rows, 512 at most.
 
     At least one row of every class is held out, but a class of one row keeps it for training. Up to 64 training rows
     nothing is held out, and validation stays empty.
     """
-    count = len(dataset.train)
-    if dataset.validation or count <= HOLDOUT_FREE_ROWS:
+    count = held_out_of(len(dataset.train))
+    if dataset.validation or not count:
         return dataset
     strata = _strata(dataset, seed)
-    quotas = _proportional([len(stratum) for stratum in strata], min(HOLDOUT_MOST_ROWS, round(HOLDOUT_SHARE * count)))
+    quotas = _proportional([len(stratum) for stratum in strata], count)
     held = {index for stratum, quota in zip(strata, quotas, strict=True) for index in stratum[:quota]}
     return replace(
         dataset,

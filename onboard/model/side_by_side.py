@@ -107,15 +107,15 @@ def train_side_by_side(
     losing = Losses(engine, [run.trie for run in runs], ids, targets, at_once)
     optimiser = torch.optim.Adam([z], lr=steps.learning_rate)
     bound, count = steps.norm_per_root * z.shape[1] ** 0.5, len(runs[0].batches)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / count if steps.falling else 1.0)
     losses, course = np.zeros((count, len(runs))), np.zeros((count, *z.shape), dtype=np.float32)
     for step in range(count):
-        for group in optimiser.param_groups:
-            group["lr"] = steps.learning_rate * (1.0 - step / count if steps.falling else 1.0)
         z.grad, losses[step] = losing.gradient(z, [run.batches[step] for run in runs])
         if not np.isfinite(losses[step]).all():
             raise JobFailedError(f"The training loss became {losses[step].max()} at step {step + 1}.", _OTHER_SEED)
         with torch.no_grad():
             optimiser.step()
+            rate.step()
             z.mul_(torch.clamp(bound / z.norm(dim=1, keepdim=True), max=1.0))
             course[step] = z.cpu().numpy()
         on_step(step + 1, float(losses[step].mean()))

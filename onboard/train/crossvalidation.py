@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import torch
 
+from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.data.splits import folds
 from onboard.domain.dataset import Dataset
 from onboard.model.batched import mixed_log_probabilities
@@ -47,6 +48,11 @@ class OutOfFold:
     curve: Mapping[float, np.ndarray]
     rows: Mapping[float, float]
     z: np.ndarray
+
+
+def is_folded(dataset: Dataset) -> bool:
+    """Whether a job trains on all rows and asks folds how good it is: nothing is held out, or could be learned then."""
+    return not dataset.validation and len(dataset.train) <= HOLDOUT_FREE_ROWS and not dataset.one_row_each
 
 
 def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = ()) -> list[Fold]:

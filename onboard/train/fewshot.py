@@ -68,7 +68,7 @@ class Trained:
     padding_share: float
 
     def shortened(self, start: np.ndarray, share: float) -> Trained:
-        """After this share of the way from the start (t,); the course stays the whole's."""
+        """After this share of the way from the start (t,); losses and norms stay the whole's."""
         return replace(self, z=embedding_between(start, self.z, share))
 
     def to_json(self) -> dict[str, Any]:
@@ -136,7 +136,10 @@ def train_parts(
         OutOfMemoryError: the GPU has no room for a single row.
     """
     runs = [Run(start, trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
-    steps = Steps(settings.learning_rate, True, settings.averaged_share, settings.norm_per_root)
+    steps = Steps(
+        settings.learning_rate, falling=True, averaged_share=settings.averaged_share,
+        norm_per_root=settings.norm_per_root,
+    )  # fmt: skip
     moved = iter(train_side_by_side(engine, runs, rows.ids, rows.targets, steps, on_step, at_once))
     return [_mean([next(moved) for _ in range(part.seeds)]) for part in parts]
 

@@ -25,7 +25,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
-from onboard.train.crossvalidation import Fold, OutOfFold, held_out_scores, mean_loss, part_rows
+from onboard.train.crossvalidation import Fold, OutOfFold, held_out_scores, part_rows
 from onboard.train.fewshot import FewShotSettings, Part, Trained, row_passes, train_parts
 from onboard.train.learning_curve import MoreRows, more_rows
 from onboard.train.step_length import SHARES, LossByShare
@@ -127,26 +127,36 @@ def learn(
 
     if parted:
         of_folds = others[: len(parted)]
-        share = _bearable(start, of_folds, lambda z: mean_loss(out_of_fold(z), rows.targets))
+        share, scores = _bearable(start, of_folds, out_of_fold, rows.targets)
         others = [each.shortened(start, share) for each in others]
-        folds = _out_of_fold(parted, others, len(rows.ids), out_of_fold)
+        folds = _out_of_fold(parted, others, scores, out_of_fold)
         return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
     if held is not None and len(held.ids) >= FEWEST_CHOOSING:
         chosen = choosing(len(held.ids))
-        ids, targets = [held.ids[row] for row in chosen], held.targets[chosen]
+        ids = [held.ids[row] for row in chosen]
 
-        def held_out(z: Sequence[np.ndarray]) -> float:
-            return mean_loss(log_probabilities(engine, ids, z[0], trie, before_batch, scored_at_once), targets)
+        def held_out(z: Sequence[np.ndarray]) -> np.ndarray:
+            return log_probabilities(engine, ids, z[0], trie, before_batch, scored_at_once)
 
-        share = _bearable(start, [whole], held_out)
+        share, _ = _bearable(start, [whole], held_out, held.targets[chosen])
         return Learned(whole.shortened(start, share), share, chosen_on=len(ids))
     return Learned(whole)
 
 
-def _bearable(start: np.ndarray, trained: Sequence[Trained], loss: Callable[[Sequence[np.ndarray]], float]) -> float:
-    """How much of the way from the start is borne by the loss, in nats, of rows that these have not been trained on."""
-    after = {share: loss([each.shortened(start, share).z for each in trained]) for share in SHARES}
-    return LossByShare(loss([start] * len(trained)), after).bearable()
+def _bearable(
+    start: np.ndarray,
+    trained: Sequence[Trained],
+    scored: Callable[[Sequence[np.ndarray]], np.ndarray],
+    targets: np.ndarray,
+) -> tuple[float, np.ndarray]:
+    """How much of the way from the start is borne by rows (n) that these have not been trained on.
+
+    Returns:
+        The share, and the rows' log-probabilities (n, K) after it.
+    """
+    after = {share: scored([each.shortened(start, share).z for each in trained]) for share in SHARES}
+    share = LossByShare.of(scored([start] * len(trained)), after, targets).bearable()
+    return share, after[share]
 
 
 def _affordable(
@@ -159,17 +169,17 @@ def _affordable(
 def _out_of_fold(
     parted: Sequence[Fold],
     trained: Sequence[Trained],
-    count: int,
+    scores: np.ndarray,
     scored: Callable[[Sequence[np.ndarray]], np.ndarray],
 ) -> OutOfFold:
-    """Predictions by the embeddings of the folds, then of their shares; `trained` are those of all."""
+    """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all."""
     of_folds, of_shares = trained[: len(parted)], trained[len(parted) :]
     shares = list(parted[0].shares)
     curve = {
         share: scored([each.z for each in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
     z = np.stack([each.z for each in of_folds])
-    return OutOfFold(_fold_of(parted, count), scored(list(z)), curve, _rows(parted, shares), z)
+    return OutOfFold(_fold_of(parted, len(scores)), scores, curve, _rows(parted, shares), z)
 
 
 def choosing(count: int) -> list[int]:

@@ -18,6 +18,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
+from onboard.train.crossvalidation import mean_loss
 from onboard.train.tuning import Tuned
 
 SHARES: Final = (1.0, 0.5, 0.25, 0.125)
@@ -35,6 +36,11 @@ class LossByShare:
 
     alone: float
     after: Mapping[float, float]
+
+    @classmethod
+    def of(cls, alone: np.ndarray, after: Mapping[float, np.ndarray], targets: np.ndarray) -> LossByShare:
+        """The losses of log-probabilities (n, K), before the step and by share of it, against targets (n, K)."""
+        return cls(mean_loss(alone, targets), {share: mean_loss(scores, targets) for share, scores in after.items()})
 
     @property
     def least(self) -> float:

@@ -18,7 +18,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.side_by_side import Moved, Run
-from onboard.train import crossvalidation, fewshot, learning
+from onboard.train import crossvalidation, fewshot, learning, step_length
 from onboard.train.crossvalidation import (
     FEWEST_CURVE_ROWS,
     FEWEST_ROWS,
@@ -75,7 +75,7 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
     learned(tiny_engine, dataset, FewShotSettings(steps=8, batch=4, seeds=1, curve=(0.5,)))
     assert len(trained_on) == 1 + 2 * FOLDS  # all rows, the folds, and a half of each fold
     assert trained_on[0] == set(range(18))
-    predicted = predicted[-2 * 18 :]  # what comes of it: before that it is seen how much of the way to take
+    predicted = [*predicted[:18], *predicted[-18:]]  # after the whole way, and on the halves; between: less of the way
     assert {run for run, _ in predicted} == set(range(1, 1 + 2 * FOLDS))
     for run, row in predicted:
         assert run > 0
@@ -195,8 +195,8 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
 def test_rows_that_were_not_trained_on_say_how_much_of_the_way_is_taken(
     tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch, losses: Sequence[float], taken: float, held: bool
 ) -> None:
-    left = [*losses, 1.0]  # after each share of the way, and at the start
-    monkeypatch.setattr(learning, "mean_loss", lambda *_: left.pop(0))
+    left = [1.0, *losses]  # at the start, and after each share of the way
+    monkeypatch.setattr(step_length, "mean_loss", lambda *_: left.pop(0))
     more = {"cross_validated": False, "held": labelled(tiny_engine, dataset_of(16))} if held else {}
     found, whole = learned(tiny_engine, dataset_of(16), **more), learned(tiny_engine, dataset_of(16), **NEVER)
     assert not left
@@ -204,7 +204,7 @@ def test_rows_that_were_not_trained_on_say_how_much_of_the_way_is_taken(
     assert found.to_json()["share"] == taken
     np.testing.assert_allclose(found.trained.z, START + taken * (whole.trained.z - START), atol=1e-5)
     if found.folds is not None:
-        monkeypatch.setattr(learning, "mean_loss", lambda *_: 0.0)
+        monkeypatch.setattr(step_length, "mean_loss", lambda *_: 0.0)
         fully = learned(tiny_engine, dataset_of(16)).folds
         assert fully is not None
         np.testing.assert_allclose(found.folds.z, START + taken * (fully.z - START), atol=1e-5)
