@@ -16,6 +16,7 @@ LEAST_TASKS, LEAST_CELLS = 2, 4  # of an interval: with fewer it would have no w
 _DRAWS: Final = 2000
 Row = Mapping[str, Any]
 Training = tuple[int, float]  # steps and learning rate
+_SERVICES: Final[Training] = (SERVICE.steps, SERVICE.learning_rate)
 
 
 def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str]) -> str:
@@ -52,13 +53,34 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         for share in (*(f"{each:g}" for each in SHARES), CHOSEN):
             line = [f"{training[0]}", f"{training[1]:g}", share]
             line += [cell for group in own.values() for cell in _cells(group, share)]
-            used = (*training, share) == (SERVICE.steps, SERVICE.learning_rate, CHOSEN)
+            used = (training, share) == (_SERVICES, CHOSEN)
             lines.append([f"**{cell}**" for cell in line] if used else line)
     told += [f"| {' | '.join(line)} |" for line in lines]
     orders = [100 * (each["test_accuracy"] - each["one_order"]) for row in rows for each in row["by_share"].values()]
-    return "\n".join(
-        [*told, "", f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one.", ""]
-    )
+    told += ["", f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one.", ""]
+    return "\n".join([*told, *_task_by_task([row for row in rows if _training(row) == _SERVICES], unseen), ""])
+
+
+def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
+    """The service's own training: accuracy at the start, after the chosen share and after the whole way."""
+    lines = [
+        "## The service's recipe, task by task", "",
+        "Mean over draws. Rows of the sources are drawn balanced, their tests have natural shares: 69% of CoLA's have "
+        "one label.", "",
+        "| task | draws | start | chosen | whole way | shares that were chosen |", f"|{' --- |' * 6}",
+    ]  # fmt: skip
+    for task in sorted({row["cell"]["task"] for row in rows}, key=lambda each: (each in unseen, each)):
+        own = [row for row in rows if row["cell"]["task"] == task]
+        shares = [bearable(row) for row in own]
+        columns = [
+            [100 * row["by_share"][share]["test_accuracy"] for row, share in zip(own, each, strict=True)]
+            for each in (["0"] * len(own), shares, ["1"] * len(own))
+        ]
+        told = task if task not in unseen else f"{task} (unseen)"
+        lines.append(
+            f"| {told} | {len(own)} | {' | '.join(f'{np.mean(each):.1f}' for each in columns)} | {', '.join(shares)} |"
+        )
+    return lines
 
 
 def _training(row: Row) -> Training:
@@ -79,7 +101,7 @@ def _cells(rows: Sequence[Row], share: str) -> list[str]:
 
 def bearable(row: Row) -> str:
     """The share that the service would have taken."""
-    losses = {float(share): each["fold_loss"] for share, each in row["by_share"].items()}
+    losses = {float(share): float(np.mean(each["fold_losses"])) for share, each in row["by_share"].items()}
     return f"{LossByShare(losses[0.0], losses).bearable():g}"
 
 

@@ -1,11 +1,12 @@
 """How an embedding is best trained on few rows: on kinds of tasks that the base knows, and on others.
 
-    python -m bench.recipes [--part 1/2] [--shots 32] [--draws 1] [--tasks sst2 …] [--report]
+    python -m bench.recipes [--part 1/2] [--shots 32] [--draws 2] [--tasks sst2 …] [--rivals] [--report]
 
 Known are the source tasks, each learned as if it were new: its own embedding and the made tasks that bear its name are
 not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of `bench.unseen`. The
 targets have no say. One training tells what every share of the way from the start gives, and which of them the rows
-would have chosen that were predicted without themselves, as the service has it.
+would have chosen that were predicted without themselves, as the service has it. With --rivals other steps and rates
+are tried beside the service's.
 
 Every training leaves a line of JSON in --output; what is there is not done again, and several processes may share it,
 each with a --part of its own. Needs the datasets beside the checkout (../shared/data); says so and stops where they are
@@ -44,7 +45,8 @@ from onboard.train.step_length import SHARES
 
 KNOWN: Final = ("sst2", "mrpc", "qnli", "mnli", "cola", "qqp", "rte")
 UNSEEN: Final = tuple(kind for kind in KINDS if kind not in SEEN)
-TRAININGS: Final = ((20, 0.2), (20, 0.1), (40, 0.2), (160, 0.1))  # steps and learning rate; the service's first
+Training = tuple[int, float]  # steps and learning rate
+RIVALS: Final[tuple[Training, ...]] = ((20, 0.1), (40, 0.2), (160, 0.1))
 TEST_ROWS: Final = 300
 
 
@@ -67,11 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
-    wanted = list(grid(asked.tasks, asked.shots, asked.draws))
+    service = FewShotSettings()
+    trainings = [(service.steps, service.learning_rate), *(RIVALS if asked.rivals else ())]
+    wanted = list(grid(asked.tasks, asked.shots, asked.draws, trainings))
     if not asked.report:
         run(base, wanted[asked.part[0] - 1 :: asked.part[1]], asked.output)
     settings = settings_of(base)
-    rows = [row for row in finished(asked.output) if row["settings"] == settings]
+    rows = [row for row in finished(asked.output) if row["settings"] == settings and Cell(**row["cell"]) in wanted]
     asked.table.parent.mkdir(parents=True, exist_ok=True)
     command = f"python -m bench.recipes {' '.join(words)}".rstrip()
     asked.table.write_text(page(rows, len(wanted), command, UNSEEN), encoding="utf-8")
@@ -84,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--base", default="mini")
     parser.add_argument("--tasks", nargs="*", default=list(tasks), choices=tasks, metavar="NAME")
     parser.add_argument("--shots", nargs="*", type=int, default=[32], help="labelled rows, 64 at most")
-    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--rivals", action="store_true", help="other trainings too")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's part of the work")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
@@ -93,9 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def grid(tasks: Sequence[str], counts: Sequence[int], draws: int) -> Iterator[Cell]:
+def grid(tasks: Sequence[str], counts: Sequence[int], draws: int, trainings: Sequence[Training]) -> Iterator[Cell]:
     """The cells, the first draws of all tasks first."""
-    for draw, count, (steps, rate), task in product(range(draws), counts, TRAININGS, tasks):
+    for draw, count, (steps, rate), task in product(range(draws), counts, trainings, tasks):
         yield Cell(task, count, draw, steps, rate)
 
 
@@ -129,12 +134,13 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
     parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(each.kept, 1) for each in parted)]
     trained = train_parts(engine, start, rows, trie, settings, cell.draw, parts)
 
-    def judged(share: float) -> dict[str, float]:
+    def judged(share: float) -> dict[str, Any]:
         whole, single, *folds = (each.shortened(start, share).z for each in trained)
         out_of_fold = held_out_scores(engine, rows.ids, parted, folds, trie)
         tested, of_single = (log_probabilities(engine, material.test_ids, z, trie) for z in (whole, single))
         return {
-            "fold_loss": mean_loss(out_of_fold, rows.targets), "test_loss": mean_loss(tested, wanted),
+            "fold_losses": [round(float(loss), 4) for loss in -(rows.targets * out_of_fold).sum(1)],  # of each row
+            "test_loss": mean_loss(tested, wanted),
             "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, wanted),
             "one_order": _accuracy(of_single, wanted),
         }  # fmt: skip

@@ -14,7 +14,7 @@ from tiny_training import make_sources
 
 from bench import recipes
 from bench.recipe_table import SERVICE, bearable, interval, page
-from bench.recipes import TRAININGS, UNSEEN, Cell, grid, measure, run, settings_of
+from bench.recipes import RIVALS, UNSEEN, Cell, grid, measure, run, settings_of
 from onboard.bases import Base
 from onboard.domain.dataset import Dataset, Example
 
@@ -22,10 +22,10 @@ CELLS = [Cell("sst2", 16, 0, 20, 0.1), Cell("sst2", 16, 0, 20, 0.2)]
 SHARES = ("0", "0.125", "0.25", "0.5", "1")
 
 
-def by_share(losses: Sequence[float], accuracies: Sequence[float]) -> dict[str, dict[str, float]]:
+def by_share(losses: Sequence[float], accuracies: Sequence[float]) -> dict[str, dict[str, Any]]:
     """Of the start, and of the shares from the least on."""
     return {
-        share: {"fold_loss": loss, "fold_accuracy": 0.5, "test_loss": loss, "test_accuracy": accuracy,
+        share: {"fold_losses": [loss, loss], "fold_accuracy": 0.5, "test_loss": loss, "test_accuracy": accuracy,
                 "one_order": accuracy - 0.01}
         for share, loss, accuracy in zip(SHARES, losses, accuracies, strict=True)
     }  # fmt: skip
@@ -56,10 +56,10 @@ def test_what_was_measured_is_not_measured_again_and_a_torn_line_is(
 
 
 def test_the_grid_has_every_training_of_every_task_and_first_the_first_draws() -> None:
-    cells = list(grid(["sst2", "answer"], [16, 32], 3))
-    assert len(cells) == len(set(cells)) == 2 * 2 * 3 * len(TRAININGS)
+    cells = list(grid(["sst2", "answer"], [16, 32], 3, [(20, 0.2), *RIVALS]))
+    assert len(cells) == len(set(cells)) == 2 * 2 * 3 * (1 + len(RIVALS))
     assert [cell.draw for cell in cells] == sorted(cell.draw for cell in cells)
-    assert (SERVICE.steps, SERVICE.learning_rate) in TRAININGS
+    assert (SERVICE.steps, SERVICE.learning_rate) not in RIVALS
     assert "opinion" not in UNSEEN
 
 
@@ -72,8 +72,9 @@ def test_a_training_tells_what_every_share_of_the_way_gives(
     found = measure(fingerprinted_base, Cell("moods", 12, 0, 4, 0.2))
     assert set(found["by_share"]) == set(SHARES)
     assert found["rows"] == 12
-    losses = [found["by_share"][share]["fold_loss"] for share in SHARES]
-    assert len(set(losses)) == len(SHARES)
+    losses = [found["by_share"][share]["fold_losses"] for share in SHARES]
+    assert [len(each) for each in losses] == [12] * len(SHARES)
+    assert len({sum(each) for each in losses}) == len(SHARES)
     json.dumps(found, allow_nan=False)
 
 
@@ -103,6 +104,8 @@ def test_the_page_parts_known_kinds_from_unseen_ones_and_marks_what_the_service_
     assert f"| {steps} | {rate} | 1 | 65.0 | +15.0 | 0.500 | 90.0 | +40.0 | 0.900 |" in shown
     assert f"| **{steps}** | **{rate}** | **chosen** | **65.0** | **+15.0** | **0.500** | **60.0** |" in shown
     assert "The mean of 2 orders is +1.00 points beside one." in shown
+    assert "| sst2 | 1 | 50.0 | 70.0 | 70.0 | 1 |" in shown
+    assert "| answer (unseen) | 1 | 50.0 | 60.0 | 90.0 | 0.125 |" in shown
     assert "Measured: 0 of 44" in page([], 44, "python -m bench.recipes", UNSEEN)
 
 
