@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import numpy as np
 import torch
 
+from onboard.model.drift import relative_drift
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 
 _AT_ONCE: Final = 8  # tasks whose adapters are made together; those of T5-base take 15 MB a task for both hypernetworks
@@ -49,10 +50,7 @@ def most_at_risk(tasks: Sequence[Known], candidate: Hypernetwork, near: np.ndarr
 
 
 def drifts(tasks: Sequence[Known], candidate: Hypernetwork) -> np.ndarray:
-    """How far each task's generated weights move: mean over the tensors of ‖Δ‖² / ‖before‖², (T,).
-
-    After the output regulariser of von Oswald et al. (arXiv 1906.00695), relative per tensor.
-    """
+    """How far each task's generated weights move, relative per tensor (T,)."""
     found = np.empty(len(tasks))
     order = sorted(range(len(tasks)), key=lambda task: id(tasks[task].reference))  # of one hypernetwork together
     start = 0
@@ -70,12 +68,8 @@ def drifts(tasks: Sequence[Known], candidate: Hypernetwork) -> np.ndarray:
 @torch.inference_mode()
 def _drift(reference: Hypernetwork, candidate: Hypernetwork, z: np.ndarray) -> np.ndarray:
     before, after = (_tensors(made_by(each, z)) for each in (reference, candidate))
-    each = [
-        (new - old).flatten(1).square().sum(1) / old.flatten(1).square().sum(1).clamp_min(1e-12)
-        for old, new in zip(before, after, strict=True)
-    ]  # of (T,)
-    mean: np.ndarray = torch.stack(each).mean(0).cpu().numpy()
-    return mean
+    drift: np.ndarray = relative_drift(before, after).numpy()
+    return drift
 
 
 def made_by(hypernetwork: Hypernetwork, z: np.ndarray) -> GeneratedAdapters:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from onboard.domain.job import JobState
 from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.errors import ConflictError
 from onboard.registry.clock import database_now
+from onboard.registry.job_figures import IS_OPEN
 from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
-
-_OPEN: Final = [state for state in JobState if not state.finished]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +108,7 @@ def unneeded(older_than_seconds: float) -> ColumnElement[bool]:
         EmbeddingVersionRow.hypernetwork_version == row.version, EmbeddingVersionRow.learned_under == row.version
     )
     used = exists().where(_is_living(), EmbeddingVersionRow.base_digest == row.base_digest, stands_under)
-    still_tuned = exists().where(JobRow.id == row.job, JobRow.state.in_(_OPEN))
+    still_tuned = exists().where(JobRow.id == row.job, IS_OPEN)
     return and_(
         row.collected_at.is_(None),
         row.version != FIRST_HYPERNETWORK,

@@ -21,15 +21,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from onboard.model.drift import relative_drift
 from onboard.model.engine import Engine
-from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
 Regulariser = Literal["drift", "divergence"]
 
 _DRIFT_AT_ONCE: Final = 16  # embeddings whose weights are generated together
-_LEAST: Final = 1e-8  # ‖·‖² of a tensor that is all but 0, as biases of a method that has none
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,8 @@ class Holding:
         z = self._stacked(drawn.embeddings[chosen], tuned)
         with torch.no_grad():
             before = origin(z)
-        return _relative(before, tuned(z))
+        after = tuned(z)
+        return relative_drift((*before.encoder, *before.decoder), (*after.encoder, *after.decoder))
 
     def _divergence(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
         """Of each of the chosen pairs (B,), in nats."""
@@ -151,15 +152,3 @@ class Holding:
     def _stacked(self, embeddings: np.ndarray, hypernetwork: Hypernetwork) -> Tensor:
         stacked = np.stack([self._earlier[index].z for index in embeddings.tolist()]).astype(np.float32)
         return torch.from_numpy(stacked).to(next(hypernetwork.parameters()).device)  # (T, t)
-
-
-def _relative(before: GeneratedAdapters, after: GeneratedAdapters) -> Tensor:
-    """‖after − before‖² / ‖before‖² of each task, the mean over the tensors of both stacks (T,)."""
-    tensors = zip((*before.encoder, *before.decoder), (*after.encoder, *after.decoder), strict=True)
-    shares = [_squared(new - old) / _squared(old).clamp(min=_LEAST) for old, new in tensors]
-    return torch.stack(shares).mean(0)
-
-
-def _squared(weights: Tensor) -> Tensor:
-    """‖·‖² of each task (T,)."""
-    return weights.flatten(1).square().sum(1)
