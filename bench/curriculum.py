@@ -5,7 +5,7 @@
 For each curriculum a HyperFormer++ hypernetwork is trained from scratch on the base's frozen backbone, with the same
 steps and rows. Then only a new embedding is trained on 32 rows of
 
-- TREC (question types, in no curriculum), exactly as `bench.few_shot` does, from the candidate that the probe chooses;
+- TREC (question types, in no curriculum), from the candidate that the probe chooses (`bench/few_shot.py`);
 - tasks of the made kinds (topics, form, style, pairs), from the embedding of least loss. The kind is unseen where the
   curriculum leaves it out: that is what the curricula "everything but …" are for. The backbone is the base's, and
   `mini`'s has seen all kinds: unseen they are to the hypernetwork.
@@ -224,7 +224,7 @@ def _candidates(base: Base, table: Mapping[str, np.ndarray]) -> dict[str, np.nda
 
 
 def _as_base(base: Base, candidates: Mapping[str, np.ndarray], folder: Path) -> Base:
-    """The candidates where `bench.few_shot` looks for them; made tasks are anchors."""
+    """The candidates where a base has them; made tasks are anchors."""
     save_file(dict(candidates), folder / "embeddings.safetensors")
     sources = {name: facts for name, facts in base.document["sources"].items() if name in candidates}
     anchors = {
