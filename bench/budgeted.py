@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -218,8 +219,10 @@ def append(work: Path, row: Row) -> None:
     """Write a run behind those that the file holds, on a line of its own whatever a kill has cut off before it."""
     work.parent.mkdir(parents=True, exist_ok=True)
     with work.open("a+b") as file:
-        if file.tell() and work.read_bytes()[-1:] != b"\n":
-            file.write(b"\n")
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":
+                file.write(b"\n")
         file.write(json.dumps(row).encode() + b"\n")
 
 

@@ -16,7 +16,7 @@ LEAST_TASKS, LEAST_CELLS = 2, 4  # of an interval: with fewer it would have no w
 _DRAWS: Final = 2000
 Row = Mapping[str, Any]
 Training = tuple[int, float]  # steps and learning rate
-_SERVICES: Final[Training] = (SERVICE.steps, SERVICE.learning_rate)
+OWN_TRAINING: Final[Training] = (SERVICE.steps, SERVICE.learning_rate)
 
 
 def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str]) -> str:
@@ -53,12 +53,12 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         for share in (*(f"{each:g}" for each in SHARES), CHOSEN):
             line = [f"{training[0]}", f"{training[1]:g}", share]
             line += [cell for group in own.values() for cell in _cells(group, share)]
-            used = (training, share) == (_SERVICES, CHOSEN)
+            used = (training, share) == (OWN_TRAINING, CHOSEN)
             lines.append([f"**{cell}**" for cell in line] if used else line)
     told += [f"| {' | '.join(line)} |" for line in lines]
     orders = [100 * (each["test_accuracy"] - each["one_order"]) for row in rows for each in row["by_share"].values()]
     told += ["", f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one.", ""]
-    return "\n".join([*told, *_task_by_task([row for row in rows if _training(row) == _SERVICES], unseen), ""])
+    return "\n".join([*told, *_task_by_task([row for row in rows if _training(row) == OWN_TRAINING], unseen), ""])
 
 
 def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:

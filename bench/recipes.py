@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from bench.budgeted import CHECKOUT, DATA, append, datasets_there, finished
-from bench.recipe_table import page
+from bench.recipe_table import OWN_TRAINING, Training, page
 from bench.transfer.cells import AUTO
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.material import Cell as Material
@@ -45,7 +45,6 @@ from onboard.train.step_length import SHARES
 
 KNOWN: Final = ("sst2", "mrpc", "qnli", "mnli", "cola", "qqp", "rte")
 UNSEEN: Final = tuple(kind for kind in KINDS if kind not in SEEN)
-Training = tuple[int, float]  # steps and learning rate
 RIVALS: Final[tuple[Training, ...]] = ((20, 0.1), (40, 0.2), (160, 0.1))
 TEST_ROWS: Final = 300
 
@@ -69,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
-    service = FewShotSettings()
-    trainings = [(service.steps, service.learning_rate), *(RIVALS if asked.rivals else ())]
+    trainings = [OWN_TRAINING, *(RIVALS if asked.rivals else ())]
     wanted = list(grid(asked.tasks, asked.shots, asked.draws, trainings))
     if not asked.report:
         run(base, wanted[asked.part[0] - 1 :: asked.part[1]], asked.output)
