@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from onboard.data.hashes import normalised
@@ -51,13 +52,28 @@ def holdout(dataset: Dataset, seed: int) -> Dataset:
 
     At least one row of every class is held out, but a class of one row keeps it for training. Up to 64 training rows
     nothing is held out, and validation stays empty.
+    Rows that share a text are all held out or all trained on, as in `folds`; where such groups leave room that none of
+    them fits into, single rows fill it.
     """
     count = held_out_of(len(dataset.train))
     if dataset.validation or not count:
         return dataset
     strata = _strata(dataset, seed)
-    quotas = _proportional([len(stratum) for stratum in strata], count)
-    held = {index for stratum, quota in zip(strata, quotas, strict=True) for index in stratum[:quota]}
+    of = _number_of(strata)
+    left = Counter(dict(enumerate(_proportional([len(stratum) for stratum in strata], count))))
+    held = set[int]()
+
+    def hold(group: Sequence[int]) -> None:
+        wanted = Counter(of[index] for index in group)
+        if held.isdisjoint(group) and wanted <= left:
+            held.update(group)
+            left.subtract(wanted)
+
+    groups = _hanging_together(dataset, strata, most=count)
+    for rows in chain(groups, ([index] for group in groups for index in group)):
+        hold(rows)
+        if not left.total():
+            break
     return replace(
         dataset,
         train=in_canonical_rows([row for index, row in enumerate(dataset.train) if index not in held]),
@@ -81,16 +97,10 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
     if count < 2:
         raise ValueError("cross-validation needs two folds and two rows at least")
     strata = _strata(dataset, seed)
-    of = {index: number for number, stratum in enumerate(strata) for index in stratum}
-    together = _sharing_a_text(rows)
-    if max(Counter(together).values()) > len(rows) / count:
-        together = list(range(len(rows)))
-    groups: dict[int, list[int]] = {}
-    for index in (index for stratum in strata for index in stratum):
-        groups.setdefault(together[index], []).append(index)
+    of = _number_of(strata)
     found: list[list[int]] = [[] for _ in range(count)]
     held = [Counter[int]() for _ in range(count)]  # rows of each stratum by fold
-    for group in sorted(groups.values(), key=len, reverse=True):
+    for group in sorted(_hanging_together(dataset, strata, most=len(rows) / count), key=len, reverse=True):
         wanted = [of[index] for index in group]
         fold = _least_crowded(held, wanted)
         found[fold] += group
@@ -101,6 +111,19 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
 def _least_crowded(held: Sequence[Counter[int]], wanted: Sequence[int]) -> int:
     """The fold with the fewest rows of these strata, of several the smallest, of these the first."""
     return min(range(len(held)), key=lambda fold: (sum(held[fold][each] for each in wanted), held[fold].total()))
+
+
+def _hanging_together(dataset: Dataset, strata: Strata, most: float) -> list[list[int]]:
+    """The training rows in groups that share no text, in the order of the strata; one by one where a group has more
+    than `most` rows.
+    """
+    together = _sharing_a_text(dataset.train)
+    if max(Counter(together).values()) > most:
+        together = list(range(len(together)))
+    groups: dict[int, list[int]] = {}
+    for index in (index for stratum in strata for index in stratum):
+        groups.setdefault(together[index], []).append(index)
+    return list(groups.values())
 
 
 def _sharing_a_text(rows: Sequence[Example]) -> list[int]:
@@ -144,6 +167,11 @@ def _strata(dataset: Dataset, seed: int) -> Strata:
             by_label.setdefault(label_key(example.label), []).append(index)
         strata = [by_label[key] for key in sorted(by_label, key=lambda key: _rank(seed, key))]
     return [sorted(stratum, key=lambda index: ranks[index]) for stratum in strata]
+
+
+def _number_of(strata: Strata) -> dict[int, int]:
+    """Of each row the number of its stratum."""
+    return {index: number for number, stratum in enumerate(strata) for index in stratum}
 
 
 def _by_value(examples: Sequence[Example], ranks: Sequence[bytes]) -> Strata:

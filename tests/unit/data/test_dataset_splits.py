@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -142,9 +143,34 @@ def test_rows_that_share_a_text_stand_in_one_fold() -> None:
         assert all(len({dataset.train[index].label for index in part}) == 2 for part in parts)
 
 
+def texts_of(rows: Sequence[Example]) -> set[str | None]:
+    return {text for row in rows for text in (row.text_a, row.text_b)}
+
+
+def test_rows_that_share_a_text_are_held_out_together() -> None:
+    linked = [(f"premise {number // 4}", f"claim {number}") for number in range(48)]
+    alone = [(f"text {number}", f"other {number}") for number in range(56)]
+    for seed in range(5):
+        held = holdout(pairs(*linked, *alone), seed)
+        assert not texts_of(held.train) & texts_of(held.validation)
+        assert texts_of(held.train) & texts_of(pairs(*linked).train)
+        assert texts_of(held.validation) & texts_of(pairs(*linked).train)
+        assert [sum(row.label == label for row in held.validation) for label in ("no", "yes")] == [13, 13]
+
+
+def test_single_rows_fill_what_no_group_fits_into() -> None:
+    linked = [(f"premise {number // 10}", f"claim {number}") for number in range(100)]
+    held = holdout(pairs(*linked), seed=0)
+    assert len(held.validation) == 25
+    assert len(texts_of(held.train) & texts_of(held.validation)) == 1
+
+
 def test_a_text_that_most_rows_hold_is_what_the_task_is_about() -> None:
     dataset = pairs(*((f"question {number}", "the only answer") for number in range(12)))
     assert [len(part) for part in folds(dataset, 4, seed=0)] == [3, 3, 3, 3]
+    assert (
+        len(holdout(pairs(*((f"question {number}", "the only answer") for number in range(100))), 0).validation) == 25
+    )
 
 
 def test_there_are_never_more_folds_than_rows_and_never_fewer_than_two() -> None:
