@@ -94,8 +94,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _settings(cells: Cells, suite: str, recipes: Mapping[RecipeKey, Recipe], run: Run) -> dict[str, Any]:
     """What the numbers of a run depend on."""
-    of_all = {"base": cells.base.digest, "suite": suite, "test_rows": cells.test_rows}
-    return of_all | {"method": settings_of(run, recipes)}
+    base = cells.base
+    made_on = {"base": base.digest} if run.method in OURS else {"backbone": base.backbone_digest}
+    return made_on | {"suite": suite, "test_rows": cells.test_rows, "method": settings_of(run, recipes)}
 
 
 def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
