@@ -18,10 +18,10 @@ from onboard.multitask import make
 from onboard.multitask.checkpoint import require_checkpoint
 from onboard.multitask.loop import Running
 from onboard.multitask.processes import joined
-from onboard.multitask.recipe import Recipe, read_toml
+from onboard.multitask.recipe import read_toml
 from onboard.multitask.signals import Signals
 from onboard.multitask.sources import folder_entries
-from onboard.pretrain.recipe import OwnRecipe, recipe_of
+from onboard.pretrain.recipe import AnyRecipe, OwnRecipe, RenewedRecipe, recipe_of
 from onboard.settings import Settings
 
 
@@ -64,13 +64,17 @@ def train_base(order: Order) -> Base | None:
             from onboard.pretrain import run
 
             run.make_base(run.Ingredients(recipe, order.corpus, running), output)
+        elif isinstance(recipe, RenewedRecipe):
+            from onboard.pretrain import renew, run
+
+            renew.renew_base(run.Ingredients(recipe, order.corpus, running), output)
         else:
             make.make_base(recipe, running, output)
         first = processes.first
     return find_base(str(output)) if first else None
 
 
-def read_order(order: Order) -> Recipe | OwnRecipe:
+def read_order(order: Order) -> AnyRecipe:
     """The recipe with what the options say instead; without a recipe its defaults for `--backbone`.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -107,6 +107,12 @@ _engines = EngineCache(KEPT_BASES, _frozen_engine)
 
 def fresh_engine(base: Base) -> Engine:
     """The same on the CPU, of the caller's own, who may train it: the hypernetwork is not frozen."""
+    backbone, encoder = fresh_backbone(base)
+    return Engine(backbone, load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)
+
+
+def fresh_backbone(base: Base) -> tuple[Any, TextEncoder]:
+    """The bare T5 of a base on the CPU, of the caller's own, and what makes token ids for it."""
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
@@ -115,4 +121,4 @@ def fresh_engine(base: Base) -> Engine:
     encoder = TextEncoder(
         AutoTokenizer.from_pretrained(backbone), base.document["pair_separator"], base.document["max_tokens"]
     )
-    return Engine(load_backbone(backbone), load_hypernetwork(base.folder / "hypernetwork.safetensors"), encoder)
+    return load_backbone(backbone), encoder

@@ -112,6 +112,7 @@ def save_base(
     sources: Sequence[Source],
     output: Path,
     fingerprints: Fingerprints | None = None,
+    known: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """Write the base folder; base.json, without which it is no base, comes last.
 
@@ -122,6 +123,7 @@ def save_base(
         sources: with their training rows, whose hashes are kept.
         output: the folder; the files of a base that lies there are replaced.
         fingerprints: of every source and anchor, where the embeddings started from them.
+        known: hashes of rows that trained its backbone before, by task.
 
     Raises:
         StorageError: it cannot be written; what was trained is in the work folder.
@@ -129,7 +131,7 @@ def save_base(
     try:
         _clear(output)
         _save_model(engine, output, in_int8=document.get("weights") == "int8")
-        _save_arrays(embeddings, sources, output)
+        _save_arrays(embeddings, sources, known or {}, output)
         if fingerprints is not None:
             write_fingerprints(fingerprints, output / FINGERPRINTS)
         write_documents(output, document, _made(document), _table(document["sources"]))
@@ -167,10 +169,15 @@ def _save_model(engine: Engine, output: Path, *, in_int8: bool) -> None:
     save_hypernetwork(engine.hypernetwork, output / "hypernetwork.safetensors", dtype=dtype)
 
 
-def _save_arrays(embeddings: Mapping[str, np.ndarray], sources: Sequence[Source], output: Path) -> None:
+def _save_arrays(
+    embeddings: Mapping[str, np.ndarray], sources: Sequence[Source], known: Mapping[str, np.ndarray], output: Path
+) -> None:
     tables = {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in embeddings.items()}
     save_arrays(tables, output / "embeddings.safetensors")
-    hashes = {source.name: np.unique(np.array(row_hashes(source.train), dtype=np.int64)) for source in sources}
+    hashes = dict(known)
+    for source in sources:
+        of_task = np.array(row_hashes(source.train), dtype=np.int64)
+        hashes[source.name] = np.union1d(of_task, known.get(source.name, of_task[:0]))
     save_arrays(hashes, output / "trained_rows.safetensors")
 
 

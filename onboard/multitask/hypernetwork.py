@@ -18,7 +18,7 @@ from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
-from onboard.model.hypernetwork import is_projector, scale_projectors
+from onboard.model.hypernetwork import is_projector, open_to_embeddings, scale_projectors
 from onboard.model.weights import new_hypernetwork
 from onboard.multitask.loop import Running, Stage, StepLoss, Validation, run_stage
 from onboard.multitask.loss import (
@@ -34,6 +34,7 @@ from onboard.multitask.recipe import HypernetworkStage
 from onboard.multitask.validation import scorer
 
 _FINGERPRINTED: Final = (4, 8)  # batches and rows of each that a fingerprint is taken from, few as a new task has
+_STARTS: Final = {"scaled": scale_projectors, "open": open_to_embeddings}
 _UNSEEN: Final = 10**6  # their turn: no stage gets that far
 
 
@@ -60,8 +61,8 @@ def new_engine(recipe: HypernetworkStage, backbone: Any, encoder: TextEncoder, s
         "projector_width": recipe.projector_width,
     }
     hypernetwork = new_hypernetwork(recipe.method, sizes)
-    if recipe.projector_start == "scaled":
-        scale_projectors(hypernetwork)
+    if start := _STARTS.get(recipe.projector_start):
+        start(hypernetwork)
     return Engine(backbone, hypernetwork, encoder)
 
 

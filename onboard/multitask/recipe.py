@@ -118,10 +118,11 @@ class HypernetworkStage(Schedule):
         description="t, numbers of z; 64 for hyperformer++ and 512 for hyperformer if left out (authors).",
     )
     projector_width: int = Field(default=128, ge=1, description="e, hidden units of the projector (authors: 128).")
-    projector_start: Literal["authors", "scaled"] = Field(
+    projector_start: Literal["authors", "scaled", "open"] = Field(
         default="authors",
         description="First weights of the projector. authors: N(0, 0.01). scaled: unit inputs give unit outputs; "
-        "without it many tasks in few steps end with one conditioning for all.",
+        "without it many tasks in few steps end with one conditioning for all. open: z reaches the adapters linearly, "
+        "and new embeddings reach farther; for hyperformer++, with projector_width above the size of z.",
     )
     projector_rate: float = Field(
         default=1.0, gt=0, description="Multiple of the learning rate for the projector (authors: 1, one rate)."
@@ -173,6 +174,19 @@ class HypernetworkStage(Schedule):
                 "T5 overflows in fp16 and the loss becomes NaN (transformers issue 5651): use bf16 or fp32"
             )
         return precision
+
+    @field_validator("projector_start")
+    @classmethod
+    def _fits_the_projector(cls, start: str, info: ValidationInfo) -> str:
+        method, width = info.data.get("method"), info.data.get("projector_width")  # missing when they are wrong
+        if start != "open" or method is None or width is None:
+            return start
+        if method != "hyperformer++":
+            raise ValueError('"open" is a start of hyperformer++')
+        size = info.data.get("task_embedding_size") or _EMBEDDING_SIZES[method]
+        if width <= size:
+            raise ValueError(f'"open" needs a projector_width above {size}, the size of the task embeddings')
+        return start
 
     @field_validator("tasks_per_batch")
     @classmethod
@@ -252,9 +266,11 @@ def validated(kind: type[Found], document: dict[str, Any], path: Path | str) -> 
 
 
 def as_told(recipe: BaseModel) -> dict[str, Any]:
-    """A recipe as a base keeps it: of its sources' folders only the names, for paths mean nothing elsewhere."""
+    """A recipe as a base keeps it: of folders only the names, for paths mean nothing elsewhere."""
     document: dict[str, Any] = recipe.model_dump(mode="json", by_alias=True)
     for entry in document["sources"].values():
         if "://" not in entry["from"]:
             entry["from"] = Path(entry["from"]).name
+    if "of" in document["backbone"]:
+        document["backbone"]["of"] = Path(document["backbone"]["of"]).name
     return document

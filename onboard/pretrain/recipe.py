@@ -1,9 +1,11 @@
-"""The recipe of a base whose backbone we make ourselves: its shape and stages, beside what every base has."""
+"""Recipes of bases with a curriculum: of one whose backbone we make ourselves, and of one that takes another base's and
+trains a new hypernetwork on it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -20,8 +22,18 @@ class BackboneShape(Section):
     max_tokens: int = Field(ge=8, description="Tokens of a source text, longer ones are cut.")
 
 
-class SentenceCounts(Section):
-    """How much text is taken from the corpus, beside every text of the sources."""
+class TextCounts(Section):
+    """How much text the made tasks are made of. The teacher reads all of it."""
+
+    from_sources: int | None = Field(
+        default=None, ge=1, description="Texts of the sources' training rows, drawn by the seed; all if left out."
+    )
+    from_corpus: int = Field(default=0, ge=0, description="Sentences of the corpus.")
+    paragraphs: int = Field(default=0, ge=0, description="Longer passages of it.")
+
+
+class SentenceCounts(TextCounts):
+    """The same, with what a backbone is distilled on besides."""
 
     from_corpus: int = Field(ge=0, description="Sentences of which the made tasks are made.")
     paragraphs: int = Field(ge=0, description="Longer passages, for the same.")
@@ -84,8 +96,36 @@ class OwnRecipe(Section):
     hypernetwork: JointStage
 
 
-def recipe_of(document: dict[str, Any], path: Path | str) -> OwnRecipe | Recipe:
-    """A recipe of a T5 that exists when [backbone] says `from`, else of one that is made.
+class BackboneOfBase(Section):
+    """The backbone, norms and tokenizer of a base that exists, as they are."""
+
+    of: str = Field(min_length=1, description="Name or folder of the base.")
+
+
+class HypernetworkAlone(HypernetworkStage):
+    """Hypernetwork and embeddings on a backbone of which nothing is trained any more."""
+
+    train_norms: Literal[False] = Field(default=False, description="Never: the backbone stays byte for byte.")
+
+
+class RenewedRecipe(Section):
+    """The recipe of a base that takes its backbone of another one, with a new hypernetwork trained on a curriculum."""
+
+    name: str
+    seed: int
+    licence: str = Field(min_length=1)
+    backbone: BackboneOfBase
+    sources: dict[str, SourceEntry] = Field(default={}, description="Source tasks by name; or --sources DIR.")
+    sentences: TextCounts = TextCounts()
+    curriculum: CurriculumCounts
+    hypernetwork: HypernetworkAlone
+
+
+AnyRecipe = Recipe | OwnRecipe | RenewedRecipe
+
+
+def recipe_of(document: dict[str, Any], path: Path | str) -> AnyRecipe:
+    """A recipe of a T5 that exists when [backbone] says `from`, of a base's if it says `of`, else of one that is made.
 
     Args:
         document: as TOML gives it.
@@ -95,6 +135,9 @@ def recipe_of(document: dict[str, Any], path: Path | str) -> OwnRecipe | Recipe:
         InputError: a field is missing, unknown or out of range.
     """
     backbone = document.get("backbone")
-    if isinstance(backbone, dict) and "from" in backbone:
+    given: dict[str, Any] = backbone if isinstance(backbone, dict) else {}
+    if "from" in given:
         return validated(Recipe, document, path)
+    if "of" in given:
+        return validated(RenewedRecipe, document, path)
     return validated(OwnRecipe, document, path)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -34,15 +34,18 @@ from onboard.multitask.sources import SourceRows, read_sources
 from onboard.pretrain import sentences
 from onboard.pretrain.distill import Distillation, relative_groups
 from onboard.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
-from onboard.pretrain.recipe import OwnRecipe
+from onboard.pretrain.recipe import OwnRecipe, RenewedRecipe
 from onboard.pretrain.teacher import Teacher
 from onboard.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 
 _ANCHORS = "topics-any-"  # beginning of the names of made tasks that stay candidates where fingerprints cannot choose
 
 
+RecipeT = TypeVar("RecipeT", bound=OwnRecipe | RenewedRecipe)
+
+
 @dataclass(frozen=True)
-class Ingredients:
+class Ingredients(Generic[RecipeT]):
     """Where a base is made from and where to.
 
     Args:
@@ -51,7 +54,7 @@ class Ingredients:
         running: work folder (the same again resumes), progress, processes, signals.
     """
 
-    recipe: OwnRecipe
+    recipe: RecipeT
     corpus: Sequence[Path]
     running: Running
 
@@ -65,7 +68,7 @@ class Ingredients:
         return self.recipe.model_dump(mode="json", by_alias=True, include={"seed", *sections})
 
 
-def make_base(made_from: Ingredients, output: Path) -> None:
+def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     """All stages: from text and sources to the folder of a base.
 
     Args:
@@ -90,7 +93,8 @@ def make_base(made_from: Ingredients, output: Path) -> None:
         _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank),
     )  # fmt: skip
     if made_from.running.processes.first:
-        _write(made_from, engine, learned, made, rows, sources, output)
+        facts = {"backbone": {}, "pair_separator": PAIR_SEPARATOR, "max_tokens": encoder.max_tokens, "weights": "int8"}
+        write(made_from, engine, learned, made, rows, sources, output, facts)
 
 
 def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
@@ -111,7 +115,9 @@ def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
     return groups
 
 
-def _train_backbone(made_from: Ingredients, engine: Engine, groups: Groups, rows: Sequence[SourceRows]) -> None:
+def _train_backbone(
+    made_from: Ingredients[OwnRecipe], engine: Engine, groups: Groups, rows: Sequence[SourceRows]
+) -> None:
     """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded."""
     recipe, running = made_from.recipe, made_from.running
     schedule, backbone = recipe.multitask, engine.backbone
@@ -170,15 +176,29 @@ def _dropout(backbone: Any, places: Sequence[nn.Dropout], share: float) -> Itera
             place.p = 0.0
 
 
-def _write(
-    made_from: Ingredients,
+def write(
+    made_from: Ingredients[RecipeT],
     engine: Engine,
     learned: TaskEmbeddings,
     made: Curriculum,
     rows: Sequence[SourceRows],
     sources: Sequence[Source],
     output: Path,
+    facts: Mapping[str, Any],
+    known: Mapping[str, np.ndarray] | None = None,
 ) -> None:
+    """The folder of the base: the sources measured, the made tasks as anchors.
+
+    Args:
+        made_from: the recipe, which the base keeps.
+        engine: rounded, with the best weights.
+        learned: the embeddings.
+        made: the curriculum, whose tasks become anchors.
+        rows, sources: of the shipped tasks.
+        output: the folder.
+        facts: `backbone`, `pair_separator`, `max_tokens` and `weights` as base.json has them.
+        known: hashes of rows that trained the backbone before, by task.
+    """
     recipe, say = made_from.recipe, made_from.running.say
     table = learned.table([task.name for task in made.tasks])
     prints, own = learned.fingerprints, {source.name for source in sources}
@@ -191,13 +211,12 @@ def _write(
         say(f"{source.name}: {test_line(metrics[source.name])}")
     stage = recipe.hypernetwork
     description = Description(
-        name=recipe.name, licence=recipe.licence, backbone={}, separator=PAIR_SEPARATOR,
-        max_tokens=recipe.backbone.max_tokens, method=stage.method, task_embedding_size=stage.embedding_size,
-        reduction_factor=stage.reduction_factor, recipe=as_told(recipe),
-        weights="int8",
+        name=recipe.name, licence=recipe.licence, backbone=facts["backbone"], separator=facts["pair_separator"],
+        max_tokens=facts["max_tokens"], method=stage.method, task_embedding_size=stage.embedding_size,
+        reduction_factor=stage.reduction_factor, recipe=as_told(recipe), weights=facts["weights"],
     )  # fmt: skip
     document = description.document(sources, anchors, {each.name: each.metric for each in rows}, metrics)
-    save_base(engine, kept, document, sources, output, prints)
+    save_base(engine, kept, document, sources, output, prints, known)
     say(f"base: {output}")
 
 
@@ -210,7 +229,7 @@ class Pretrained:
     material: Material
 
 
-def pretrain(made_from: Ingredients, rows: Sequence[SourceRows]) -> Pretrained:
+def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> Pretrained:
     """Inherit, distil and teach to read."""
     recipe, running = made_from.recipe, made_from.running
     teacher = Teacher.load()
@@ -234,7 +253,7 @@ def pretrain(made_from: Ingredients, rows: Sequence[SourceRows]) -> Pretrained:
     return Pretrained(backbone, tokenizer, material)
 
 
-def _more_texts(made_from: Ingredients, texts: Sequence[str], rows: Sequence[SourceRows]) -> list[str]:
+def _more_texts(made_from: Ingredients[OwnRecipe], texts: Sequence[str], rows: Sequence[SourceRows]) -> list[str]:
     """Texts for distillation alone: more of the corpus, and the sources' pairs as the encoder will see them."""
     counts, known = made_from.recipe.sentences, set(texts)
     short, long = sentences.corpus_texts(
@@ -251,7 +270,7 @@ def _whole_words(tokenizer: Any) -> list[int]:
 
 
 def load_inherited(
-    made_from: Ingredients, teacher: Teacher, to_teacher: torch.Tensor, sequences: Sequence[Sequence[int]]
+    made_from: Ingredients[OwnRecipe], teacher: Teacher, to_teacher: torch.Tensor, sequences: Sequence[Sequence[int]]
 ) -> Any:
     """The backbone with the encoder that it inherits, from the work folder or computed."""
     recipe = made_from.recipe
@@ -269,15 +288,19 @@ def load_inherited(
     return backbone
 
 
-def load_texts(made_from: Ingredients, rows: Sequence[SourceRows]) -> list[str]:
-    """Texts to distil on, from the work folder or anew: of the sources' training rows, never of the others."""
+def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> list[str]:
+    """What the teacher reads, from the work folder or anew: of the sources the training rows, never the others."""
     path = made_from.work / "texts.json"
     if not path.is_file():
         counts = made_from.recipe.sentences
         short, long = sentences.corpus_texts(
             made_from.corpus, counts.from_corpus, counts.paragraphs, made_from.recipe.seed
         )
-        own = {text: None for each in rows for row in each.dataset.train for text in (row.text_a, row.text_b) if text}
+        of_rows = (text for each in rows for row in each.dataset.train for text in (row.text_a, row.text_b) if text)
+        own = list(dict.fromkeys(of_rows))
+        if counts.from_sources is not None:
+            drawn = np.random.default_rng((made_from.recipe.seed, 4)).permutation(len(own))[: counts.from_sources]
+            own = [own[index] for index in sorted(drawn.tolist())]
         texts = [*own, *short, *long]
         made_from.work.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(texts), encoding="utf-8")
@@ -288,7 +311,7 @@ def load_texts(made_from: Ingredients, rows: Sequence[SourceRows]) -> list[str]:
     return loaded
 
 
-def load_tokenizer(made_from: Ingredients, texts: Sequence[str], teacher: Teacher) -> Any:
+def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teacher: Teacher) -> Any:
     """The base's tokenizer, from the work folder or made.
 
     Raises:
@@ -309,7 +332,7 @@ def load_tokenizer(made_from: Ingredients, texts: Sequence[str], teacher: Teache
     return tokenizer
 
 
-def load_teaching(made_from: Ingredients, texts: Sequence[str], teacher: Teacher) -> Material:
+def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher: Teacher) -> Material:
     """Texts and common words with the teacher's vectors, from the work folder or computed."""
     path, say = made_from.work / "teaching.safetensors", made_from.running.say
     words = topics.common_words(texts)

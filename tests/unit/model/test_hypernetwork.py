@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onboard.model.hyperformer import PlainHypernetwork
-from onboard.model.hypernetwork import Hypernetwork, scale_projectors
+from onboard.model.hypernetwork import Hypernetwork, StackHypernetwork, open_to_embeddings, scale_projectors
 
 
 def make(**sizes: int) -> Hypernetwork:
@@ -104,3 +104,45 @@ def test_scaled_projectors_keep_unit_inputs_at_unit_size_and_leave_all_else(kind
         assert out.detach().square().mean().item() == pytest.approx(1.0, rel=0.3)
     changed = {name for name, value in hypernetwork.state_dict().items() if not torch.equal(value, before[name])}
     assert changed == {name for name in before if "projector" in name and name.endswith("weight")}
+
+
+def opened(**sizes: int) -> Hypernetwork:
+    torch.manual_seed(0)
+    given = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "bottleneck": 4, "projector_width": 128, **sizes}
+    hypernetwork = Hypernetwork(**given)
+    open_to_embeddings(hypernetwork)
+    return hypernetwork.requires_grad_(False)
+
+
+@pytest.mark.parametrize("conditioning_size", [48, 64])
+def test_an_open_start_carries_the_embedding_through_the_layer_norm_as_it_is(conditioning_size: int) -> None:
+    hypernetwork = opened(conditioning_size=conditioning_size)
+    for stack in (hypernetwork.encoder, hypernetwork.decoder):
+        assert isinstance(stack, StackHypernetwork)
+        stack.projector_out.weight[:, 64:] = 0.0  # what the other units see of z, layer and position
+        z, direction = torch.randn(512, 64), torch.randn(1, 64)
+        there = stack.conditioning(torch.zeros(1, 64))
+        for far in (0.25, 0.5):
+            moved = stack.conditioning(far * direction) - there
+            torch.testing.assert_close(moved / far, stack.conditioning(direction) - there, rtol=0.1, atol=0.05)
+        shared = stack.conditioning(z)
+        torch.testing.assert_close(shared, shared[:, :1, :1].expand_as(shared))  # the same in all places
+        kept = (shared - there).square().sum(-1)[:, 0, 0] / z.square().sum(-1)
+        assert 0.9 * (conditioning_size - 2) / 64 < float(kept.mean()) < 1.15
+        assert float(shared[..., :2].abs().max()) == 0.0
+
+
+def test_an_open_start_tells_layers_and_positions_apart_and_is_wide_where_norms_and_biases_are_made() -> None:
+    hypernetwork = opened()
+    made = hypernetwork(torch.randn(2, 64))
+    assert float(made.encoder.beta[:, 0, 0].sub(made.encoder.beta[:, 1, 1]).std()) > 0.1
+    for weights in (made.encoder, made.decoder):
+        assert float(weights.gamma.std()) == pytest.approx(0.03 * 11, rel=0.4)
+        assert float(weights.down.std()) == pytest.approx(0.01 * 11, rel=0.4)
+
+
+def test_an_open_start_needs_a_projector_per_stack_that_is_wider_than_the_embedding() -> None:
+    with pytest.raises(ValueError, match="width 64"):
+        opened(projector_width=64)
+    with pytest.raises(ValueError, match="hyperformer has no projector"):
+        open_to_embeddings(PlainHypernetwork(d_model=16, encoder_layers=2, decoder_layers=1, bottleneck=4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,8 @@ from onboard.multitask.assemble import measure
 from onboard.multitask.checkpoint import Checkpoint
 from onboard.multitask.loop import Running, Stage, run_stage
 from onboard.multitask.sources import folder_entries, read_sources
-from onboard.pretrain.recipe import OwnRecipe
+from onboard.pretrain.recipe import OwnRecipe, RenewedRecipe
+from onboard.pretrain.renew import renew_base
 from onboard.pretrain.run import Ingredients, make_base
 from onboard.pretrain.teacher import Teacher
 from onboard.serving import Predictor
@@ -66,7 +68,7 @@ class _PowerCutError(Exception):
 
 
 @pytest.fixture
-def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ingredients]:
+def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ingredients[OwnRecipe]]:
     """Sources and corpus with a work folder of its own for each name; changes to the section [hypernetwork]."""
     words = [word + end for word in (*SUBJECTS, *WORDS.split(), *MADE) for end in ENDS]
     known = ["this", "sentence", "speaks", "of", "all", "day", *SOURCE_WORDS, *words]
@@ -77,7 +79,7 @@ def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(f"This sentence speaks of {word} all day." for word in words), encoding="utf-8")
 
-    def make(name: str, **changes: Any) -> Ingredients:
+    def make(name: str, **changes: Any) -> Ingredients[OwnRecipe]:
         stage = RECIPE.hypernetwork.model_copy(update=changes)
         recipe = RECIPE.model_copy(update={"sources": sources, "hypernetwork": stage})
         return Ingredients(recipe, [corpus], Running(tmp_path / name, lambda line: None))
@@ -96,7 +98,10 @@ JOINT = {**STARTED, "fingerprint_share": 0.5, "backbone_rate": 2e-2}
     ids=["random", "fingerprint", "fresh fingerprints", "backbone", "dropout", "all of it"],
 )  # fmt: skip
 def test_a_base_is_made_resumes_where_it_was_cut_and_gives_the_same_bytes(
-    ingredients: Callable[..., Ingredients], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+    ingredients: Callable[..., Ingredients[OwnRecipe]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
 ) -> None:
     whole = ingredients("whole", **changes)
     make_base(whole, tmp_path / "first")
@@ -138,7 +143,7 @@ def test_a_base_is_made_resumes_where_it_was_cut_and_gives_the_same_bytes(
 
 @pytest.mark.parametrize("changes", [{}, JOINT], ids=["norms", "backbone"])
 def test_what_was_measured_is_what_is_stored_in_int8(
-    ingredients: Callable[..., Ingredients], tmp_path: Path, changes: dict[str, Any]
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     given = ingredients("work", **changes)
     make_base(given, tmp_path / "base")
@@ -166,7 +171,7 @@ def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> se
 
 
 def test_without_a_rate_of_its_own_nothing_of_the_backbone_is_trained_with_the_hypernetwork_but_its_norms(
-    ingredients: Callable[..., Ingredients], tmp_path: Path
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
 ) -> None:
     make_base(ingredients("work", **STARTED, dropout=0.3), tmp_path / "base")
     stored = load_file(tmp_path / "base" / "backbone" / QUANTISED_FILE)
@@ -176,7 +181,7 @@ def test_without_a_rate_of_its_own_nothing_of_the_backbone_is_trained_with_the_h
 
 
 def test_with_a_rate_of_its_own_the_whole_backbone_is_trained_and_its_best_weights_are_stored(
-    ingredients: Callable[..., Ingredients], tmp_path: Path
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
 ) -> None:
     make_base(ingredients("work", **JOINT, validate_every=1), tmp_path / "base")
     stored = load_file(tmp_path / "base" / "backbone" / QUANTISED_FILE)
@@ -187,7 +192,7 @@ def test_with_a_rate_of_its_own_the_whole_backbone_is_trained_and_its_best_weigh
 
 
 def test_the_backbone_moves_in_proportion_to_its_own_rate_whatever_the_rate_of_the_stage(
-    ingredients: Callable[..., Ingredients], tmp_path: Path
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
 ) -> None:
     first = {"steps": 1, "warmup_steps": 1, "backbone_rate": 1e-3}
     for name, rates in (("low", {"learning_rate": 1e-4}), ("high", {"learning_rate": 1e-2})):
@@ -202,7 +207,7 @@ def test_the_backbone_moves_in_proportion_to_its_own_rate_whatever_the_rate_of_t
 
 
 def test_states_are_dropped_in_the_loss_of_a_step_and_neither_in_validation_nor_afterwards(
-    ingredients: Callable[..., Ingredients], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores: list[dict[str, float]] = []
     losses: list[list[float]] = []
@@ -230,7 +235,7 @@ def test_states_are_dropped_in_the_loss_of_a_step_and_neither_in_validation_nor_
 
 
 def test_too_little_text_for_the_vocabulary_is_told_before_anything_is_trained(
-    ingredients: Callable[..., Ingredients], tmp_path: Path
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
 ) -> None:
     given = ingredients("work")
     shape = RECIPE.backbone.model_copy(update={"vocabulary_size": 5000})
@@ -241,7 +246,7 @@ def test_too_little_text_for_the_vocabulary_is_told_before_anything_is_trained(
 
 
 def test_shares_of_kinds_without_tasks_are_told_before_the_backbone_is_trained(
-    ingredients: Callable[..., Ingredients], tmp_path: Path
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
 ) -> None:
     given = ingredients("work")
     stage = RECIPE.multitask.model_copy(update={"shares": {"form": 0.5, "renamed": 0.5}})
@@ -250,3 +255,33 @@ def test_shares_of_kinds_without_tasks_are_told_before_the_backbone_is_trained(
         make_base(wanting, tmp_path / "base")
     assert caught.value.data["field"] == "multitask.shares"
     assert "sources, topics" in caught.value.remedy
+
+
+def test_a_new_hypernetwork_is_trained_on_the_backbone_of_a_base_and_nothing_of_that_changes(
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
+) -> None:
+    own = ingredients("own")
+    make_base(own, tmp_path / "given")
+    given = find_base(str(tmp_path / "given"))
+    document = RECIPE.model_dump(mode="json", include={"name", "seed", "licence", "curriculum", "hypernetwork"})
+    for field in ("backbone_rate", "dropout"):
+        del document["hypernetwork"][field]
+    document["hypernetwork"] |= {
+        **STARTED, "fingerprint_share": 0.5, "projector_start": "open", "projector_width": 24, "train_norms": False,
+    }  # fmt: skip
+    document |= {"backbone": {"of": str(given.folder)}, "sentences": {"from_sources": 40, "from_corpus": 100}}
+    sources = dict(list(own.recipe.sources.items())[:1])
+    recipe = RenewedRecipe.model_validate(document).model_copy(update={"sources": sources})
+    renew_base(Ingredients(recipe, own.corpus, Running(tmp_path / "renewed", lambda line: None)), tmp_path / "new")
+    new = find_base(str(tmp_path / "new"))
+    assert new.backbone_digest == given.backbone_digest
+    assert new.digest != given.digest
+    assert [source.name for source in new.sources] == ["alike"]
+    assert new.anchors
+    assert new.fingerprints is not None
+    assert set(new.known_rows) == set(given.known_rows), "what trained the backbone is known to every task"
+    assert new.document["recipe"]["backbone"] == {"of": "given"}
+    texts = json.loads((tmp_path / "renewed" / "texts.json").read_text(encoding="utf-8"))
+    assert len(texts) == 40 + 100
+    (answer,) = Predictor(new).predict([{"task": "alike", "text_a": "a great film", "text_b": "a bad film"}])
+    assert 0.0 <= float(answer.label) <= 5.0

@@ -11,7 +11,7 @@ from onboard.curriculum import KINDS
 from onboard.errors import InputError
 from onboard.multitask.recipe import read_toml
 from onboard.pretrain import recipe as sections
-from onboard.pretrain.recipe import OwnRecipe, recipe_of
+from onboard.pretrain.recipe import OwnRecipe, RenewedRecipe, recipe_of
 
 MINI = Path(__file__).parents[3] / "recipes" / "mini.toml"
 TEACHERS_WIDTH = 384
@@ -30,10 +30,32 @@ def test_the_shipped_recipe_is_whole() -> None:
     assert recipe.licence
 
 
+def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_nothing_of_it() -> None:
+    path = MINI.with_name("mini-hypernetwork.toml")
+    recipe = recipe_of(read_toml(path), path)
+    assert isinstance(recipe, RenewedRecipe)
+    assert (recipe.name, recipe.backbone.of, recipe.hypernetwork.train_norms) == ("mini", "mini", False)
+    assert recipe.curriculum == OwnRecipe.model_validate(read_toml(MINI)).curriculum
+    assert recipe.licence == OwnRecipe.model_validate(read_toml(MINI)).licence
+    for section, change, field in (
+        ("hypernetwork", {"train_norms": True}, "hypernetwork.train_norms"),
+        ("hypernetwork", {"backbone_rate": 1e-3}, "hypernetwork.backbone_rate"),
+        ("hypernetwork", {"projector_width": 64}, "hypernetwork.projector_start"),
+        ("hypernetwork", {"method": "hyperformer"}, "hypernetwork.projector_start"),
+        ("backbone", {"max_tokens": 64}, "backbone.max_tokens"),
+    ):
+        document = read_toml(path)
+        document[section] |= change
+        with pytest.raises(InputError) as caught:
+            recipe_of(document, path)
+        assert caught.value.data["field"] == field
+
+
 def test_every_field_of_a_stage_says_what_it_is() -> None:
     stages = (
         sections.BackboneShape, sections.SentenceCounts, sections.Inheritance, sections.DistillStage,
-        sections.BackboneStage, sections.JointStage,
+        sections.BackboneStage, sections.JointStage, sections.TextCounts, sections.BackboneOfBase,
+        sections.HypernetworkAlone,
     )  # fmt: skip
     for stage in stages:
         assert all(field.description for field in stage.model_fields.values()), stage
