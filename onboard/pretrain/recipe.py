@@ -80,18 +80,23 @@ class JointStage(HypernetworkStage):
     dropout: float = Field(default=0.0, ge=0, lt=1, description="As T5 has it.")
 
 
-class OwnRecipe(Section):
-    """The whole recipe of a base with a backbone of its own."""
+class CurriculumRecipe(Section):
+    """What both recipes have."""
 
     name: str
     seed: int
     licence: str = Field(min_length=1)
-    backbone: BackboneShape
     sources: dict[str, SourceEntry] = Field(default={}, description="Source tasks by name; or --sources DIR.")
+    curriculum: CurriculumCounts
+
+
+class OwnRecipe(CurriculumRecipe):
+    """The whole recipe of a base with a backbone of its own."""
+
+    backbone: BackboneShape
     sentences: SentenceCounts
     inherit: Inheritance
     distill: DistillStage
-    curriculum: CurriculumCounts
     multitask: BackboneStage
     hypernetwork: JointStage
 
@@ -108,16 +113,11 @@ class HypernetworkAlone(HypernetworkStage):
     train_norms: Literal[False] = Field(default=False, description="Never: the backbone stays byte for byte.")
 
 
-class RenewedRecipe(Section):
+class RenewedRecipe(CurriculumRecipe):
     """The recipe of a base that takes its backbone of another one, with a new hypernetwork trained on a curriculum."""
 
-    name: str
-    seed: int
-    licence: str = Field(min_length=1)
     backbone: BackboneOfBase
-    sources: dict[str, SourceEntry] = Field(default={}, description="Source tasks by name; or --sources DIR.")
     sentences: TextCounts = TextCounts()
-    curriculum: CurriculumCounts
     hypernetwork: HypernetworkAlone
 
 
