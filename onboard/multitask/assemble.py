@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.numpy import save_file as save_arrays
 
-from onboard.bases import FORMAT
+from onboard.bases import FORMAT, Base
 from onboard.bases.documents import write_documents
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
 from onboard.curriculum.source import Source
@@ -112,7 +113,7 @@ def save_base(
     sources: Sequence[Source],
     output: Path,
     fingerprints: Fingerprints | None = None,
-    known: Mapping[str, np.ndarray] | None = None,
+    given: Base | None = None,
 ) -> None:
     """Write the base folder; base.json, without which it is no base, comes last.
 
@@ -123,15 +124,21 @@ def save_base(
         sources: with their training rows, whose hashes are kept.
         output: the folder; the files of a base that lies there are replaced.
         fingerprints: of every source and anchor, where the embeddings started from them.
-        known: hashes of rows that trained its backbone before, by task.
+        given: the base whose backbone this one has: its files are copied, and the rows that trained it stay known.
 
     Raises:
         StorageError: it cannot be written; what was trained is in the work folder.
     """
     try:
         _clear(output)
-        _save_model(engine, output, in_int8=document.get("weights") == "int8")
-        _save_arrays(embeddings, sources, known or {}, output)
+        in_int8 = document.get("weights") == "int8"
+        if given is None:
+            _save_backbone(engine, output / "backbone", in_int8=in_int8)
+        else:
+            shutil.copytree(given.folder / "backbone", output / "backbone", dirs_exist_ok=True)
+        dtype = torch.int8 if in_int8 else torch.float16
+        save_hypernetwork(engine.hypernetwork, output / "hypernetwork.safetensors", dtype=dtype)
+        _save_arrays(embeddings, sources, {} if given is None else given.trained_rows, output)
         if fingerprints is not None:
             write_fingerprints(fingerprints, output / FINGERPRINTS)
         write_documents(output, document, _made(document), _table(document["sources"]))
@@ -156,17 +163,14 @@ def _clear(output: Path) -> None:
             path.unlink()
 
 
-def _save_model(engine: Engine, output: Path, *, in_int8: bool) -> None:
-    backbone = output / "backbone"
+def _save_backbone(engine: Engine, folder: Path, *, in_int8: bool) -> None:
     if in_int8:
-        save_quantised_backbone(engine.backbone, backbone)
+        save_quantised_backbone(engine.backbone, folder)
     else:
         stored = type(engine.backbone)(engine.backbone.config)
         stored.load_state_dict(engine.backbone.state_dict())
-        stored.half().save_pretrained(backbone)
-    engine.encoder.tokenizer.save_pretrained(backbone)
-    dtype = torch.int8 if in_int8 else torch.float16
-    save_hypernetwork(engine.hypernetwork, output / "hypernetwork.safetensors", dtype=dtype)
+        stored.half().save_pretrained(folder)
+    engine.encoder.tokenizer.save_pretrained(folder)
 
 
 def _save_arrays(
@@ -192,6 +196,21 @@ def measure(engine: Engine, z: np.ndarray, source: Source, test: Sequence[Exampl
             name: {metric: value.to_json() for metric, value in values.items()} for name, values in theirs.items()
         },
     }
+
+
+def measure_all(
+    engine: Engine,
+    table: Mapping[str, np.ndarray],
+    sources: Sequence[Source],
+    tests: Sequence[Sequence[Example]],
+    say: Callable[[str], None],
+) -> dict[str, dict[str, Any]]:
+    """`measure` of every source under its `z` in the table, by name; each is told as soon as it is known."""
+    found = {}
+    for source, test in zip(sources, tests, strict=True):
+        found[source.name] = measure(engine, table[source.name], source, test)
+        say(f"{source.name}: {test_line(found[source.name])}")
+    return found
 
 
 def test_line(metrics: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from onboard.domain.dataset import Dataset, example_key
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.multitask.assemble import Description, measure, save_base, test_line
+from onboard.multitask.assemble import Description, measure_all, save_base
 from onboard.multitask.backbone import FoundBackbone, find_backbone, load_given
 from onboard.multitask.hypernetwork import TaskEmbeddings, new_engine, norms_beside, round_to_half, train_hypernetwork
 from onboard.multitask.loop import Running
@@ -108,10 +108,7 @@ def _write(
     output: Path,
 ) -> None:
     table = learned.table([source.name for source in sources])
-    metrics = {}
-    for source, each in zip(sources, rows, strict=True):
-        metrics[source.name] = measure(engine, table[source.name], source, each.dataset.test)
-        running.say(f"{source.name}: {test_line(metrics[source.name])}")
+    metrics = measure_all(engine, table, sources, [each.dataset.test for each in rows], running.say)
     stage = recipe.hypernetwork
     description = Description(
         name=recipe.name, licence=licence, backbone=found.to_json(), separator=PAIR_SEPARATOR,

@@ -18,13 +18,14 @@ from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 from torch import nn
 
+from onboard.bases import Base
 from onboard.curriculum import Curriculum, Material, Source, build_curriculum, topics
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import read_tensors, write_tensors
-from onboard.multitask.assemble import Description, measure, save_base, test_line
+from onboard.multitask.assemble import Description, measure_all, save_base
 from onboard.multitask.hypernetwork import Beside, TaskEmbeddings, new_engine, norms_beside, train_hypernetwork
 from onboard.multitask.loop import Running, Stage, StepLoss, run_stage
 from onboard.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
@@ -75,17 +76,12 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
         made_from: recipe, corpus, work folder.
         output: the base's folder.
     """
-    recipe, say = made_from.recipe, made_from.running.say
+    recipe = made_from.recipe
     rows = read_sources(recipe.sources, recipe.seed)
     started = pretrain(made_from, rows)
     encoder = TextEncoder(started.tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
-    sources = [each.worded(encoder) for each in rows]
-    made = build_curriculum(sources, started.material, recipe.curriculum, encoder, recipe.seed)
-    groups = _plain_groups(made, recipe.multitask.shares)
-    say(f"curriculum: {len(made.tasks)} tasks")
-    engine = new_engine(recipe.hypernetwork, started.backbone, encoder, recipe.seed + 1)
-    engine.to(made_from.running.processes.device)
-    _train_backbone(made_from, engine, groups, rows)
+    engine, made, sources = begin(made_from, rows, started.backbone, encoder, started.material)
+    _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), rows)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(rows)
     learned = train_hypernetwork(
         engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, _beside(engine, recipe),
@@ -93,8 +89,20 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
         _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank),
     )  # fmt: skip
     if made_from.running.processes.first:
-        facts = {"backbone": {}, "pair_separator": PAIR_SEPARATOR, "max_tokens": encoder.max_tokens, "weights": "int8"}
-        write(made_from, engine, learned, made, rows, sources, output, facts)
+        write(made_from, engine, learned, made, rows, sources, output)
+
+
+def begin(
+    made_from: Ingredients[RecipeT], rows: Sequence[SourceRows], backbone: Any, encoder: TextEncoder, material: Material
+) -> tuple[Engine, Curriculum, list[Source]]:
+    """The backbone under a fresh hypernetwork, and what the two are to learn: the curriculum, and the sources of it."""
+    recipe, running = made_from.recipe, made_from.running
+    sources = [each.worded(encoder) for each in rows]
+    made = build_curriculum(sources, material, recipe.curriculum, encoder, recipe.seed)
+    running.say(f"curriculum: {len(made.tasks)} tasks")
+    engine = new_engine(recipe.hypernetwork, backbone, encoder, recipe.seed + 1)
+    engine.to(running.processes.device)
+    return engine, made, sources
 
 
 def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
@@ -184,8 +192,7 @@ def write(
     rows: Sequence[SourceRows],
     sources: Sequence[Source],
     output: Path,
-    facts: Mapping[str, Any],
-    known: Mapping[str, np.ndarray] | None = None,
+    given: Base | None = None,
 ) -> None:
     """The folder of the base: the sources measured, the made tasks as anchors.
 
@@ -196,8 +203,7 @@ def write(
         made: the curriculum, whose tasks become anchors.
         rows, sources: of the shipped tasks.
         output: the folder.
-        facts: `backbone`, `pair_separator`, `max_tokens` and `weights` as base.json has them.
-        known: hashes of rows that trained the backbone before, by task.
+        given: the base whose backbone it has; None for a backbone of our own, which is stored in int8.
     """
     recipe, say = made_from.recipe, made_from.running.say
     table = learned.table([task.name for task in made.tasks])
@@ -205,18 +211,17 @@ def write(
     candidates = [task for task in made.tasks if prints is not None or task.name.startswith(_ANCHORS)]
     anchors = {task.name: task.words for task in candidates if task.name not in own}
     kept = {name: table[name] for name in (*own, *anchors)}
-    metrics = {}
-    for source, each in zip(sources, rows, strict=True):
-        metrics[source.name] = measure(engine, table[source.name], source, each.dataset.test)
-        say(f"{source.name}: {test_line(metrics[source.name])}")
+    metrics = measure_all(engine, table, sources, [each.dataset.test for each in rows], say)
     stage = recipe.hypernetwork
+    facts: Mapping[str, Any] = {"weights": "int8"} if given is None else given.document
     description = Description(
-        name=recipe.name, licence=recipe.licence, backbone=facts["backbone"], separator=facts["pair_separator"],
-        max_tokens=facts["max_tokens"], method=stage.method, task_embedding_size=stage.embedding_size,
-        reduction_factor=stage.reduction_factor, recipe=as_told(recipe), weights=facts["weights"],
+        name=recipe.name, licence=recipe.licence, backbone=facts.get("backbone", {}),
+        separator=facts.get("pair_separator", PAIR_SEPARATOR), max_tokens=engine.encoder.max_tokens,
+        method=stage.method, task_embedding_size=stage.embedding_size, reduction_factor=stage.reduction_factor,
+        recipe=as_told(recipe), weights=facts.get("weights", "float16"),
     )  # fmt: skip
     document = description.document(sources, anchors, {each.name: each.metric for each in rows}, metrics)
-    save_base(engine, kept, document, sources, output, prints, known)
+    save_base(engine, kept, document, sources, output, prints, given)
     say(f"base: {output}")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_base import WORDS
+from tiny_base import WORDS, make_tiny_base
 from tiny_teacher import make_teacher
 from tiny_training import WORDS as SOURCE_WORDS
 from tiny_training import make_sources
@@ -272,7 +272,10 @@ def test_a_new_hypernetwork_is_trained_on_the_backbone_of_a_base_and_nothing_of_
     document |= {"backbone": {"of": str(given.folder)}, "sentences": {"from_sources": 40, "from_corpus": 100}}
     sources = dict(list(own.recipe.sources.items())[:1])
     recipe = RenewedRecipe.model_validate(document).model_copy(update={"sources": sources})
-    renew_base(Ingredients(recipe, own.corpus, Running(tmp_path / "renewed", lambda line: None)), tmp_path / "new")
+    made_from = Ingredients(recipe, own.corpus, Running(tmp_path / "renewed", lambda line: None))
+    with pytest.raises(InputError, match="is the base that the backbone is taken of"):
+        renew_base(made_from, given.folder)
+    renew_base(made_from, tmp_path / "new")
     new = find_base(str(tmp_path / "new"))
     assert new.backbone_digest == given.backbone_digest
     assert new.digest != given.digest
@@ -285,3 +288,23 @@ def test_a_new_hypernetwork_is_trained_on_the_backbone_of_a_base_and_nothing_of_
     assert len(texts) == 40 + 100
     (answer,) = Predictor(new).predict([{"task": "alike", "text_a": "a great film", "text_b": "a bad film"}])
     assert 0.0 <= float(answer.label) <= 5.0
+
+
+def test_the_backbone_of_a_base_that_does_not_say_how_it_is_stored_is_taken_as_it_is(
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
+) -> None:
+    given = make_tiny_base(tmp_path / "tiny")  # float16 is what a base has that was made or imported without `weights`
+    assert "weights" not in given.document
+    document = RECIPE.model_dump(mode="json", include={"name", "seed", "licence", "curriculum"})
+    document |= {
+        "backbone": {"of": str(given.folder)}, "sentences": {"from_sources": 40, "from_corpus": 100},
+        "hypernetwork": {**STAGE, "reduction_factor": 1, "task_embedding_size": 8},
+    }  # fmt: skip
+    own = ingredients("renewed")
+    recipe = RenewedRecipe.model_validate(document).model_copy(update={"sources": own.recipe.sources})
+    renew_base(replace(own, recipe=recipe), tmp_path / "new")
+    new = find_base(str(tmp_path / "new"))
+    assert new.backbone_digest == given.backbone_digest
+    assert new.document["pair_separator"] == given.document["pair_separator"]
+    (answer,) = Predictor(new).predict([{"task": "moods", "text": "a great film"}])
+    assert answer.label in ("negative", "positive")
