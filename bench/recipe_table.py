@@ -15,8 +15,8 @@ CHOSEN: Final = "chosen"  # the share that rows ask for which were predicted wit
 LEAST_TASKS, LEAST_CELLS = 2, 4  # of an interval: with fewer it would have no width, or next to none
 _DRAWS: Final = 2000
 Row = Mapping[str, Any]
-Training = tuple[int, float]  # steps and learning rate
-OWN_TRAINING: Final[Training] = (SERVICE.steps, SERVICE.learning_rate)
+Training = tuple[int, int, float]  # steps, rows a step, learning rate
+OWN_TRAINING: Final[Training] = (SERVICE.steps, SERVICE.batch, SERVICE.learning_rate)
 
 
 def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str]) -> str:
@@ -46,12 +46,13 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         "known": [row for row in rows if row["cell"]["task"] not in unseen],
         "unseen": [row for row in rows if row["cell"]["task"] in unseen],
     }
-    head = ["steps", "rate", "share", *(f"{name}: {what}" for name in groups for what in ("accuracy", "gain", "loss"))]
+    columns = [f"{name}: {what}" for name in groups for what in ("accuracy", "gain", "loss")]
+    head = ["steps", "rows a step", "rate", "share", *columns]
     lines = [head, ["---"] * len(head)]
     for training in sorted({_training(row) for row in rows}):
         own = {name: [row for row in group if _training(row) == training] for name, group in groups.items()}
         for share in (*(f"{each:g}" for each in SHARES), CHOSEN):
-            line = [f"{training[0]}", f"{training[1]:g}", share]
+            line = [*(f"{number:g}" for number in training), share]
             line += [cell for group in own.values() for cell in _cells(group, share)]
             used = (training, share) == (OWN_TRAINING, CHOSEN)
             lines.append([f"**{cell}**" for cell in line] if used else line)
@@ -84,7 +85,8 @@ def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
 
 
 def _training(row: Row) -> Training:
-    return row["cell"]["steps"], row["cell"]["rate"]
+    cell = row["cell"]
+    return cell["steps"], cell["batch"], cell["rate"]
 
 
 def _cells(rows: Sequence[Row], share: str) -> list[str]:

@@ -5,8 +5,8 @@
 Known are the source tasks, each learned as if it were new: its own embedding and the made tasks that bear its name are
 not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of `bench.unseen`. The
 targets have no say. One training tells what every share of the way from the start gives, and which of them the rows
-would have chosen that were predicted without themselves, as the service has it. With --rivals other steps and rates
-are tried beside the service's.
+would have chosen that were predicted without themselves, as the service has it. With --rivals other steps and
+batches are tried beside the service's.
 
 Every training leaves a line of JSON in --output; what is there is not done again, and several processes may share it,
 each with a --part of its own. Needs the datasets beside the checkout (../shared/data); says so and stops where they are
@@ -45,7 +45,7 @@ from onboard.train.step_length import SHARES
 
 KNOWN: Final = ("sst2", "mrpc", "qnli", "mnli", "cola", "qqp", "rte")
 UNSEEN: Final = tuple(kind for kind in KINDS if kind not in SEEN)
-RIVALS: Final[tuple[Training, ...]] = ((20, 0.1), (40, 0.2), (160, 0.1))
+RIVALS: Final[tuple[Training, ...]] = ((20, 8, 0.2), (60, 8, 0.2), (40, 4, 0.2))
 TEST_ROWS: Final = 300
 
 
@@ -57,6 +57,7 @@ class Cell:
     shots: int
     draw: int
     steps: int
+    batch: int
     rate: float
 
 
@@ -98,8 +99,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def grid(tasks: Sequence[str], counts: Sequence[int], draws: int, trainings: Sequence[Training]) -> Iterator[Cell]:
     """The cells, the first draws of all tasks first."""
-    for draw, count, (steps, rate), task in product(range(draws), counts, trainings, tasks):
-        yield Cell(task, count, draw, steps, rate)
+    for draw, count, training, task in product(range(draws), counts, trainings, tasks):
+        yield Cell(task, count, draw, *training)
 
 
 def run(base: Base, cells: Sequence[Cell], output: Path) -> None:
@@ -116,7 +117,9 @@ def run(base: Base, cells: Sequence[Cell], output: Path) -> None:
 
 def settings_of(base: Base) -> dict[str, Any]:
     """What the numbers depend on beside the cell."""
-    own = {name: value for name, value in asdict(FewShotSettings()).items() if name not in {"steps", "learning_rate"}}
+    own = asdict(FewShotSettings())
+    for name in ("steps", "batch", "learning_rate"):  # a cell says them
+        del own[name]
     told: dict[str, Any] = plain({"base": base.digest, "probe": asdict(PROBE), "training": own, "test_rows": TEST_ROWS})
     return told
 
@@ -127,7 +130,7 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
     material = Material(base, cell.task, dataset, cell.draw, TEST_ROWS)
     begun, engine, rows = material.start(AUTO), material.bench.engine, material.own
     start, trie, parted = begun.z.astype(np.float32), engine.trie(begun.words), part_rows(dataset, cell.draw)
-    settings = replace(FewShotSettings(), steps=cell.steps, learning_rate=cell.rate)
+    settings = replace(FewShotSettings(), steps=cell.steps, batch=cell.batch, learning_rate=cell.rate)
     everything, wanted = np.arange(len(rows.ids)), material.bench.targets(material.test)
     parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(each.kept, 1) for each in parted)]
     trained = train_parts(engine, start, rows, trie, settings, cell.draw, parts)

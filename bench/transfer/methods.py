@@ -22,7 +22,7 @@ from onboard.model.encoding import pad
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie, PackedTries, label_log_probabilities
 from onboard.multitask.loss import bare_scores
-from onboard.train.fewshot import FewShotSettings, batches
+from onboard.train.fewshot import batches
 
 LORA_RANK: Final = 8
 PROMPT_TOKENS: Final = 20
@@ -75,9 +75,8 @@ def fit(
     optimiser = torch.optim.Adam([{"params": list(group), "lr": rate} for group, rate in learner.groups])
     steps = recipe.steps_for(len(ids))
     falling = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / steps)
-    settings = FewShotSettings(steps=steps, batch=recipe.batch)
     passes = 0
-    for rows in batches([len(each) for each in ids], settings, seed):
+    for rows in batches([len(each) for each in ids], steps, recipe.batch, seed):
         optimiser.zero_grad()
         scores = learner.scores([ids[row] for row in rows], trie)
         loss = -(torch.from_numpy(targets[rows]) * scores).sum(-1).mean()

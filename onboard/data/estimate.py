@@ -34,10 +34,11 @@ FINAL_STEPS: Final = 10
 FINAL_BATCH_ROWS: Final = 4
 FEWEST_FINAL_ROWS: Final = 16
 
-STEPS: Final = 20
+STEPS: Final = 80
+BATCH_ROWS: Final = 2
 PASSES: Final = 2
+MOST_BATCH_ROWS: Final = 8
 MOST_STEPS: Final = 400
-BATCH_ROWS: Final = 8
 ORDERS: Final = 2
 FOLDS: Final = 4
 FEWEST_FOLDED_ROWS: Final = 8
@@ -93,23 +94,24 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
         tokens: of a row on average.
         regression, gpu: what decides about the learning curve.
     """
-    steps = max(STEPS, min(MOST_STEPS, math.ceil(PASSES * rows / BATCH_ROWS)))
-    trained = ORDERS * _part(rows, rows, steps)
+    batch = max(BATCH_ROWS, min(MOST_BATCH_ROWS, math.ceil(PASSES * rows / STEPS)))
+    steps = max(STEPS, min(MOST_STEPS, math.ceil(PASSES * rows / batch)))
+    trained = ORDERS * _part(rows, batch, steps)
     if validation or not FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS:
         choosing = min(validation, MOST_CHOOSING) if validation >= FEWEST_CHOOSING else 0
         return Passes(TRIED * choosing, trained)
     kept = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
-    folded = trained + sum(_part(count, rows, steps) for count in kept)
-    with_curve = folded + sum(_part(round(CURVE_SHARE * count), rows, steps) for count in kept)
+    folded = trained + sum(_part(count, batch * count / rows, steps) for count in kept)
+    halves = [round(CURVE_SHARE * count) for count in kept]
+    with_curve = folded + sum(_part(count, batch * count / rows, steps) for count in halves)
     if rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens)):
         return Passes((TRIED + 1) * rows, with_curve)
     return Passes(TRIED * rows, folded)
 
 
-def _part(count: int, of: int, steps: int) -> float:
-    """Rows that one order of the batches passes, of so many rows `of` all: parted into batches of like size."""
-    batch = max(1, round(BATCH_ROWS * count / of))
-    return steps * count / max(1, count // batch)
+def _part(count: int, size: float, steps: int) -> float:
+    """Rows that one order of the batches passes, of so many rows, in batches of about that size."""
+    return steps * count / min(count, max(1, int(count / size)))
 
 
 def affordable_curve(trained: float, tokens: float) -> bool:

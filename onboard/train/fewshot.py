@@ -22,10 +22,10 @@ class FewShotSettings:
     """How an embedding is trained (docs/training.md).
 
     Args:
-        steps: optimiser steps, at least; more rows get more of them, see `for_rows`.
-        passes: how often each row is to be seen.
-        most_steps: that many rows ask for.
-        batch: rows a step.
+        steps: optimiser steps, at least; many rows get more of them, see `for_rows`.
+        batch: rows a step, at least.
+        passes: how often each of many rows is to be seen.
+        most_batch, most_steps: that many rows ask for.
         learning_rate: of Adam, falls linearly to 0; inputs of so few numbers want far more than weights do.
         averaged_share: the result is the mean of z over this last share of the steps.
         norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
@@ -34,10 +34,11 @@ class FewShotSettings:
         curve: shares of each fold's training rows that are trained on too, to see what more rows would bring.
     """
 
-    steps: int = 20
+    steps: int = 80
+    batch: int = 2
     passes: int = 2
+    most_batch: int = 8
     most_steps: int = 400
-    batch: int = 8
     learning_rate: float = 0.2
     averaged_share: float = Steps.averaged_share
     norm_per_root: float = Steps.norm_per_root
@@ -46,9 +47,11 @@ class FewShotSettings:
     curve: tuple[float, ...] = (0.5,)
 
     def for_rows(self, count: int) -> FewShotSettings:
-        """The same with steps enough to see each of so many rows `passes` times, `most_steps` at most."""
-        wanted = min(self.most_steps, math.ceil(self.passes * count / self.batch))
-        return replace(self, steps=max(self.steps, wanted))
+        """The same, to see each of so many rows `passes` times: by larger batches first, then by more steps."""
+        wanted = self.passes * count
+        batch = max(self.batch, min(self.most_batch, math.ceil(wanted / self.steps)))
+        steps = max(self.steps, min(self.most_steps, math.ceil(wanted / batch)))
+        return replace(self, steps=steps, batch=batch)
 
 
 @dataclass(frozen=True)
@@ -151,9 +154,10 @@ def row_passes(rows: LabelledRows, parts: Sequence[Part], settings: FewShotSetti
 
 def _orders(rows: LabelledRows, part: Part, settings: FewShotSettings, seed: int) -> list[list[np.ndarray]]:
     """Row indices of every step, for each order of a part's batches."""
-    own = replace(settings, batch=max(1, round(settings.batch * len(part.rows) / len(rows.ids))))
+    size = settings.batch * len(part.rows) / len(rows.ids)
     lengths = [len(rows.ids[row]) for row in part.rows]
-    return [[part.rows[chosen] for chosen in batches(lengths, own, seed, number)] for number in range(part.seeds)]
+    orders = [batches(lengths, settings.steps, size, seed, number) for number in range(part.seeds)]
+    return [[part.rows[chosen] for chosen in order] for order in orders]
 
 
 def _mean(moved: Sequence[Moved]) -> Trained:
@@ -166,21 +170,20 @@ def _mean(moved: Sequence[Moved]) -> Trained:
     )
 
 
-def batches(lengths: Sequence[int], settings: FewShotSettings, seed: int, number: int = 0) -> list[np.ndarray]:
+def batches(lengths: Sequence[int], steps: int, size: float, seed: int, number: int = 0) -> list[np.ndarray]:
     """Row indices of every step: epochs of shuffled batches, each of rows of like length (noise breaks the ties).
 
     Args:
         lengths: tokens of each row.
-        settings: steps and batch.
+        steps: how many batches.
+        size: rows of a batch, in the mean of an epoch; at least one.
         seed, number: decide the order.
     """
     rng = np.random.default_rng((seed, 7, number) if number else (seed, 7))
-    size = min(settings.batch, len(lengths))
+    count = min(len(lengths), max(1, int(len(lengths) / size)))
     found: list[np.ndarray] = []
-    while len(found) < settings.steps:
+    while len(found) < steps:
         noisy = np.asarray(lengths) * rng.uniform(0.8, 1.25, len(lengths))
-        order = np.argsort(noisy, kind="stable")
-        count = max(1, len(order) // size)
-        parts = np.array_split(order, count)
+        parts = np.array_split(np.argsort(noisy, kind="stable"), count)
         found.extend(parts[index] for index in rng.permutation(count))
-    return found[: settings.steps]
+    return found[:steps]

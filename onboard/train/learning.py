@@ -5,8 +5,8 @@ teach beyond that is chance; on another kind of task it has far to go. So traini
 trained on, out of fold or held out, say how much of the way is taken (`step_length`).
 
 The learning curve is wanted, but not at any price: from `submit` to the published version a job of 32 rows may take
-45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. 20 steps of 8
-of 32 rows, in two orders, pass 320 rows, the four folds 480, and their halves 240: of some 50 tokens each that is what
+45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. 80 steps of 2
+of 32 rows, in two orders, pass 320 rows, the four folds 480, and their halves 320: of some 50 tokens each that is what
 there is time for. Of longer rows the curve is left out on a CPU.
 """
 

@@ -25,7 +25,7 @@ from onboard.model.interpolate import between, embedding_between
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import AT_ONCE, Steps
-from onboard.train.fewshot import FewShotSettings, batches
+from onboard.train.fewshot import batches
 from onboard.train.holding import Drawn, EarlierEmbedding, Holding, Regulariser, draws
 
 __all__ = ["EarlierEmbedding", "Tuned", "TuningSettings", "tune"]
@@ -173,7 +173,7 @@ def tune(
         return sum(losses), holding.backward(tuned, drawn, settings.beta, at_once) if settings.beta else 0.0
 
     losses, penalties = [], []
-    order = batches([len(ids) for ids in rows.ids], FewShotSettings(steps=settings.steps, batch=settings.batch), seed)
+    order = batches([len(ids) for ids in rows.ids], settings.steps, settings.batch, seed)
     held = draws(len(earlier), len(canaries), settings.sampled, settings.steps, seed)
     for step, (chosen, drawn) in enumerate(zip(order, held, strict=True), 1):
         widest = max(len(chosen), len(drawn.embeddings))

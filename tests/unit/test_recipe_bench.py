@@ -13,12 +13,12 @@ import pytest
 from tiny_training import make_sources
 
 from bench import recipes
-from bench.recipe_table import SERVICE, bearable, interval, page
+from bench.recipe_table import OWN_TRAINING, bearable, interval, page
 from bench.recipes import RIVALS, UNSEEN, Cell, grid, measure, run, settings_of
 from onboard.bases import Base
 from onboard.domain.dataset import Dataset, Example
 
-CELLS = [Cell("sst2", 16, 0, 20, 0.1), Cell("sst2", 16, 0, 20, 0.2)]
+CELLS = [Cell("sst2", 16, 0, 20, 8, 0.1), Cell("sst2", 16, 0, 20, 8, 0.2)]
 SHARES = ("0", "0.125", "0.25", "0.5", "1")
 
 
@@ -32,7 +32,7 @@ def by_share(losses: Sequence[float], accuracies: Sequence[float]) -> dict[str, 
 
 
 def row(task: str, draw: int = 0, gain: float = 0.2, losses: Sequence[float] = (0.9, 0.8, 0.7, 0.6, 0.5)) -> Any:
-    cell = Cell(task, 32, draw, SERVICE.steps, SERVICE.learning_rate)
+    cell = Cell(task, 32, draw, *OWN_TRAINING)
     accuracies = [0.5 + gain * step / 4 for step in range(5)]
     return {"cell": asdict(cell), "chosen": "sst2", "rows": 32, "by_share": by_share(losses, accuracies)}
 
@@ -56,10 +56,10 @@ def test_what_was_measured_is_not_measured_again_and_a_torn_line_is(
 
 
 def test_the_grid_has_every_training_of_every_task_and_first_the_first_draws() -> None:
-    cells = list(grid(["sst2", "answer"], [16, 32], 3, [(20, 0.2), *RIVALS]))
+    cells = list(grid(["sst2", "answer"], [16, 32], 3, [OWN_TRAINING, *RIVALS]))
     assert len(cells) == len(set(cells)) == 2 * 2 * 3 * (1 + len(RIVALS))
     assert [cell.draw for cell in cells] == sorted(cell.draw for cell in cells)
-    assert (SERVICE.steps, SERVICE.learning_rate) not in RIVALS
+    assert OWN_TRAINING not in RIVALS
     assert "opinion" not in UNSEEN
 
 
@@ -69,7 +69,7 @@ def test_a_training_tells_what_every_share_of_the_way_gives(
     make_sources(tmp_path / "source", rows=40)
     monkeypatch.setattr(recipes, "DATA", tmp_path)
     monkeypatch.setattr(recipes, "KNOWN", ("moods",))
-    found = measure(fingerprinted_base, Cell("moods", 12, 0, 4, 0.2))
+    found = measure(fingerprinted_base, Cell("moods", 12, 0, 4, 8, 0.2))
     assert set(found["by_share"]) == set(SHARES)
     assert found["rows"] == 12
     losses = [found["by_share"][share]["fold_losses"] for share in SHARES]
@@ -86,7 +86,7 @@ def test_unseen_kinds_are_made_of_rows_that_the_base_was_not_trained_on(
     monkeypatch.setattr(recipes, "read_rows", lambda folder, split: asked.append((folder, split)))
     monkeypatch.setattr(recipes, "make", lambda *_: Dataset("classification", ("a", "b"), rows, test=rows))
     monkeypatch.setattr(recipes, "DATA", tmp_path)
-    assert len(recipes.dataset_of(Cell("answer", 32, 1, 20, 0.1)).train) == 32
+    assert len(recipes.dataset_of(Cell("answer", 32, 1, 20, 8, 0.1)).train) == 32
     assert asked == [(tmp_path / "source", "validation")]
 
 
@@ -100,9 +100,9 @@ def test_the_page_parts_known_kinds_from_unseen_ones_and_marks_what_the_service_
     rows = [row("sst2"), row("cola", gain=0.1), row("answer", gain=0.4, losses=(0.5, 0.6, 0.7, 0.8, 0.9))]
     shown = page(rows, 44, "python -m bench.recipes", UNSEEN)
     assert "Measured: 3 of 44 trainings (sst2, cola, answer)." in shown
-    steps, rate = SERVICE.steps, f"{SERVICE.learning_rate:g}"
-    assert f"| {steps} | {rate} | 1 | 65.0 | +15.0 | 0.500 | 90.0 | +40.0 | 0.900 |" in shown
-    assert f"| **{steps}** | **{rate}** | **chosen** | **65.0** | **+15.0** | **0.500** | **60.0** |" in shown
+    plain, bold = ([mark.format(f"{number:g}") for number in OWN_TRAINING] for mark in ("{}", "**{}**"))
+    assert f"| {' | '.join(plain)} | 1 | 65.0 | +15.0 | 0.500 | 90.0 | +40.0 | 0.900 |" in shown
+    assert f"| {' | '.join(bold)} | **chosen** | **65.0** | **+15.0** | **0.500** | **60.0** |" in shown
     assert "The mean of 2 orders is +1.00 points beside one." in shown
     assert "| sst2 | 1 | 50.0 | 70.0 | 70.0 | 1 |" in shown
     assert "| answer (unseen) | 1 | 50.0 | 60.0 | 90.0 | 0.125 |" in shown

@@ -99,7 +99,7 @@ def test_z_stays_within_its_bound(tiny_engine: Engine, rows: LabelledRows, trie:
 def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
-    order = batches([len(ids) for ids in rows.ids], FewShotSettings(steps=8, batch=4), 0)
+    order = batches([len(ids) for ids in rows.ids], 8, 4, 0)
     (found,) = fewshot.train_side_by_side(tiny_engine, [Run(start, trie, order)], rows.ids, rows.targets, Steps(0.1))
     np.testing.assert_allclose(found.z, (found.course[6] + found.course[7]) / 2, atol=1e-6)
     assert np.abs(found.course[6] - found.course[7]).max() > 1e-3
@@ -110,7 +110,7 @@ def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
 def test_every_epoch_covers_every_row_once(lengths: list[int], batch: int, seed: int) -> None:
     size = min(batch, len(lengths))
     per_epoch = max(1, len(lengths) // size)
-    found = batches(lengths, FewShotSettings(steps=3 * per_epoch, batch=batch), seed)
+    found = batches(lengths, 3 * per_epoch, batch, seed)
     assert len(found) == 3 * per_epoch
     for epoch in range(3):
         rows = np.concatenate(found[epoch * per_epoch : (epoch + 1) * per_epoch])
@@ -120,20 +120,25 @@ def test_every_epoch_covers_every_row_once(lengths: list[int], batch: int, seed:
 
 def test_there_are_as_many_batches_as_steps_and_they_depend_on_the_seed_alone() -> None:
     lengths = list(range(1, 31))
-    settings_ = FewShotSettings(steps=11, batch=8)
-    first, again, other = (batches(lengths, settings_, seed) for seed in (1, 1, 2))
+    first, again, other = (batches(lengths, 11, 8, seed) for seed in (1, 1, 2))
     assert len(first) == 11
     assert all(np.array_equal(one, same) for one, same in zip(first, again, strict=True))
     assert not all(np.array_equal(one, another) for one, another in zip(first, other, strict=True))
     assert any(not np.array_equal(one, next_) for one, next_ in pairwise(first))
 
 
-@pytest.mark.parametrize(("rows", "steps"), [(4, 20), (80, 20), (81, 21), (1500, 375), (90_000, 400)])
-def test_many_rows_get_as_many_steps_as_it_takes_to_see_them_all_twice_up_to_a_cap(rows: int, steps: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "batch", "steps"),
+    [(4, 2, 80), (80, 2, 80), (81, 3, 80), (320, 8, 80), (321, 8, 81), (1500, 8, 375), (90_000, 8, 400)],
+)
+def test_many_rows_are_seen_twice_in_larger_batches_then_in_more_steps_up_to_a_cap(
+    rows: int, batch: int, steps: int
+) -> None:
     settings_ = FewShotSettings().for_rows(rows)
-    assert settings_.steps == steps
+    assert (settings_.batch, settings_.steps) == (batch, steps)
     assert settings_.for_rows(rows) == settings_
-    assert FewShotSettings(steps=7, batch=8).for_rows(4).steps == 7
+    given = FewShotSettings(steps=7, batch=9)
+    assert given.for_rows(4) == given
 
 
 def test_the_rate_falls_to_nothing(
@@ -164,6 +169,13 @@ def test_a_part_of_the_rows_is_trained_on_in_batches_as_much_smaller(
     assert len(whole.losses) == len(half.losses) == 4
 
 
+def test_batches_may_hold_one_row_and_a_half_so_that_each_row_of_a_fold_is_seen_as_often() -> None:
+    found = batches([7] * 24, 32, 1.5, 0)
+    assert {len(each) for each in found} == {1, 2}
+    assert np.bincount(np.concatenate(found)).tolist() == [2] * 24
+    assert {len(each) for each in batches([7] * 6, 9, 0.5, 0)} == {1}
+
+
 def test_of_the_way_from_the_start_a_share_may_be_taken(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
@@ -175,7 +187,7 @@ def test_of_the_way_from_the_start_a_share_may_be_taken(
 
 def test_batches_of_like_length_waste_less_padding_than_batches_at_random() -> None:
     lengths = np.random.default_rng(0).integers(3, 100, 256)
-    assert _share(lengths, batches(lengths.tolist(), FewShotSettings(steps=8, batch=32), 0)) < 0.25
+    assert _share(lengths, batches(lengths.tolist(), 8, 32, 0)) < 0.25
     shuffled = np.array_split(np.random.default_rng(1).permutation(256), 8)
     assert _share(lengths, shuffled) > 0.4
 

@@ -166,13 +166,13 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
         return [Moved(START, (0.5,), START[None]) for _ in runs]
 
     monkeypatch.setattr(fewshot, "train_side_by_side", spy_train)
-    curved = FewShotSettings(steps=6, batch=4, seeds=1, curve=(0.5,))
+    curved = FewShotSettings(steps=6, batch=8, seeds=1, curve=(0.5,))
     found = learned(tiny_engine, dataset_of(16), curved)
-    assert sizes == [[4, *[3] * FOLDS, *[2] * FOLDS]]  # 16 rows, 12 and 6
+    assert sizes == [[8, *[6] * FOLDS, *[3] * FOLDS]]  # 16 rows, 12 and 6
     more = found.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
     assert more is not None
     assert [rows for rows, _ in more.points] == [6, 12]
-    passes = 6 * (4 + FOLDS * 3 + FOLDS * 2)
+    passes = 6 * (8 + FOLDS * 6 + FOLDS * 3)
     tokens = float(np.mean([len(ids) for ids in labelled(tiny_engine, dataset_of(16)).ids]))
     seconds = estimate.Passes(trained=passes).seconds(tokens)
     monkeypatch.setattr(estimate, "CURVE_SECONDS", seconds + 1e-9)
@@ -237,7 +237,7 @@ def test_several_orders_of_the_batches_are_averaged(tiny_engine: Engine) -> None
         learned(tiny_engine, dataset_of(12), FewShotSettings(steps=3, batch=4, seeds=seeds), cross_validated=False)
         for seeds in (1, 2)
     )
-    orders = [fewshot.batches([3] * 12, FewShotSettings(steps=3, batch=4), 0, number) for number in (0, 1)]
+    orders = [fewshot.batches([3] * 12, 3, 4, 0, number) for number in (0, 1)]
     assert [each.tolist() for each in orders[0]] != [each.tolist() for each in orders[1]]
     assert two.trained.z.dtype == np.float32
     assert 0 < np.abs(one.trained.z - two.trained.z).max() < np.abs(one.trained.z - START).max()

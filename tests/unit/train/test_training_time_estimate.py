@@ -69,7 +69,7 @@ def test_training_passes_as_many_rows_as_the_estimate_says(
     )  # fmt: skip
     passes = train_passes(len(train), len(validation), tokens)
     assert passes.scored == counted.scored
-    assert passes.trained == pytest.approx(counted.trained, rel=0.005)  # batches differ by a row, in an order by chance
+    assert passes.trained == pytest.approx(counted.trained, rel=0.02)  # batches differ by a row, in an order by chance
 
 
 def test_a_regression_has_no_curve_and_a_gpu_time_for_one() -> None:
