@@ -93,7 +93,7 @@ def test_ours_are_trained_as_a_job_trains_but_for_the_curve(cells: Cells, monkey
     few, many = (cells.of(Run("imdb", rows, 0, "embedding", "sst2")) for rows in (64, 68))
     assert (len(few.ids), len(few.own.ids), few.bench.dataset.validation) == (64, 64, ())
     assert (len(many.ids), len(many.own.ids), len(many.bench.dataset.validation)) == (68, 51, 17)
-    assert (runs.embedding_passes(64), runs.embedding_passes(68)) == (20 * (2 * 8 + 4 * 6), 20 * 2 * 51 / 6)
+    assert (runs.embedding_passes(64), runs.embedding_passes(68)) == (80 * (2 * 2 + 4 * 1.5), round(80 * 2 * 51 / 25))
     assert measure(cells, Run("imdb", 16, 0, "embedding", "sst2"), QUICK)["share"] in {1.0, 0.5, 0.25, 0.125}
 
 
