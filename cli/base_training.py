@@ -61,13 +61,13 @@ def train_base(order: Order) -> Base | None:
     with Signals().handled() as signals, joined(device) as processes:
         running = Running(work, say, processes, signals)
         if isinstance(recipe, OwnRecipe):
-            from onboard.pretrain import run
+            from onboard.pretrain import ingredients, run
 
-            run.make_base(run.Ingredients(recipe, order.corpus, running), output)
+            run.make_base(ingredients.Ingredients(recipe, order.corpus, running), output)
         elif isinstance(recipe, RenewedRecipe):
-            from onboard.pretrain import renew, run
+            from onboard.pretrain import ingredients, renew
 
-            renew.renew_base(run.Ingredients(recipe, order.corpus, running), output)
+            renew.renew_base(ingredients.Ingredients(recipe, order.corpus, running), output)
         else:
             make.make_base(recipe, running, output)
         first = processes.first

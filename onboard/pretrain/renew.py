@@ -11,8 +11,9 @@ from onboard.model.quantised import round_to_stored
 from onboard.multitask.hypernetwork import Beside, round_to_half, train_hypernetwork
 from onboard.multitask.make import rows_digests
 from onboard.multitask.sources import read_sources
+from onboard.pretrain.ingredients import Ingredients, load_teaching, load_texts
 from onboard.pretrain.recipe import RenewedRecipe
-from onboard.pretrain.run import Ingredients, begin, load_teaching, load_texts, write
+from onboard.pretrain.run import begin, write
 from onboard.pretrain.teacher import Teacher
 
 

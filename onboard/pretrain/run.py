@@ -5,21 +5,18 @@ What comes after the backbone is the same for every base: `onboard.multitask`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors.numpy import load_file as load_arrays
-from safetensors.numpy import save_file as save_arrays
 from torch import nn
 
 from onboard.bases import Base
-from onboard.curriculum import Curriculum, Material, Source, build_curriculum, topics
+from onboard.curriculum import Curriculum, Material, Source, build_curriculum
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
@@ -27,46 +24,20 @@ from onboard.model.quantised import round_to_stored
 from onboard.model.weights import read_tensors, write_tensors
 from onboard.multitask.assemble import Description, measure_all, save_base
 from onboard.multitask.hypernetwork import Beside, TaskEmbeddings, new_engine, norms_beside, train_hypernetwork
-from onboard.multitask.loop import Running, Stage, StepLoss, run_stage
+from onboard.multitask.loop import Stage, StepLoss, run_stage
 from onboard.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
 from onboard.multitask.make import PAIR_SEPARATOR, rows_digests
 from onboard.multitask.recipe import as_told
 from onboard.multitask.sources import SourceRows, read_sources
 from onboard.pretrain import sentences
 from onboard.pretrain.distill import Distillation, relative_groups
+from onboard.pretrain.ingredients import Ingredients, RecipeT, load_teaching, load_texts
 from onboard.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
-from onboard.pretrain.recipe import OwnRecipe, RenewedRecipe
+from onboard.pretrain.recipe import OwnRecipe
 from onboard.pretrain.teacher import Teacher
 from onboard.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 
 _ANCHORS = "topics-any-"  # beginning of the names of made tasks that stay candidates where fingerprints cannot choose
-
-
-RecipeT = TypeVar("RecipeT", bound=OwnRecipe | RenewedRecipe)
-
-
-@dataclass(frozen=True)
-class Ingredients(Generic[RecipeT]):
-    """Where a base is made from and where to.
-
-    Args:
-        recipe: every number, and the sources.
-        corpus: plain-text files.
-        running: work folder (the same again resumes), progress, processes, signals.
-    """
-
-    recipe: RecipeT
-    corpus: Sequence[Path]
-    running: Running
-
-    @property
-    def work(self) -> Path:
-        """Folder of the checkpoints."""
-        return self.running.work
-
-    def settings(self, *sections: str) -> dict[str, Any]:
-        """The seed and some sections of the recipe: what a stage depends on."""
-        return self.recipe.model_dump(mode="json", by_alias=True, include={"seed", *sections})
 
 
 def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
@@ -293,29 +264,6 @@ def load_inherited(
     return backbone
 
 
-def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> list[str]:
-    """What the teacher reads, from the work folder or anew: of the sources the training rows, never the others."""
-    path = made_from.work / "texts.json"
-    if not path.is_file():
-        counts = made_from.recipe.sentences
-        short, long = sentences.corpus_texts(
-            made_from.corpus, counts.from_corpus, counts.paragraphs, made_from.recipe.seed
-        )
-        of_rows = (text for each in rows for row in each.dataset.train for text in (row.text_a, row.text_b) if text)
-        own = list(dict.fromkeys(of_rows))
-        if counts.from_sources is not None:
-            drawn = np.random.default_rng((made_from.recipe.seed, 4)).permutation(len(own))[: counts.from_sources]
-            own = [own[index] for index in sorted(drawn.tolist())]
-        texts = [*own, *short, *long]
-        made_from.work.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(texts), encoding="utf-8")
-        made_from.running.say(
-            f"texts: {len(texts)}, of which {len(short)} sentences and {len(long)} passages of the corpus"
-        )
-    loaded: list[str] = json.loads(path.read_text(encoding="utf-8"))
-    return loaded
-
-
 def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teacher: Teacher) -> Any:
     """The base's tokenizer, from the work folder or made.
 
@@ -335,17 +283,6 @@ def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teac
             f"backbone.vocabulary_size = {len(tokenizer)}, or more text, and another --work",
         )
     return tokenizer
-
-
-def load_teaching(made_from: Ingredients[RecipeT], texts: Sequence[str], teacher: Teacher) -> Material:
-    """Texts and common words with the teacher's vectors, from the work folder or computed."""
-    path, say = made_from.work / "teaching.safetensors", made_from.running.say
-    words = topics.common_words(texts)
-    if not path.is_file():
-        vectors = teacher.vectors(texts, lambda done: say(f"teacher {done}/{len(texts)}") if done % 6400 == 0 else None)
-        save_arrays({"vectors": vectors, "word_vectors": teacher.vectors(words)}, path)
-    arrays = load_arrays(path)
-    return Material(texts, arrays["vectors"], words, arrays["word_vectors"])
 
 
 def _ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:

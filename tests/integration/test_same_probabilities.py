@@ -75,7 +75,7 @@ def test_few_rows_are_trained_on_by_the_service_s_own_recipe(desk: Desk, monkeyp
     monkeypatch.setattr(pipeline, "FewShotSettings", FewShotSettings)
     result = desk.learn(opinions(24), init="sst2")
     assert result["validation_kind"] == "cross-validated"
-    assert result["training"]["steps"] == len(result["training"]["loss"]) == 20
+    assert result["training"]["steps"] == len(result["training"]["loss"]) == FewShotSettings.steps
     assert result["training"]["chosen_on"] is None
     assert [round(point["rows"]) for point in result["more_rows"]["points"]] == [9, 18]
 

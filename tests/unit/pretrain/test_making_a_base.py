@@ -28,9 +28,10 @@ from onboard.multitask.assemble import measure
 from onboard.multitask.checkpoint import Checkpoint
 from onboard.multitask.loop import Running, Stage, run_stage
 from onboard.multitask.sources import folder_entries, read_sources
+from onboard.pretrain.ingredients import Ingredients
 from onboard.pretrain.recipe import OwnRecipe, RenewedRecipe
 from onboard.pretrain.renew import renew_base
-from onboard.pretrain.run import Ingredients, make_base
+from onboard.pretrain.run import make_base
 from onboard.pretrain.teacher import Teacher
 from onboard.serving import Predictor
 
