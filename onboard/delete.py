@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,16 +95,11 @@ def delete_task(services: Services, name: str, *, unlearning: bool = False, dry_
     """
     with alone(services.database, "tasks delete") as keep:
         named = _named_by_outputs(services, name)
-        with services.database.write() as session:
-            deleted = _from_registry(session, name, unlearning, dry_run, named)
-            due = [*deleted.removed.artifacts, *(deleted.unlearning.artifacts if deleted.unlearning else ())]
-            found = [each for part in _batches(due) for each in ArtifactRepository(session).outdated(part)]
-            deleted.artifacts = found
-            if dry_run:
-                session.rollback()
-                return deleted
+        deleted = services.database.write_again(partial(_from_registry, name, unlearning, dry_run, named))
+        if dry_run:
+            return deleted
         services.database.empty_log()
-        for batch in _batches([each.digest for each in found]):
+        for batch in _batches([each.digest for each in deleted.artifacts]):
             keep()
             _sweep(services, name, batch)
     return deleted
@@ -122,7 +118,7 @@ def _named_by_outputs(services: Services, name: str) -> list[tuple[str, float]]:
 
 
 def _from_registry(
-    session: Session, name: str, unlearning: bool, dry_run: bool, named: Sequence[tuple[str, float]]
+    name: str, unlearning: bool, dry_run: bool, named: Sequence[tuple[str, float]], session: Session
 ) -> Deleted:
     repository, descent = DeletingRepository(session), DescentRepository(session)
     root = descent.root(name)
@@ -147,6 +143,10 @@ def _from_registry(
     removed = deleted.removed
     facts = {"versions": removed.versions, "jobs": removed.jobs, "datasets": removed.datasets, "unlearn": unlearning}
     record(session, "task.delete", name, **facts)
+    due = [*removed.artifacts, *(deleted.unlearning.artifacts if deleted.unlearning else ())]
+    deleted.artifacts = [each for part in _batches(due) for each in ArtifactRepository(session).outdated(part)]
+    if dry_run:
+        session.rollback()
     return deleted
 
 

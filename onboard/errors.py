@@ -158,6 +158,10 @@ class UnavailableError(OnboardError):
     retryable = True
 
 
+class DeadlockError(UnavailableError):
+    """Two transactions waited for each other, and the database undid this one. The same again will do."""
+
+
 class SlotTakenError(UnavailableError):
     """What only one job may have at a time is another one's now. `data["holder"]` is that job."""
 

@@ -7,24 +7,33 @@ a read lock and lose updates when two of them turn to writing.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.orm import Session
 
-from onboard.errors import InputError, NotAllowedError, OnboardError, StorageError, UnavailableError
+from onboard.errors import (
+    DeadlockError,
+    InputError,
+    NotAllowedError,
+    OnboardError,
+    StorageError,
+    UnavailableError,
+)
 
 BUSY_SECONDS: Final = 30.0  # how long a SQLite transaction waits for another writer
 IDLE_TRANSACTION_SECONDS: Final = 30  # PostgreSQL ends a session that leaves a transaction open for so long
 PAUSED_TRANSACTION_SECONDS: Final = 900  # the same where the transaction waits for an artifact store
 CONNECT_SECONDS: Final = 5  # how long a connection to PostgreSQL may take
-_DISK_FULL: Final = "53100"  # PostgreSQL's code
+_ATTEMPTS: Final = 3  # of a transaction that the server undoes to end a deadlock
+_DISK_FULL, _DEADLOCK = "53100", "40P01"  # PostgreSQL's codes
 _WRITES: Final = "onboard_writes"
 _SESSION_OPTIONS: Final = {"populate_existing": True, "synchronize_session": False}
+T = TypeVar("T")
 
 
 class Database:
@@ -84,6 +93,21 @@ class Database:
         ):
             yield session
 
+    def write_again(self, work: Callable[[Session], T]) -> T:
+        """A writing transaction that begins anew where PostgreSQL undid it to end a deadlock.
+
+        Args:
+            work: what is done in it; perhaps several times, so it leaves nothing behind but in the session.
+
+        Raises:
+            DeadlockError: it was undone three times running.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(DeadlockError), self.write() as session:
+                return work(session)
+        with self.write() as session:
+            return work(session)
+
     def empty_log(self) -> None:
         """SQLite: let no older state of a page stay in the log of writes, as far as no reader needs it just now."""
         if self.is_sqlite:
@@ -118,6 +142,8 @@ class Database:
     def _failure(self, error: DBAPIError) -> OnboardError:
         """In our words; callers from elsewhere are not told where the database is."""
         found = _translated(error, self.engine)
+        if isinstance(found, DeadlockError):
+            return found
         if isinstance(found, StorageError):
             return found.hide(StorageError("The disk of the database is full.", "Free some space on the server."))
         return found.hide(UnavailableError("The database cannot be reached.", "Try again in a moment."))
@@ -203,6 +229,8 @@ def _translated(error: DBAPIError, engine: Engine) -> OnboardError:
         if "full" in reason:
             return StorageError(f"The disk of the database {file} is full.", "Free some space, then try again.")
         return UnavailableError(f"The database {file} cannot be used: {reason}.", "Try again in a moment.", file=file)
+    if getattr(error.orig, "sqlstate", None) == _DEADLOCK:
+        return DeadlockError("Somebody else changes the same rows at this moment.", "Try again in a moment.")
     if getattr(error.orig, "sqlstate", None) == _DISK_FULL:
         first = reason.splitlines()[0]
         return StorageError(f"The disk of the database {place} is full: {first}.", "Free some space, then try again.")
