@@ -166,8 +166,10 @@ class Losses:
         leaf = z.detach().requires_grad_(True)
 
         def of_part(part: slice) -> tuple[Tensor, np.ndarray]:
-            ids, whose = [self._ids[row] for row in rows[part]], torch.from_numpy(of[part])
-            scores = self._engine.log_probabilities(ids, leaf, self._tries, whose)
+            ids = [self._ids[row] for row in rows[part]]
+            present, whose = np.unique(of[part], return_inverse=True)  # only their adapters are made
+            tries = [self._tries[run] for run in present.tolist()]
+            scores = self._engine.log_probabilities(ids, leaf[present], tries, torch.from_numpy(whose))
             wanted = self._wanted[rows[part]]
             each = -(wanted * scores[:, : wanted.shape[1]]).sum(-1) * shares[part]  # (B,)
             (moved,) = torch.autograd.grad(each.sum(), leaf)
