@@ -74,12 +74,8 @@ class Lesson:
         assert self.held is not None, "the task has rows enough for folds"
         return self._scores(self.engine, self.held, self.z), self.held.targets
 
-    def worth(self, alarm: bool) -> Worth:
-        """What the rule of `auto` says.
-
-        Args:
-            alarm: of the probe.
-        """
+    def worth(self) -> Worth:
+        """What the rule of `auto` says."""
         dataset, folds = self.bench.dataset, self.learned.folds
         scores, targets = self._judged
         others = score_baselines(dataset, dataset.validation) if folds is None else cross_validate_baselines(
@@ -94,7 +90,6 @@ class Lesson:
                 tfidf=others["tfidf_logistic_regression"]["accuracy"].value,
                 training_loss=mean_loss(self._scores(self.engine, self.rows, self.z), self.rows.targets),
                 labels=targets.shape[1],
-                alarm=alarm,
             )
         )
 

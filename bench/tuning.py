@@ -61,7 +61,8 @@ RECIPES: Final[dict[str, TuningSettings]] = {
     "drift, β 30, half the steps": replace(_DRIFT, steps=40, passes=5),
     "drift, β 30, twice the steps": replace(_DRIFT, steps=160, passes=20),
     "divergence, β 30": replace(_DRIFT, regulariser="divergence"),
-    "drift, β 10, a third of the rate": replace(_DRIFT, beta=10.0, learning_rate=3e-4),
+    "drift, β 30, three times the rate": replace(_DRIFT, learning_rate=3e-4),
+    "drift, β 30, ten times the rate": replace(_DRIFT, learning_rate=1e-3),
 }
 
 
@@ -147,7 +148,7 @@ class Place:
         tested = self._tested(material, trie, trained.z, self.engine.hypernetwork)
         accuracy, loss = tested["accuracy"], tested["training"]
         count, labels = len(material.truth), len(bench.words)
-        worth = worth_tuning(EmbeddingAlone(accuracy, count, majority, tfidf, loss, labels, alarm=False))
+        worth = worth_tuning(EmbeddingAlone(accuracy, count, majority, tfidf, loss, labels))
         return {"z": trained.z.tolist(), "majority": majority, "tfidf": tfidf, "auto": worth.tune, **tested}
 
     def tune(self, alone: Row, recipe: TuningSettings, run: str, seed: int) -> Row:

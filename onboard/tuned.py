@@ -212,5 +212,4 @@ def _embedding_alone(attempt: Run, probed: Output, trained: Output, alone: Judge
             attempt.bench.dataset.train, probed["words"], embedding(trained), attempt.checkpoint
         ),
         labels=len(probed["words"]),
-        alarm=bool(probed["init"]["alarm"]),
     )

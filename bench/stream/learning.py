@@ -181,7 +181,7 @@ def _tuned(
     lesson = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"])
     if method.by_rule:
         with _timed(seconds, "rule"):
-            worth = lesson.worth(bool(begun["alarm"]))
+            worth = lesson.worth()
         told = {"worth": asdict(worth)}
         if not worth.tune:
             return z, state.hypernetwork, told | {"share": 0.0}

@@ -110,7 +110,7 @@ def _ours(cell: Cell, run: Run) -> Learned:
         return Learned(answered(engine, z=lesson.z).argmax(1), passes, start, before, {"share": lesson.learned.share})
     tuned_on = partial(_tuned, cell, lesson)
     tuned = tuned_on(lesson.z, lesson.rows)
-    worth, losses = lesson.worth(bool(start.alarm)), lesson.losses(SHARES, tuned, tuned_on)
+    worth, losses = lesson.worth(), lesson.losses(SHARES, tuned, tuned_on)
     wanted, by_rule = losses.wanted(at_all=True), losses.wanted(at_all=False) if worth.tune else 0.0
     found = {}
     for share in {wanted, by_rule}:

@@ -57,7 +57,7 @@ class TuningSettings:
     passes: int = 10
     most_steps: int = 400
     batch: int = 8
-    learning_rate: float = 1e-3
+    learning_rate: float = 1e-4
     z_learning_rate: float = 1e-2
     smoothing: float = 0.2
     beta: float = 30.0

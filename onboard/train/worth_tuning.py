@@ -1,10 +1,10 @@
 """The rule of `--tune-hypernetwork auto`: tune where the embedding alone leaves enough to gain.
 
 64 numbers can only reach what the hypernetwork has seen the like of. Where they cannot, it shows: out of fold or on
-held-out rows the embedding is no better than words counted on the same rows (TF-IDF) or than the commonest label, or
-the probe found nothing that was worth starting from. The rule looks at the figures themselves and not at their
-intervals, which 32 rows make wide: behind it come the guard and, where there are held-out rows, a comparison with the
-embedding alone.
+held-out rows the embedding is no better than words counted on the same rows (TF-IDF) or than the commonest label. That
+the probe found nothing worth starting from shows nothing: the label words alone may say enough (decision 14). The rule
+looks at the figures themselves and not at their intervals, which 32 rows make wide: behind it come the guard and a
+comparison with the embedding alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ class EmbeddingAlone:
         tfidf: of the TF-IDF baseline, on the same rows.
         training_loss: mean loss of the trained embedding on its training rows, nats.
         labels: how many (K).
-        alarm: the probe found nothing worth starting from.
     """
 
     accuracy: float | None
@@ -40,7 +39,6 @@ class EmbeddingAlone:
     tfidf: float | None
     training_loss: float
     labels: int
-    alarm: bool
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,7 @@ def worth_tuning(alone: EmbeddingAlone) -> Worth:
     3. The training loss is below a twentieth of ln K, what guessing among K labels costs: no, the rows are known by
        heart.
     4. The accuracy is not above TF-IDF's, or not above that of the commonest label: yes.
-    5. The probe found nothing worth starting from: yes.
-    6. Otherwise: no.
+    5. Otherwise: no.
     """
     if alone.accuracy is None or alone.rows < FEWEST_ROWS:
         return Worth(False, "No rows show how much the embedding alone leaves to gain.")
@@ -72,6 +69,4 @@ def worth_tuning(alone: EmbeddingAlone) -> Worth:
     for bar, whose in ((alone.majority, "the commonest label"), (alone.tfidf, "TF-IDF")):
         if bar is not None and alone.accuracy <= bar:
             return Worth(True, f"The embedding alone gets {shown} right, {whose} {bar:.0%}.")
-    if alone.alarm:
-        return Worth(True, f"Nothing learned before was worth starting from, and the embedding gets {shown} right.")
     return Worth(False, f"The embedding alone gets {shown} right, more than the commonest label and TF-IDF.")

@@ -10,10 +10,10 @@ import pytest
 
 from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
 
-GOOD_START = EmbeddingAlone(accuracy=0.75, rows=32, majority=0.5, tfidf=0.6, training_loss=0.3, labels=2, alarm=False)
+GOOD_START = EmbeddingAlone(accuracy=0.75, rows=32, majority=0.5, tfidf=0.6, training_loss=0.3, labels=2)
 
 
-def test_an_embedding_that_beats_both_baselines_from_a_start_worth_having_is_left_alone() -> None:
+def test_an_embedding_that_beats_both_baselines_is_left_alone() -> None:
     found = worth_tuning(GOOD_START)
     assert not found.tune
     assert "75% of 32 rows" in found.reason
@@ -24,12 +24,9 @@ def test_an_embedding_that_beats_both_baselines_from_a_start_worth_having_is_lef
     [
         ({"tfidf": 0.75}, "TF-IDF 75%"),
         ({"tfidf": None, "majority": 0.8}, "the commonest label 80%"),
-        ({"alarm": True}, "Nothing learned before"),
     ],
 )
-def test_one_that_is_no_better_than_a_baseline_or_started_from_nothing_is_tuned(
-    change: dict[str, Any], why: str
-) -> None:
+def test_one_that_is_no_better_than_a_baseline_is_tuned(change: dict[str, Any], why: str) -> None:
     found = worth_tuning(replace(GOOD_START, **change))
     assert found.tune
     assert why in found.reason
@@ -45,7 +42,7 @@ def test_one_that_is_no_better_than_a_baseline_or_started_from_nothing_is_tuned(
     ],
 )
 def test_nothing_is_tuned_without_evidence_or_without_room_whatever_else_holds(change: dict[str, Any]) -> None:
-    leaving_room = replace(GOOD_START, tfidf=0.85, alarm=True)
+    leaving_room = replace(GOOD_START, tfidf=0.85)
     assert worth_tuning(leaving_room).tune
     assert not worth_tuning(replace(leaving_room, **change)).tune
 
