@@ -26,6 +26,7 @@ from bench.guard.material import LEARNED, MOST_TOKENS, SHIPPED, SHOTS, SINGLES, 
 from bench.guard.measured import SIZES, measure_all
 from bench.guard.page import page
 from bench.guard.rates import accepted, passed, quantiles, spread
+from bench.guard.steps import judged, summary
 from bench.guard.timing import timed
 from bench.machine import describe
 from bench.writing import write
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     leading = directions(base, engine, asked.sources)
     changes = measure_all(engine, prepare, leading, asked.work, made)
     settings = GuardSettings()
+    steps = judged(engine, prepare, leading, changes, asked.work, settings, made)
     document = {
         "command": f"python -m bench.guard {' '.join(words)}".rstrip(), "machine": describe(), "base_name": base.name,
         **made, "guard": asdict(settings), "directions": list(leading), "changes": len(changes),
@@ -69,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "pairs": sum(len(change.effects) for change in changes),
         "passed": [row.to_json() for row in passed(changes, settings, np.random.default_rng(1))],
         "accepted": accepted(changes, settings, np.random.default_rng(2)).to_json(),
+        "steps": list(map(asdict, steps)), "steps_summary": summary(steps, settings.margin),
         "spread": asdict(spread(changes, settings.spread, settings.texts // 2, np.random.default_rng(3))),
         "quantiles": quantiles(changes, QUANTILE_EDGES),
         "timing": timed(base, engine, asked.work, made),

@@ -50,6 +50,11 @@ class Task:
     weights: np.ndarray
     own: int
 
+    @property
+    def texts(self) -> Sequence[Sequence[int]]:
+        """Those that it was trained on."""
+        return self.ids[len(self.targets) : len(self.targets) + self.own]
+
 
 def tasks(base: Base, engine: Engine, folder: Path, rows: int) -> list[Task]:
     """All of them, with at most so many test rows each."""

@@ -104,7 +104,7 @@ def measure_all(
     missing = {name: [size for size in SIZES if (name, size) not in done] for name in directions}
     if any(missing.values()):
         tasks = prepare()
-        before = answers(engine, [_question(task, engine.hypernetwork) for task in tasks])
+        before = answers(engine, [question(task, engine.hypernetwork) for task in tasks])
     for name, make in directions.items():
         if not missing[name]:
             continue
@@ -115,31 +115,33 @@ def measure_all(
         for size in missing[name]:
             started = time.monotonic()
             share = _TRIED * math.sqrt(size / tried)
-            effects = _effects(engine, tasks, before, moved(engine.hypernetwork, whole, share))
+            found = effects(engine, tasks, before, moved(engine.hypernetwork, whole, share))
             done[name, size] = {
-                "direction": name, "size": size, "share": share, "effects": effects, "settings": wanted,
+                "direction": name, "size": size, "share": share, "effects": found, "settings": wanted,
             }  # fmt: skip
             append(work, done[name, size])
             print(f"{name}, {size} nats: share {share:.3f}, {time.monotonic() - started:.0f} s", flush=True)
     return [Change.read(done[name, size]) for name in directions for size in SIZES]
 
 
-def _question(task: Task, hypernetwork: Hypernetwork, rows: int | None = None) -> Question:
+def question(task: Task, hypernetwork: Hypernetwork, rows: int | None = None) -> Question:
+    """All that a task is asked, or the first of it."""
     return Question(hypernetwork, task.z, task.trie, task.ids[:rows])
 
 
 def _divergence(engine: Engine, tasks: Sequence[Task], before: Sequence[np.ndarray], whole: Hypernetwork) -> float:
     """The mean divergence of `_TRIED` of a step on a few rows; it grows with the square of small steps."""
     changed = moved(engine.hypernetwork, whole, _TRIED)
-    after = answers(engine, [_question(task, changed, _SIZED_ON) for task in tasks])
+    after = answers(engine, [question(task, changed, _SIZED_ON) for task in tasks])
     each = [(np.exp(old[:_SIZED_ON]) * (old[:_SIZED_ON] - new)).sum(1) for old, new in zip(before, after, strict=True)]
     return float(np.mean(each))
 
 
-def _effects(
+def effects(
     engine: Engine, tasks: Sequence[Task], before: Sequence[np.ndarray], changed: Hypernetwork
 ) -> list[dict[str, Any]]:
-    after = answers(engine, [_question(task, changed) for task in tasks])
+    """What the changed hypernetwork does to each task, as lines of the work file hold it; `before` as of `question`."""
+    after = answers(engine, [question(task, changed) for task in tasks])
     found = []
     for task, old, new in zip(tasks, before, after, strict=True):
         seen = Seen.between(task.name, "held-out rows", old, new, task.targets, np.zeros(len(old)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -49,8 +50,11 @@ def page(document: Mapping[str, Any]) -> str:
             "",
             *_passed([document["accepted"]]),
             "",
-            "By the divergence alone; columns are the true increase of the task that loses most. In a job a change "
-            "must pass twice, on two halves.",
+            "By the divergence alone, on one half; columns are the true increase of the task that loses most.",
+            "",
+            "## What the guard itself lets through",
+            "",
+            *_steps(document),
             "",
             "## What a divergence says about the loss",
             "",
@@ -76,6 +80,31 @@ def page(document: Mapping[str, Any]) -> str:
             "",
         ]
     )  # fmt: skip
+
+
+def _steps(document: Mapping[str, Any]) -> list[str]:
+    """The guard's answers about whole steps, and what is wrong with them."""
+    shares, counts = document["guard"]["shares"], document["steps_summary"]
+    tasks, margin = len(document["tasks"]), document["guard"]["margin"]
+    seeds = len(document["steps"][0]["shares"])
+    return [
+        f"Whole steps, asked of `guard()` with all {tasks} tasks, none of which has held-out rows; {seeds} draws of "
+        "the halves and canaries each. Cells count the draws in which so much of the step was let through; the true "
+        "increase is that of the task that loses most, of what was let through the largest over the draws.",
+        "",
+        *_table(
+            ["step", "nats", "true increase by the whole", *(f"{Fraction(share)}" for share in shares), "none",
+             "true increase by what was let through"],
+            [[step["direction"], f"{step['size']:g}", f"{step['whole']:+.3f}",
+              *(str(step["shares"].count(share) or "") for share in (*shares, 0.0)),
+              f"{max(step['losses']):+.3f}" if any(step["shares"]) else "–"] for step in document["steps"]],
+        ),
+        "",
+        f"Of {counts['harmless']} answers about steps that cost no task more than a quarter of the margin, "
+        f"{counts['held_back']} held a part of it back and {counts['refused']} all of it (false alarms). "
+        f"Of {counts['let_through']} times that something was let through, {counts['missed']} cost some task more than "
+        f"{margin} nats (misses).",
+    ]  # fmt: skip
 
 
 def _passed(rows: Sequence[Mapping[str, Any]]) -> list[str]:

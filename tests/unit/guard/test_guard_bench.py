@@ -17,6 +17,8 @@ from bench.guard.material import SINGLES, Task
 from bench.guard.measured import SIZES, Change, Effect, measure_all
 from bench.guard.page import page
 from bench.guard.rates import EDGES, accepted, passed, quantiles, spread
+from bench.guard.steps import SEEDS, Step, judged, summary
+from bench.guard.steps import SIZES as STEP_SIZES
 from onboard.guard import GuardSettings
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -75,6 +77,39 @@ def test_rows_own_texts_and_canaries_are_told_apart_and_larger_steps_do_more(
     sizes = [np.mean([each.divergences.mean() for each in step.effects]) for step in found]
     assert sizes == sorted(sizes)
     assert sizes[-1] > 2 * sizes[0]
+
+
+def test_the_guard_itself_is_asked_about_each_step_once(
+    tiny_engine: Engine, prepared: list[Task], tmp_path: Path
+) -> None:
+    work, leading = tmp_path / "guard.jsonl", {"a": lambda: shaken(tiny_engine.hypernetwork, 0.3)}
+    changes = measure_all(tiny_engine, lambda: prepared, leading, work, {})
+    steps = judged(tiny_engine, lambda: prepared, leading, changes, work, SETTINGS, {})
+    assert [(step.direction, step.size) for step in steps] == [("a", size) for size in STEP_SIZES]
+    assert all(len(step.shares) == len(step.losses) == SEEDS for step in steps)
+    whole = {step.size: step.whole for step in steps}
+    for step in steps:
+        for share, loss in zip(step.shares, step.losses, strict=True):
+            assert loss == (pytest.approx(whole[step.size], abs=1e-4) if share == 1.0 else loss if share else 0.0)
+
+    def unwanted() -> list[Task]:
+        raise AssertionError
+
+    assert judged(tiny_engine, unwanted, leading, changes, work, SETTINGS, {}) == steps
+    (lenient,) = {
+        share
+        for step in judged(tiny_engine, lambda: prepared, leading, changes, work, GuardSettings(margin=9.0), {})
+        for share in step.shares
+    }
+    assert lenient == 1.0
+
+
+def test_harmless_steps_held_back_are_false_alarms_and_losses_let_through_misses() -> None:
+    harmless = Step("a", 0.002, 0.004, (1.0, 0.5, 0.0), (0.004, 0.002, 0.0))
+    harmful = Step("a", 0.032, 0.05, (1.0, 0.5, 0.0), (0.05, 0.02, 0.0))
+    assert summary([harmless, harmful], 0.02) == {
+        "harmless": 3, "held_back": 2, "refused": 1, "let_through": 4, "missed": 1,
+    }  # fmt: skip
 
 
 def test_a_step_goes_on_beyond_its_end(tiny_engine: Engine) -> None:
