@@ -161,6 +161,8 @@ class UnavailableError(OnboardError):
 class DeadlockError(UnavailableError):
     """Two transactions waited for each other, and the database undid this one. The same again will do."""
 
+    code = "deadlock"
+
 
 class SlotTakenError(UnavailableError):
     """What only one job may have at a time is another one's now. `data["holder"]` is that job."""
