@@ -30,6 +30,13 @@ class GuardTaskJson(TypedDict, total=False):
     trouble: str | None
 
 
+class ObjectionJson(TypedDict):
+    """A share of the proposed step that was not let through, and the earlier tasks that did not pass under it."""
+
+    share: float
+    tasks: list[str]
+
+
 class GuardJson(TypedDict, total=False):
     """What came of tuning the hypernetwork: the verdict over all earlier tasks, and why.
 
@@ -37,6 +44,7 @@ class GuardJson(TypedDict, total=False):
     share: of the proposed step from the present hypernetwork to the tuned one that was taken: 1, 1/2, 1/4, 1/8, or 0.
     margin: the increase in nats that is let through.
     unchecked: how many earlier tasks were not looked at; chosen: by what rule the others were, null where all were.
+    objections: what was tried before and not let through, the largest share first.
     """
 
     verdict: str
@@ -46,6 +54,7 @@ class GuardJson(TypedDict, total=False):
     tasks: list[GuardTaskJson] | None
     unchecked: int | None
     chosen: str | None
+    objections: list[ObjectionJson]
 
 
 class TuningJson(TypedDict, total=False):

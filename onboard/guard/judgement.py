@@ -82,6 +82,7 @@ class Judgement:
         margin: increase of the mean log-loss that is let through, in nats.
         unchecked: how many earlier tasks were not looked at.
         chosen: by what rule the others were; None where all were looked at.
+        objections: shares that were tried and not let through, each with the tasks that did not pass.
     """
 
     verdict: Literal["accepted", "rejected"]
@@ -91,6 +92,7 @@ class Judgement:
     margin: float
     unchecked: int = 0
     chosen: str | None = None
+    objections: tuple[tuple[float, tuple[str, ...]], ...] = ()
 
     @property
     def accepted(self) -> bool:
@@ -107,4 +109,5 @@ class Judgement:
             "tasks": [task.to_json() for task in self.tasks],
             "unchecked": self.unchecked,
             "chosen": self.chosen,
+            "objections": [{"share": share, "tasks": list(tasks)} for share, tasks in self.objections],
         }

@@ -77,6 +77,7 @@ def guard(
         )  # fmt: skip
     choosing, confirming = (_Half(engine, materials, half, checkpoint, at_once) for half in (0, 1))
     stricter = replace(settings, margin=settings.choosing * settings.margin)
+    objections: list[tuple[float, tuple[str, ...]]] = []
     for share in settings.shares:
         changed = between(present, candidate, share)
         verdicts, again = choosing.judged(changed, stricter), False
@@ -84,11 +85,14 @@ def guard(
             verdicts, again = confirming.judged(changed, settings), True
         if all(verdict.passed for verdict in verdicts):
             reason = _accepted(share, len(verdicts))
-            return Judgement("accepted", share, tuple(verdicts), reason, settings.margin, unchecked, rule)
+            return Judgement(
+                "accepted", share, tuple(verdicts), reason, settings.margin, unchecked, rule, tuple(objections)
+            )
+        objections.append((share, tuple(verdict.task for verdict in verdicts if not verdict.passed)))
         if again:
             break
     reason = _rejected(verdicts, share, again)
-    return Judgement("rejected", 0.0, tuple(verdicts), reason, settings.margin, unchecked, rule)
+    return Judgement("rejected", 0.0, tuple(verdicts), reason, settings.margin, unchecked, rule, tuple(objections))
 
 
 def clear(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from onboard.report.reading import mapping, mappings, number, text
+from onboard.report.reading import listing, mapping, mappings, number, text
 
 GUARD_HEAD: Final = ["task", "verdict", "judged by", "change of loss, nats (95%)", "flipped answers"]
+MOST_NAMED: Final = 3  # of the tasks that did not pass
 _PASSED: Final = "pass"
 
 
@@ -69,10 +70,22 @@ def _flipped(each: Mapping[str, Any]) -> str:
 
 
 def _share(guard: Mapping[str, Any]) -> str:
+    """Which part of the step was taken, and who did not let more of it through."""
     share = number(guard.get("share"))
     if not share or share == 1.0:
         return ""
-    return f"{100 * share:.4g}% of the step was let through: with more of it an earlier task may have lost too much."
+    stood_by = [
+        f"{_named(listing(each.get('tasks')))} did not pass with {100 * more:.4g}%"
+        for each in mappings(guard.get("objections"))
+        if (more := number(each.get("share")))
+    ]
+    why = "; ".join(stood_by) or "with more of it an earlier task may have lost too much"
+    return f"{100 * share:.4g}% of the step was let through: {why}."
+
+
+def _named(tasks: Sequence[Any]) -> str:
+    more = f" and {len(tasks) - MOST_NAMED} more" if len(tasks) > MOST_NAMED else ""
+    return ", ".join(map(text, tasks[:MOST_NAMED])) + more
 
 
 def _detectable(guard: Mapping[str, Any]) -> str:

@@ -368,8 +368,10 @@ def test_wrong_tokens_are_slowed_down_and_a_good_one_from_there_is_not(
     client: TestClient, tiny_services: Services
 ) -> None:
     wrong = {"Authorization": "Bearer wrong"}
-    told = [client.get(JOBS, headers=wrong).status_code for _ in range(FAILURES_PER_MINUTE + 1)]
-    assert told == [401] * FAILURES_PER_MINUTE + [429]
+    told = [client.get(JOBS, headers=wrong).status_code for _ in range(FAILURES_PER_MINUTE)]
+    assert set(told) == {401}
+    # meanwhile one a second was forgiven, so on a slow machine the next may still be let through
+    assert any(client.get(JOBS, headers=wrong).status_code == 429 for _ in range(FAILURES_PER_MINUTE))
     good = access.create_token(tiny_services.database, "good", ["read"])[1]
     assert client.get(JOBS, headers={"Authorization": f"Bearer {good}"}).status_code == 200
     # a person at the form has to wait

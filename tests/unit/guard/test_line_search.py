@@ -76,6 +76,8 @@ def test_of_a_step_that_is_too_long_as_much_is_taken_as_harms_nobody(
     found = judged(tiny_engine, candidate, tasks, canaries)
     assert found.verdict == "accepted"
     assert found.share in (0.5, 0.25, 0.125)
+    assert [share for share, _ in found.objections] == [share for share in SETTINGS.shares if share > found.share]
+    assert all(names and set(names) <= {task.name for task in tasks} for _, names in found.objections)
     taken = between(tiny_engine.hypernetwork, candidate, found.share)
     assert judged(tiny_engine, taken, tasks, canaries).share == 1.0
 
@@ -106,6 +108,7 @@ def test_the_second_half_may_refuse_what_the_first_let_through_and_nothing_is_tr
     found = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), [task], canaries)
     assert (found.verdict, len(looked)) == ("rejected", 2)
     assert "second look" in found.reason
+    assert found.objections == ((1.0, ("reviews@v1",)),)
 
 
 def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_margin(
@@ -189,7 +192,7 @@ def test_the_same_arguments_give_the_same_judgement_and_nothing_is_touched(
 
 def test_the_document_says_everything(tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]) -> None:
     found = json.loads(json.dumps(judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries).to_json()))
-    assert set(found) == {"verdict", "share", "margin", "reason", "tasks", "unchecked", "chosen"}
+    assert set(found) == {"verdict", "share", "margin", "reason", "tasks", "unchecked", "chosen", "objections"}
     assert set(found["tasks"][0]) == {
         "task", "verdict", "evidence", "increase", "low", "high", "rows", "flipped", "detectable", "trouble",
     }  # fmt: skip

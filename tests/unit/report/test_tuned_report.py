@@ -41,6 +41,17 @@ def test_what_the_verdicts_cannot_show_is_said() -> None:
     assert guard_notes({"share": 1.0, "tasks": [UNREADABLE], "unchecked": 0}) == []
 
 
+def test_who_did_not_let_more_of_the_step_through_is_named() -> None:
+    many = [f"task-{number}@v1" for number in range(5)]
+    (said,) = guard_notes(
+        {"share": 0.25, "objections": [{"share": 1.0, "tasks": many}, {"share": 0.5, "tasks": ["trec@v2"]}]}
+    )
+    assert said == (
+        "25% of the step was let through: task-0@v1, task-1@v1, task-2@v1 and 2 more did not pass with 100%; "
+        "trec@v2 did not pass with 50%."
+    )
+
+
 @pytest.mark.parametrize(
     ("tuning", "guard", "said"),
     [
