@@ -14,6 +14,7 @@ import numpy as np
 from bench.stream.figures import Results
 from bench.stream.material import Material
 from bench.stream.methods import GUARDED, LORA, METHODS
+from onboard.bases.fingerprints import pack_fingerprint
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.evaluate import evaluate_classification
@@ -69,7 +70,8 @@ def sizes(material: Material, results: Results) -> list[Size]:
 def version_bytes(material: Material) -> int:
     """Of an embedding version of 64 labelled rows or fewer, with test rows: its file, and its facts in the registry.
 
-    The facts are those of a task with six labels, which are the largest part of it.
+    The facts are those of a task with six labels, which are the largest part of it. Of the row count the values, as the
+    registry writes them: numbers as their digits, which is more than a database needs, and names of columns not at all.
     """
     labels = tuple(f"{name}_label" for name in ("first", "second", "third", "fourth", "fifth", "sixth"))
     z = np.zeros(int(material.base.document["task_embedding_size"]), dtype=np.float32)
@@ -82,11 +84,12 @@ def version_bytes(material: Material) -> int:
         backbone_digest=material.base.backbone_digest, base_digest=material.base.digest, hypernetwork_version=12,
         dataset_digest=digest, parent="good-bad@v1", task_kind="classification", labels=labels,
         words=tuple(label.replace("_", " ") for label in labels), code_version=digest, method="hyperformer++",
-        seeds=(0,), metrics={"validation": metrics, "test": metrics}, fingerprint=z.tobytes().hex(), version=1,
+        seeds=(0,), metrics={"validation": metrics, "test": metrics}, fingerprint=pack_fingerprint(z), version=1,
         job=digest[:32],
     )  # fmt: skip
-    row = json.dumps({**version.to_json(), "fingerprint": version.fingerprint})
-    return len(pack_embedding(z, embedding_facts(version, digest))) + len(row.encode())
+    row = [each if isinstance(each, str) else json.dumps(each) for each in version.to_json().values()]
+    row.append(pack_fingerprint(z))
+    return len(pack_embedding(z, embedding_facts(version, digest))) + sum(len(each.encode()) for each in row)
 
 
 def hypernetwork_bytes(material: Material) -> int:
