@@ -14,9 +14,8 @@ from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie, log_probabilities_among
 from onboard.probe.candidates import NOTHING, Candidate, CandidateScore, in_sorted
-from onboard.probe.mapping import best_words, word_pool
+from onboard.probe.mapping import best_words, word_pool, words_without
 
-_CLEARLY = 2.0
 _TEMPERATURES = np.array([1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 16.0])
 MINIMUM_ROWS = 4
 GENERATED_BYTES: Final = 256 * 2**20  # of adapters that are held at once; those of T5-base take 7.6 MB a candidate
@@ -134,18 +133,26 @@ class Evaluator:
         return found
 
     def scores(self, candidate: Candidate, rows: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-        """Label word for each label, by these rows, and its log-probability on each of them (n, K)."""
+        """Label word for each label, by these rows, and log-probabilities (n, K) on each of them.
+
+        Where the words are mapped, each row is scored with those that the other rows choose: the best of many mappings
+        always looks good on the few rows that it is the best on.
+        """
         self.measure([candidate], rows, known_too=True)
         seen = self._seen[candidate.embedding]
         words = seen.pool[: len(self.words)]
         own = self._among(seen, rows, words)
         if not (self._mapped and candidate.words) or candidate.ordered:
             return words, own
-        mapped = best_words(self._among(seen, rows, seen.pool), self.targets[rows], seen.pool, candidate.words)
+        among, targets = self._among(seen, rows, seen.pool), self.targets[rows]
+        mapped = best_words(among, targets, seen.pool, candidate.words)
         if mapped == words:
             return words, own
-        found = self._among(seen, rows, mapped)
-        return (mapped, found) if clearly_better(found, own, self.targets[rows]) else (words, own)
+        found = np.empty_like(own)
+        for held, chosen in words_without(np.argsort(np.argsort(rows)), among, targets, seen.pool, candidate.words):
+            found[held] = self._among(seen, rows[held], chosen)
+        better = at_best_temperature(found, targets).mean() < at_best_temperature(own, targets).mean()
+        return (mapped, found) if better else (words, own)
 
     def _pool(self, candidate: Candidate) -> tuple[str, ...]:
         """Words that may stand for the labels; the first K are the task's own (a scale takes another scale's)."""
@@ -211,20 +218,6 @@ def interval(losses: np.ndarray) -> tuple[float, float, float]:
     mean = float(losses.mean())
     spread = 1.96 * float(losses.std(ddof=1)) / len(losses) ** 0.5 if len(losses) > 1 else 0.0
     return mean, mean - spread, mean + spread
-
-
-def clearly_better(mapped: np.ndarray, own: np.ndarray, targets: np.ndarray) -> bool:
-    """Whether mapped words beat the task's own by two standard errors of the paired losses: on a few rows the best of
-    many mappings always looks good.
-
-    Args:
-        mapped: (n, K) log-probabilities under the mapped words.
-        own: (n, K) under the task's own words.
-        targets: (n, K) distributions.
-    """
-    gain = at_best_temperature(own, targets) - at_best_temperature(mapped, targets)
-    error = float(gain.std(ddof=1)) / len(gain) ** 0.5 if len(gain) > 1 else float("inf")
-    return float(gain.mean()) > _CLEARLY * error
 
 
 def at_best_temperature(log_probabilities: np.ndarray, targets: np.ndarray) -> np.ndarray:

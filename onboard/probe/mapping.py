@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+FOLDS = 8
 _NEVER = 1e9
 
 
@@ -45,3 +46,22 @@ def best_words(
     cost[forbidden] = _NEVER
     _, chosen = linear_sum_assignment(cost)
     return tuple(pool[index] for index in chosen)
+
+
+def words_without(
+    places: np.ndarray,
+    log_probabilities: np.ndarray,
+    targets: np.ndarray,
+    pool: Sequence[str],
+    candidates: Sequence[str],
+) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
+    """Every row with the words that are best without it: which rows (n,) of bool, and their K words.
+
+    Args:
+        places: (n,) numbers of the rows from 0 on, which deal them among the folds.
+        log_probabilities, targets, pool, candidates: as of `best_words`.
+    """
+    folds = places % min(FOLDS, len(places))
+    for fold in np.unique(folds):
+        held = folds == fold
+        yield held, best_words(log_probabilities[~held], targets[~held], pool, candidates)

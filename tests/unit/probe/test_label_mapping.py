@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onboard.probe.mapping import best_words, word_pool
+from onboard.probe.mapping import best_words, word_pool, words_without
 
 OWN = ("yes", "no")
 THEIRS = ("good", "bad")
@@ -115,3 +115,23 @@ def test_the_pool_starts_with_the_own_words_and_holds_no_two_of_the_same_tokens(
         return [ord(letter) for letter in word.lower()]
 
     assert word_pool(("yes", "no"), ("No", "maybe", "MAYBE", "yes"), tokens) == ("yes", "no", "maybe")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8, 13])
+def test_no_row_has_a_say_in_the_words_that_it_is_scored_with(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    scores, targets = log_softmax(rng.normal(size=(rows, 4))), one_hot(rng.integers(0, 2, rows).tolist())
+    seen = np.zeros(rows, dtype=int)
+    for held, words in words_without(np.arange(rows), scores, targets, POOL, THEIRS):
+        seen += held
+        for label in range(2):  # whatever the held rows say, and whatever they are called
+            other = np.where(held[:, None], log_softmax(rng.normal(size=(rows, 4))), scores)
+            called = np.where(held[:, None], one_hot([label])[[0] * rows], targets)
+            assert best_words(other[~held], called[~held], POOL, THEIRS) == words
+            again = {
+                chosen
+                for out, chosen in words_without(np.arange(rows), other, called, POOL, THEIRS)
+                if (out == held).all()
+            }
+            assert again == {words}
+    assert (seen == 1).all()

@@ -75,3 +75,34 @@ def test_other_names_for_the_labels_change_nothing(tiny_engine: Engine, names: l
     assert found.chosen.loss == pytest.approx(expected.chosen.loss, abs=1e-6)
     assert found.chosen.accuracy == expected.chosen.accuracy
     assert (found.alarm, found.ties) == (expected.alarm, expected.ties) == (None, ())
+
+
+def taken(engine: Engine, sure: float, monkeypatch: pytest.MonkeyPatch) -> float:
+    """How often the words of a candidate that is so sure of them stand for labels called yes and no, on 32 rows."""
+    words = ("good", "bad", "yes", "no")
+    labels = np.arange(32) % 2
+
+    def measure(self: Evaluator, missing: Sequence[tuple[Candidate, np.ndarray]]) -> None:
+        for candidate, rows in missing:
+            seen = self._seen[candidate.embedding]
+            tokens = [self.engine.encoder.tokenizer.decode([token]).strip() for token in seen.trie.edge_token]
+            rng = np.random.default_rng(int(candidate.embedding))
+            made = {word: rng.normal(0.0, 1.0, 32) for word in words}
+            made["good"] += sure * (labels == 0)
+            made["bad"] += sure * (labels == 1)
+            seen.logits[rows] = np.stack([made[token] for token in tokens], axis=1)[rows]
+            seen.there[rows] = True
+
+    monkeypatch.setattr(Evaluator, "_measure", measure)
+    ids = engine.encoder.encode([(f"text {row}", None) for row in range(32)])
+    evaluator = Evaluator(engine, ids, np.eye(2)[labels], ["yes", "no"], np.arange(32), mapped=True)
+    candidates = [Candidate(str(seed), NOTHING, words=("good", "bad")) for seed in range(100)]
+    return float(np.mean([evaluator.scores(each, np.arange(32))[0] == ("good", "bad") for each in candidates]))
+
+
+def test_words_that_are_right_are_taken_before_it_is_certain_and_chance_alone_seldom_takes_any(
+    tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, chance = taken(tiny_engine, 1.0, monkeypatch), taken(tiny_engine, 0.0, monkeypatch)
+    assert right > 0.75
+    assert chance < 0.2
