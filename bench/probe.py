@@ -81,7 +81,7 @@ class Cell:
     def evaluator(self) -> Evaluator:
         """A fresh one, to which nothing is known."""
         return Evaluator(
-            self.bench.engine, self.ids, self.targets, self.bench.words, self.hashes, mapped=True,
+            self.bench.engine.rounded(), self.ids, self.targets, self.bench.words, self.hashes, mapped=True,
             at_once=self.bench.scored_at_once, trained_at_once=self.bench.trained_at_once,
         )  # fmt: skip
 
@@ -98,7 +98,7 @@ class Cell:
         if key not in self._tested:
             engine, trie = self.bench.engine, self.bench.engine.trie(words)
             rows = LabelledRows(self.ids, self.targets)
-            trained = train_embedding(engine, found.z, rows, trie, FewShotSettings(), self.draw)
+            trained = train_embedding(engine.rounded(), found.z, rows, trie, FewShotSettings(), self.draw)
             scores = log_probabilities(engine, self.test_ids, trained.z, trie)
             right = (scores.argmax(1) == self.test_targets.argmax(1)).mean()
             self._tested[key] = 100 * float(right), -float((self.test_targets * scores).sum(1).mean())

@@ -133,7 +133,7 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
     settings = replace(FewShotSettings(), steps=cell.steps, batch=cell.batch, learning_rate=cell.rate)
     everything, wanted = np.arange(len(rows.ids)), material.bench.targets(material.test)
     parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(each.kept, 1) for each in parted)]
-    trained = train_parts(engine, start, rows, trie, settings, cell.draw, parts)
+    trained = train_parts(engine.rounded(), start, rows, trie, settings, cell.draw, parts)
 
     def judged(share: float) -> dict[str, Any]:
         whole, single, *folds = (each.shortened(start, share).z for each in trained)

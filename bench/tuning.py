@@ -142,7 +142,7 @@ class Place:
         start = bench.fingerprint(rows.ids, rows.targets)
         assert start is not None, "the base has no fingerprints"
         trie = self.engine.trie(bench.words)
-        trained = train_embedding(self.engine, start.astype(np.float32), rows, trie, ALONE, seed)
+        trained = train_embedding(self.engine.rounded(), start.astype(np.float32), rows, trie, ALONE, seed)
         baselines = score_baselines(bench.dataset, list(bench.dataset.test))
         majority, tfidf = (baselines[each]["accuracy"].value for each in ("majority", "tfidf_logistic_regression"))
         tested = self._tested(material, trie, trained.z, self.engine.hypernetwork)
@@ -157,7 +157,7 @@ class Place:
         trie, z = engine.trie(material.bench.words), np.array(alone["z"], dtype=np.float32)
         started = time.monotonic()
         tuned = tune(
-            engine, z, material.rows, trie, self.sources.embeddings, recipe.for_rows(self.shots), seed,
+            engine.rounded(), z, material.rows, trie, self.sources.embeddings, recipe.for_rows(self.shots), seed,
             canaries=self.trained_on,
         )  # fmt: skip
         seconds = time.monotonic() - started

@@ -188,7 +188,7 @@ def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[
     def tuned_on(z: np.ndarray, rows: LabelledRows) -> Tuned:
         settings = TuningSettings().for_part(len(rows.ids), of=len(bench.dataset.train))
         return tune(
-            bench.engine, z, rows, trie, earlier, settings, attempt.job.spec.seed, canaries=canaries,
+            bench.engine.rounded(), z, rows, trie, earlier, settings, attempt.job.spec.seed, canaries=canaries,
             on_step=attempt.told(what, settings.steps), at_once=bench.trained_at_once,
         )  # fmt: skip
 

@@ -110,7 +110,7 @@ class Workbench:
         """What measures candidates on these rows, by the beginning of their texts; the head's rows are known to all."""
         known = self.base.known_rows if self.known_rows is None else self.known_rows
         return Evaluator(
-            self.engine, self.encode(rows, PROBE_TOKENS), self.targets(rows), self.words, self.hashes(rows),
+            self.engine.rounded(), self.encode(rows, PROBE_TOKENS), self.targets(rows), self.words, self.hashes(rows),
             mapped=self.buckets is None, known_to_all=known, checkpoint=checkpoint,
             at_once=self.scored_at_once, trained_at_once=self.trained_at_once,
         )  # fmt: skip

@@ -189,7 +189,7 @@ def _tuned(
     def tuned_on(start: np.ndarray, labelled: LabelledRows) -> Tuned:
         assert method.tuning is not None
         settings = method.tuning.for_part(len(labelled.ids), of=len(rows.labelled.ids))
-        return tune(engine, start, labelled, trie, held, settings, rows.seed, canaries=to_tune_with)
+        return tune(engine.rounded(), start, labelled, trie, held, settings, rows.seed, canaries=to_tune_with)
 
     try:
         with _timed(seconds, "tune"):

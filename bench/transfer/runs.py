@@ -126,7 +126,7 @@ def _ours(cell: Cell, run: Run) -> Learned:
 def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:
     """The service's tuning from an embedding on the rows of the lesson, or on a part of them."""
     settings = TuningSettings().for_part(len(rows.ids), of=len(lesson.rows.ids))
-    return tune(lesson.engine, z, rows, lesson.trie, _sources(cell), settings, lesson.seed, canaries=[])
+    return tune(lesson.engine.rounded(), z, rows, lesson.trie, _sources(cell), settings, lesson.seed, canaries=[])
 
 
 def _sources(cell: Cell) -> list[EarlierEmbedding]:

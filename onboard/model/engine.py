@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from onboard.model.attach import attach
 from onboard.model.backbone import freeze
 from onboard.model.encoding import TextEncoder, pad
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.rounding import RoundedProducts, has_bfloat16, rounded_weights
 from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log_probabilities
 
 CACHED_PACKS = 512
@@ -39,6 +41,7 @@ class Engine:
         self.backbone = freeze(backbone)
         self.hypernetwork = hypernetwork
         self.encoder = encoder
+        self._products: Callable[[], AbstractContextManager[Any]] = nullcontext
         self._packed = lru_cache(CACHED_PACKS)(self._pack)
 
     @property
@@ -54,6 +57,17 @@ class Engine:
         """
         other = copy.copy(self)
         other.hypernetwork = hypernetwork
+        return other
+
+    def rounded(self) -> Engine:
+        """The same, its products with the backbone's matrices in bfloat16 where this CPU gains by it; else itself.
+
+        For what compares or trains, not for what answers or judges. The matrices are rounded as they are now.
+        """
+        if self._products is not nullcontext or self.device.type != "cpu" or not has_bfloat16():
+            return self
+        other = copy.copy(self)
+        other._products = partial(RoundedProducts, rounded_weights(self.backbone))
         return other
 
     def to(self, device: torch.device | str) -> Engine:
@@ -133,7 +147,7 @@ class Engine:
         else:
             rows = rows.to(self.device)
         input_ids, mask = self._batch(ids)
-        with self.attachment.using(generated, rows):
+        with self.attachment.using(generated, rows), self._products():
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
             return read(self.backbone, states, mask, self._packed(tuple(tries)), rows)
 

@@ -120,7 +120,9 @@ def learn(
     left_out = bool(of_curve) and not _affordable(engine, rows, [*everything, *of_curve], settings, seed)
     if left_out:
         parted, of_curve = [replace(fold, shares={}) for fold in parted], []
-    whole, *others = train_parts(engine, start, rows, trie, settings, seed, [*everything, *of_curve], on_step, at_once)
+    whole, *others = train_parts(
+        engine.rounded(), start, rows, trie, settings, seed, [*everything, *of_curve], on_step, at_once
+    )
 
     def out_of_fold(z: Sequence[np.ndarray]) -> np.ndarray:
         return held_out_scores(engine, rows.ids, parted, z, trie, before_batch, scored_at_once)
