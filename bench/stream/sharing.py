@@ -49,11 +49,14 @@ class Journal:
         self._settings = {method: digest_of(each) for method, each in settings.items()}
 
     def steps(self) -> dict[Stream, list[Row]]:
-        """What the file holds now, up to each stream's first step that is missing; of several rows the last."""
+        """What the file holds now, up to each stream's first step that is missing, since the stream last began."""
         found: dict[Stream, dict[int, Row]] = {}
         for row in finished(self.path):
             if row["settings"] == self._settings.get(row["method"]):
-                found.setdefault(Stream(row["order"], row["method"]), {})[row["index"]] = row
+                of_stream = found.setdefault(Stream(row["order"], row["method"]), {})
+                if row["index"] == 0:
+                    of_stream.clear()  # it began anew: what follows in the file has other heads
+                of_stream[row["index"]] = row
         return {stream: [*_unbroken(rows)] for stream, rows in found.items()}
 
     def begun(self, order: int, index: int, given: str) -> Row | None:

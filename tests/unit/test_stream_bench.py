@@ -15,6 +15,7 @@ from stream_rows import made_step, make_datasets
 
 from bench import as_a_job
 from bench.as_a_job import Lesson
+from bench.budgeted import finished
 from bench.stream import __main__ as bench
 from bench.stream import learning, walking
 from bench.stream.figures import Results
@@ -304,6 +305,19 @@ def test_a_stream_whose_hypernetworks_are_gone_starts_anew(
     assert "starts anew" in capsys.readouterr().out
     other = Journal(tmp_path / "unbroken.jsonl", {NAIVE: {}})
     assert rows == walked(material, other, tmp_path / "other", NAIVE)
+
+
+def test_a_stream_that_began_anew_and_was_stopped_again_has_no_step_of_its_first_walk(
+    material: Material, journal: Journal, tmp_path: Path
+) -> None:
+    stream = Stream(0, NAIVE)
+    for weights, steps in (("here", 2), ("elsewhere", 1)):
+        begun = len(list(finished(journal.path)))
+        walked(
+            material, journal, tmp_path / weights, NAIVE,
+            time_is_up=lambda end=begun + steps: len(list(finished(journal.path))) == end,
+        )  # fmt: skip
+    assert len(journal.steps()[stream]) == 1
 
 
 def test_methods_share_probe_and_training_where_head_and_embeddings_are_the_same(
