@@ -14,12 +14,64 @@ from typing import Final, TypeVar
 
 import torch
 
-PARTS: Final = 4  # that a batch is cut into on a CPU, whatever its cores: the same bytes on all machines
-FEWEST_ROWS: Final = 4  # of a part that is made for the sake of another core
+PARTS: Final = 4  # most threads; how a batch is cut does not depend on the cores: the same bytes on all machines
+FEWEST_ROWS: Final = 4  # of a batch for each of its parts, beyond two
+PART_COSTS: Final = 64  # tokens that could be computed while one more part is begun: of `mini` on one core
+_MOST_PARTS: Final = 8  # that padding alone can ask for
 
 T = TypeVar("T")
 R = TypeVar("R")
 _making: Final = threading.Lock()
+
+
+def even_parts(lengths: Sequence[int], most: int) -> list[slice]:
+    """Rows that are sorted by length, in parts that two cores are done with soonest, the longest first.
+
+    An even number of parts of like cost: with an odd one a core would wait for the other at the end of every step.
+
+    Args:
+        lengths: tokens of each row, ascending; a part is padded to its last row's.
+        most: rows of a part.
+    """
+    if len(lengths) <= min(most, FEWEST_ROWS):
+        return [slice(0, len(lengths))] if lengths else []
+    fewest = max(PARTS if len(lengths) >= PARTS * FEWEST_ROWS else 2, -(-len(lengths) // most))
+    counts = range(fewest + fewest % 2, max(fewest + 1, _MOST_PARTS) + 1, 2)
+    return min((_at_most(count, lengths, most) for count in counts), key=lambda parts: _rounds(parts, lengths))
+
+
+def _rounds(parts: Sequence[slice], lengths: Sequence[int]) -> int:
+    """Tokens that two cores compute one after the other: the parts go to whichever is free."""
+    busy = [0, 0]
+    for part in parts:
+        busy[busy[1] < busy[0]] += _cost(part.stop - part.start, lengths[part.stop - 1])
+    return max(busy)
+
+
+def _at_most(count: int, lengths: Sequence[int], most: int) -> list[slice]:
+    """So many parts whose dearest is as cheap as can be."""
+    low, high = _cost(1, lengths[-1]), _cost(most, lengths[-1])
+    while low < high:
+        middle = (low + high) // 2
+        if len(_costing(middle, lengths, most)) <= count:
+            high = middle
+        else:
+            low = middle + 1
+    return _costing(low, lengths, most)
+
+
+def _costing(limit: int, lengths: Sequence[int], most: int) -> list[slice]:
+    """As few parts as can be that cost no more than that; one row always fits."""
+    parts, end = [], len(lengths)
+    while end:
+        begin = max(0, end - min(most, (limit - PART_COSTS) // lengths[end - 1]))
+        parts.append(slice(begin, end))
+        end = begin
+    return parts
+
+
+def _cost(rows: int, longest: int) -> int:
+    return rows * longest + PART_COSTS
 
 
 def side_by_side(device: torch.device, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:

@@ -11,10 +11,9 @@ from typing import Final, TypeVar
 import torch
 
 from onboard.errors import OutOfMemoryError
-from onboard.model.cores import FEWEST_ROWS, PARTS
+from onboard.model.cores import even_parts
 
-PART_COSTS_ON_A_CPU: Final = 64  # tokens that could be computed while one more part is begun: of `mini` on one core
-PART_COSTS: Final = 8192  # of a GPU, which computes so many in hardly more time than one
+PART_COSTS: Final = 8192  # tokens that a GPU could compute while one more part is begun
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 _CUBLAS = "CUBLAS_STATUS_ALLOC_FAILED"  # the same, as the library of matrix products says it
@@ -42,15 +41,15 @@ class RowsAtOnce:
 
         Args:
             lengths: tokens of each row, ascending; a part is padded to its last row's.
-            device: that computes; a CPU gets `PARTS` parts, unless that takes parts of fewer rows than `FEWEST_ROWS`.
+            device: that computes; a CPU does it with parts side by side, see `even_parts`.
         """
-        most, each_costs = self._size(len(lengths)), PART_COSTS
+        most = self._size(len(lengths))
         if device.type == "cpu":
-            most, each_costs = min(most, max(FEWEST_ROWS, -(-len(lengths) // PARTS))), PART_COSTS_ON_A_CPU
+            return even_parts(lengths, most)
         cheapest, begins = [0], [0]
         for end, longest in enumerate(lengths, 1):
             cost, begin = min((cheapest[at] + (end - at) * longest, at) for at in range(max(0, end - most), end))
-            cheapest.append(cost + each_costs)
+            cheapest.append(cost + PART_COSTS)
             begins.append(begin)
         parts, end = [], len(lengths)
         while end:

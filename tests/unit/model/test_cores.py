@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from onboard.model import cores
-from onboard.model.cores import PARTS, side_by_side
+from onboard.model.cores import FEWEST_ROWS, PARTS, _cost, _rounds, even_parts, side_by_side
 from onboard.model.engine import Engine
 from onboard.model.side_by_side import Losses
 
@@ -82,9 +83,29 @@ def test_the_gradient_of_parts_is_that_of_the_whole_and_does_not_depend_on_the_n
     for gradient, losses in found[1:]:
         assert gradient.equal(found[0][0])
         np.testing.assert_array_equal(losses, found[0][1])
-    monkeypatch.setattr(cores, "PARTS", 1)
-    monkeypatch.setattr("onboard.model.memory.PARTS", 1)
+    monkeypatch.setattr("onboard.model.memory.even_parts", lambda lengths, most: [slice(0, len(lengths))])
     gradient, losses = Losses(tiny_engine, tries, ids, targets).gradient(z, chosen)
     torch.testing.assert_close(gradient, found[0][0])
     np.testing.assert_allclose(losses, found[0][1], rtol=1e-5)
-    assert PARTS > 1
+
+
+@given(st.lists(st.integers(1, 128), max_size=9).map(sorted), st.integers(1, 9))
+def test_two_cores_are_done_with_even_parts_as_soon_as_with_any_two(lengths: list[int], most: int) -> None:
+    parts = even_parts(lengths, most)
+    assert [each for part in reversed(parts) for each in range(len(lengths))[part]] == list(range(len(lengths)))
+    assert all(0 < part.stop - part.start <= most for part in parts)
+    assert len(parts) < 2 or len(lengths) > FEWEST_ROWS or len(lengths) > most
+    of_two = [
+        max(_cost(cut, lengths[cut - 1]), _cost(len(lengths) - cut, lengths[-1]))
+        for cut in range(1, len(lengths)) if max(cut, len(lengths) - cut) <= most
+    ]  # fmt: skip
+    if len(lengths) > FEWEST_ROWS and of_two:
+        assert _rounds(parts, lengths) <= min(of_two)
+
+
+def test_ten_rows_of_one_length_keep_two_cores_equally_busy() -> None:
+    assert even_parts([128] * 10, 32) == [slice(5, 10), slice(0, 5)]
+
+
+def test_large_batches_have_parts_for_four_cores() -> None:
+    assert len(even_parts([40] * 64, 64)) == PARTS
