@@ -16,11 +16,12 @@ from onboard.data.limits import HOLDOUT_FREE_ROWS, PROBE_ROWS, PROBE_TOKENS
 START_SECONDS: Final = 8.0  # starting a worker, importing torch, loading the base, publishing
 TOKENS_PER_CHARACTER: Final = 0.25  # where no tokenizer is at hand
 
-# Of a row on two cores of a laptop with `mini`; what does not grow with the tokens is mostly the label words' share.
+# Of a row on two cores with `mini`, in float32; where the CPU has bfloat16 a training takes two thirds of that. What
+# does not grow with the tokens is the label words' share, and what each step costs beside its rows.
 SCORED_SECONDS: Final = 2e-3
 SCORED_SECONDS_PER_TOKEN: Final = 1.4e-4
-TRAINED_SECONDS: Final = 2e-3
-TRAINED_SECONDS_PER_TOKEN: Final = 3.9e-4  # with the padding, a fifth as many again
+TRAINED_SECONDS: Final = 6.5e-3
+TRAINED_SECONDS_PER_TOKEN: Final = 2.4e-4  # with the padding
 CURVE_SECONDS: Final = 23.0  # that a training may take with its curve: see `onboard.train.learning`
 GPU_SPEEDUP: Final = 20.0
 

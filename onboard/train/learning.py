@@ -6,7 +6,7 @@ trained on, out of fold or held out, say how much of the way is taken (`step_len
 
 The learning curve is wanted, but not at any price: from `submit` to the published version a job of 32 rows may take
 45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. 80 steps of 2
-of 32 rows, in two orders, pass 320 rows, the four folds 480, and their halves 320: of some 50 tokens each that is what
+of 32 rows, in two orders, pass 320 rows, the four folds 480, and their halves 320: of some 58 tokens each that is what
 there is time for. Of longer rows the curve is left out on a CPU.
 """
 
