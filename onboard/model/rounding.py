@@ -26,9 +26,10 @@ def has_bfloat16() -> bool:
     return any(capabilities.get(each, False) for each in _INSTRUCTIONS)
 
 
-def rounded_weights(backbone: nn.Module) -> dict[int, Tensor]:
-    """The float32 matrices of a frozen backbone's linear layers, rounded to bfloat16, by the id of the parameter."""
-    weights = [each.weight for each in backbone.modules() if isinstance(each, nn.Linear)]
+def rounded_weights(backbone: Any) -> dict[int, Tensor]:
+    """The float32 matrices of a frozen T5's two stacks, rounded to bfloat16, by the id of the parameter."""
+    stacks = (backbone.encoder, backbone.decoder)
+    weights = [each.weight for stack in stacks for each in stack.modules() if isinstance(each, nn.Linear)]
     return {id(each): each.detach().bfloat16() for each in weights if each.dtype == torch.float32}
 
 
