@@ -225,7 +225,9 @@ def _how(facts: Facts) -> list[str]:
         "8, q and v) is one more model per task: nothing is shared but the backbone, so nothing is forgotten and "
         "nothing carries over.",
         "No two tasks share a row: the rows of a dataset are dealt among the tasks that use it, and made tasks are "
-        "trained on validation rows, which the base does not know.", "",
+        "trained on validation rows, which the base does not know. Steps that were there before "
+        "[decision 17](../decisions/0017-what-is-trained-is-computed-in-bfloat16-where-the-cpu-can.md) were trained "
+        "in float32, later ones with products in bfloat16: seconds are means over both.", "",
     ]  # fmt: skip
     for method, settings in facts.settings.items():
         parts = [f"{part}: {', '.join(f'{name} {value}' for name, value in of.items())}"
