@@ -183,12 +183,13 @@ def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[
         for each in (kept(services, bench.base, version) for version in versions)
         if each.trouble is None  # the guard will refuse it, and say so
     ]
-    trie, canaries = bench.engine.trie(words), canary_ids(bench.engine.encoder, "tuning")
+    engine, trie = bench.engine.rounded(), bench.engine.trie(words)
+    canaries = canary_ids(engine.encoder, "tuning")
 
     def tuned_on(z: np.ndarray, rows: LabelledRows) -> Tuned:
         settings = TuningSettings().for_part(len(rows.ids), of=len(bench.dataset.train))
         return tune(
-            bench.engine.rounded(), z, rows, trie, earlier, settings, attempt.job.spec.seed, canaries=canaries,
+            engine, z, rows, trie, earlier, settings, attempt.job.spec.seed, canaries=canaries,
             on_step=attempt.told(what, settings.steps), at_once=bench.trained_at_once,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ import torch
 from onboard.errors import OutOfMemoryError
 from onboard.model.cores import even_parts
 
-PART_COSTS: Final = 8192  # tokens that a GPU could compute while one more part is begun
+PART_COSTS_ON_A_GPU: Final = 8192  # tokens that a GPU could compute while one more part is begun
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 _CUBLAS = "CUBLAS_STATUS_ALLOC_FAILED"  # the same, as the library of matrix products says it
@@ -49,7 +49,7 @@ class RowsAtOnce:
         cheapest, begins = [0], [0]
         for end, longest in enumerate(lengths, 1):
             cost, begin = min((cheapest[at] + (end - at) * longest, at) for at in range(max(0, end - most), end))
-            cheapest.append(cost + PART_COSTS)
+            cheapest.append(cost + PART_COSTS_ON_A_GPU)
             begins.append(begin)
         parts, end = [], len(lengths)
         while end:

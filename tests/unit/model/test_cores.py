@@ -87,6 +87,7 @@ def test_the_gradient_of_parts_is_that_of_the_whole_and_does_not_depend_on_the_n
     gradient, losses = Losses(tiny_engine, tries, ids, targets).gradient(z, chosen)
     torch.testing.assert_close(gradient, found[0][0])
     np.testing.assert_allclose(losses, found[0][1], rtol=1e-5)
+    assert len(even_parts([12] * 16, 32)) > 1
 
 
 @given(st.lists(st.integers(1, 128), max_size=9).map(sorted), st.integers(1, 9))
