@@ -60,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = partial(_settings, cells, asked.suite, RECIPES)
     if not asked.report:
         mine = part_of(runs, *asked.part)
-        run_missing(mine, partial(measure, cells, recipes=RECIPES), settings, asked.output, asked.hours)
+        measured = partial(measure, cells, recipes=RECIPES, finished=partial(rows_of, runs, settings, asked.output))
+        run_missing(mine, measured, settings, asked.output, asked.hours)
     found = rows_of(runs, settings, asked.output)
     if asked.suite == "target":
         _write(f"python -m bench.transfer {' '.join(words)}".rstrip(), cells, runs, found, asked)

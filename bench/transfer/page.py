@@ -293,7 +293,8 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
         "there on the mean over the targets, that is, on test rows: an advantage to the "
         "baselines that ours does not have. The tables show that one, which ran everywhere. With more rows "
         f"they have {EPOCHS} epochs at least. Row counts and seconds of each stand in the tables: the "
-        "probe's rows are not among those trained on, its seconds are in those of ours.", "",
+        "probe's rows are not among those trained on, its seconds are in those of ours. Where auto took a start that "
+        "is trained from for itself, that is one training, and its seconds count once.", "",
         "| method | learning rate | steps | rows a step | first draw | credited |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for (method, name), recipe in facts.recipes.items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -50,17 +50,26 @@ class Learned:
     told: Row = field(default_factory=dict)
 
 
-def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
+def measure(
+    cells: Cells,
+    run: Run,
+    recipes: Mapping[RecipeKey, Recipe],
+    finished: Callable[[], Mapping[Run, Row]] = dict[Run, Row],
+) -> Row:
     """Train and test.
 
     Args:
         cells: where the rows come from.
         run: what to train.
         recipes: by method and name.
+        finished: the runs that are; what one of them trained from the same start is not trained again, and its seconds
+            are not counted twice.
     """
     cell = cells.of(run)
     torch.manual_seed(run.seed)
     started = time.process_time()
+    if run.start and (twin := same_training(run, cell.start(run.start), finished())):
+        return twin
     learned = _learn(cell, run, recipes)
     right = learned.answers == cell.truth
     row = {
@@ -70,12 +79,32 @@ def measure(cells: Cells, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
         "correct": packed(right),
     }
     if learned.start is not None:
-        begun = learned.start
-        row |= {
-            "chosen": begun.embedding, "words": list(begun.words), "probe_passes": begun.passes, "alarm": begun.alarm,
-        }  # fmt: skip
+        row |= _told(learned.start)
     seconds = time.process_time() - started + learned.seconds
     return row | learned.told | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
+
+
+def same_training(run: Run, start: Start, finished: Mapping[Run, Row]) -> Row | None:
+    """The run's row where a finished one trained the same: auto took one of the starts that others are given.
+
+    Args:
+        run: that is to be told.
+        start: of it.
+        finished: rows by run.
+    """
+    names = {AUTO, start.embedding} - {run.start}
+    for twin in (replace(run, start=name) for name in names):
+        row = finished.get(twin)
+        if row is not None and (row["chosen"], row["words"]) == (start.embedding, list(start.words)):
+            kept = {name: value for name, value in row.items() if name not in ("seconds", "settings")}
+            return kept | asdict(run) | _told(start) | {"trained_as": twin.start}
+    return None
+
+
+def _told(start: Start) -> Row:
+    return {
+        "chosen": start.embedding, "words": list(start.words), "probe_passes": start.passes, "alarm": start.alarm,
+    }  # fmt: skip
 
 
 def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:

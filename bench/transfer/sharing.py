@@ -65,7 +65,8 @@ def run_missing(
         row = {**measure(run), "settings": plain(settings(run))}
         append(work, row)
         told = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
-        print(f"{number}/{len(missing)}  {told}: {row['accuracy']:.1f} in {row['seconds']:.1f} s", flush=True)
+        cost = f"in {row['seconds']:.1f} s" if "seconds" in row else f"as from {row['trained_as']}"
+        print(f"{number}/{len(missing)}  {told}: {row['accuracy']:.1f} {cost}", flush=True)
 
 
 def plain(settings: Mapping[str, Any]) -> Any:

@@ -110,6 +110,36 @@ def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_sh
     assert all(value.equal(before[name]) for name, value in weights.items())
 
 
+@pytest.mark.parametrize("method", ["embedding", "hypernetwork"])
+def test_what_auto_trained_from_one_of_the_starts_is_not_trained_again(
+    tiny_base: Base, data: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(as_a_job, "SETTINGS", FewShotSettings(steps=2, most_steps=2, curve=()))
+    cells = Cells(tiny_base, data / "target", 40)
+    trained = Run("imdb", 16, 0, method, "sst2")
+    row = {**measure(cells, trained, QUICK), "settings": {}}
+    auto = replace(trained, start=AUTO)
+    monkeypatch.setattr(cells.of(auto), "_auto", replace(cells.of(auto).start("sst2"), passes=99))
+    again = measure(cells, auto, QUICK)
+    monkeypatch.setattr(runs, "_learn", None)  # nothing is trained
+    same = measure(cells, auto, QUICK, lambda: {trained: row})
+    assert (same["start"], same["trained_as"], same["probe_passes"]) == (AUTO, "sst2", 99)
+    facts = {name: value for name, value in again.items() if name != "seconds"}
+    assert {name: value for name, value in same.items() if name != "trained_as"} == facts
+    assert measure(cells, trained, QUICK, lambda: {auto: same})["trained_as"] == AUTO
+
+
+def test_a_start_with_other_words_or_another_embedding_is_trained(cells: Cells) -> None:
+    run = Run("imdb", 16, 0, "embedding", "sst2")
+    start, auto = cells.of(run).start("sst2"), replace(run, start=AUTO)
+    row = made(auto, np.array([True])) | {"chosen": "sst2", "words": list(start.words)}
+    assert runs.same_training(run, start, {auto: row})
+    assert runs.same_training(run, start, {auto: row | {"chosen": "random"}}) is None
+    assert runs.same_training(run, start, {auto: row | {"words": ["other", "words"]}}) is None
+    of_others = {replace(auto, seed=1): row, replace(auto, method="hypernetwork"): row}
+    assert runs.same_training(run, start, of_others) is None
+
+
 @pytest.mark.parametrize(
     ("losses", "worth", "proposed", "by_rule"),
     [((0.1, 9.0), True, 1.0, 1.0), ((9.0, 0.1), True, 0.125, 0.125), ((9.0, 8.0), True, 0.125, 0.0),
