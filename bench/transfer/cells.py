@@ -99,10 +99,9 @@ def plan(suite: str, wanted: Wanted) -> list[Run]:
     of_more = {task: (AUTO,) for task in MORE_SAMPLES_TASKS if task in hand}
     runs = [
         *_crossed(SHOTS, wanted.seeds, {embedding: three, hypernetwork: auto}, BASELINES),
-        *_crossed(WITH_EVERY_SOURCE[:1], wanted.seeds, {embedding: every}),
+        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, {embedding: every}),
         *_crossed(EMBEDDING_ONLY, wanted.seeds, {embedding: three}, ("tfidf",)),
         *_crossed(MORE_SAMPLES, wanted.seeds, {embedding: of_more, hypernetwork: of_more}, ("full", "tfidf")),
-        *_crossed(WITH_EVERY_SOURCE[1:], wanted.seeds, {embedding: every}),
         *_crossed(SHOTS, wanted.seeds, {hypernetwork: three}),
     ]
     return [run for run in dict.fromkeys(runs) if wanted.takes(run, hand[run.task])]
