@@ -190,10 +190,10 @@ def _let_through(results: Results) -> list[str]:
             continue
         tuned = [(order, row) for order, row in rows if row.get("worth", {}).get("tune", True)]
         counted = Counter(row["share"] * row.get("proposed", 1.0) for _, row in tuned)
-        shares = [f"{counted[share]} {f'at {share:g} of the step' if share else 'not at all'}"
+        shares = [f"{f'{share:g} of the step' if share else 'nothing'} by {counted[share]}"
                   for share in sorted(counted, reverse=True)]  # fmt: skip
-        of = f"{len(tuned)} of {len(rows)} tasks were tuned" + (f": {', '.join(shares)}" if shares else "")
-        told += [f"- {METHODS[method].title}: {of}."]
+        of = f"{len(tuned)} of {len(rows)} tasks tried a tuning"
+        told += [f"- {METHODS[method].title}: {'; taken was '.join(filter(None, (of, ', '.join(shares))))}."]
         for order, row in tuned:
             by_verdict = row.get("guard", {}).get("tasks", {})
             objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass"
@@ -207,7 +207,7 @@ def _let_through(results: Results) -> list[str]:
     if objections:
         told += [
             "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
-            "the guard let a share through.", "",
+            "the guard let a share through. Those that did not get the whole of it:", "",
             "| method | order | after | wanted | let through | tasks that did not pass |", "|---|---|---|---|---|---|",
         ]  # fmt: skip
     return [*told, *objections, ""] if len(told) > 2 else []

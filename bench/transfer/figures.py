@@ -105,11 +105,15 @@ def figure(cells: Cells) -> Figure:
 
 
 def figures(cells: Cells) -> dict[Place, Figure]:
-    """Each cell's mean with its interval; the draws' variance is that pooled over the cells, or its own if larger."""
+    """Each cell's mean with its interval; the draws' variance is that pooled over the cells, or its own if larger.
+
+    Cells that are zero throughout, as where auto took the start that it is compared with, are not pooled.
+    """
     found = {place: parts(matrix) for place, matrix in cells.items()}
-    pooled = float(np.mean([each.of_draws for each in found.values()])) if found else 0.0
+    told = [each.of_draws for place, each in found.items() if cells[place].any()]  # equal trainings tell nothing
+    pooled = float(np.mean(told)) if told else 0.0
     return {
-        place: _figure(each._replace(of_draws=max(pooled, each.of_draws)), len(found) * (_draws(cells) - 1))
+        place: _figure(each._replace(of_draws=max(pooled, each.of_draws)), len(told) * (_draws(cells) - 1))
         for place, each in found.items()
     }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
@@ -36,6 +37,7 @@ class Start:
         words: label words that stand for the task's labels.
         passes: rows that went through the model to find it.
         alarm: why nothing that was learned before was worth starting from.
+        seconds: of the processor, to find it.
     """
 
     embedding: str
@@ -43,6 +45,7 @@ class Start:
     words: tuple[str, ...]
     passes: int = 0
     alarm: str | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Embedding:
 
     Args:
         lesson: that it came of.
-        seconds: that start and training took.
+        seconds: that its training took, the start not counted.
     """
 
     lesson: Lesson
@@ -80,18 +83,24 @@ class Cell:
         self.test_ids = self.bench.encode(self.test)
         self.truth = np.array(self.dataset.class_indices(self.test))
         self.trained: dict[str, Embedding] = {}  # by the name of the start, for what goes on from there
+        self._starts: dict[str, Start] = {}
 
     def start(self, name: str) -> Start:
         """The start of that name: `auto`, or a candidate with the label words that fit the rows best under it."""
-        if name == AUTO:
-            return self._auto
+        if name not in self._starts:
+            begun = time.process_time()
+            found = self._auto if name == AUTO else self._named(name)
+            self._starts[name] = replace(found, seconds=time.process_time() - begun)
+        return self._starts[name]
+
+    def _named(self, name: str) -> Start:
         (candidate,) = [each for each in self._candidates if each.embedding == name]
         before = self._evaluator.passes
         score = self._evaluator.score(candidate, np.arange(self._evaluator.rows), known_too=True)
         assert score is not None
         return Start(name, candidate.z, score.words, self._evaluator.passes - before)
 
-    @cached_property
+    @property
     def _auto(self) -> Start:
         before = self._evaluator.passes
         found = choose(self._evaluator, self._candidates, np.arange(self._evaluator.rows), SETTINGS)

@@ -167,7 +167,8 @@ def _gain_verdict(
     if gain is None:
         there = sum(results.measured(task, shots, key) and results.measured(task, shots, other) for task in tasks)
         return [_unmeasured(what, there, len(tasks))]
-    return [_row(what, _signed(gain), _met(gain.value > most if most == 0 else gain.value >= most))]
+    found = _signed(gain, 2 if round(gain.value, 1) == most else 1)  # a verdict is not hidden by rounding
+    return [_row(what, found, _met(gain.value > most if most == 0 else gain.value >= most))]
 
 
 def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]:
@@ -187,7 +188,12 @@ def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]
 
 
 def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
-    """Rows that a run trained on, and its seconds of one core, on average; of the first runs none were kept."""
+    """Rows that a run trained on, and its seconds of one core, on average; of the first runs none were kept.
+
+    What is read off other runs has no cost of its own: theirs holds a tuning that `auto` may do without.
+    """
+    if key.method == BY_RULE:
+        return NONE, NONE
     runs = [run for task in results.hands for run in results.runs(task, shots, key)]
     rows = [results.rows[run] for run in runs if run in results.rows]
     passes, seconds = statistics.fmean(row["row_passes"] for row in rows), [row.get("seconds") for row in rows]
@@ -350,5 +356,5 @@ def _shown(found: Figure | None) -> str:
     return found.shown if found else NONE
 
 
-def _signed(found: Figure | None) -> str:
-    return f"{found.value:+.1f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE
+def _signed(found: Figure | None, decimals: int = 1) -> str:
+    return f"{found.value:+.{decimals}f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE

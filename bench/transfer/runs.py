@@ -38,14 +38,12 @@ class Learned:
     Args:
         answers: the label of each test row (n,).
         row_passes: rows that were trained on, each time they were.
-        start: where an embedding started.
-        seconds: of what was done before, for another run.
+        seconds: of what was trained before, for another run.
         told: what else the row tells.
     """
 
     answers: np.ndarray
     row_passes: int = 0
-    start: Start | None = None
     seconds: float = 0.0
     told: Row = field(default_factory=dict)
 
@@ -67,9 +65,10 @@ def measure(
     """
     cell = cells.of(run)
     torch.manual_seed(run.seed)
-    started = time.process_time()
-    if run.start and (twin := same_training(run, cell.start(run.start), finished())):
+    start = cell.start(run.start) if run.start else None
+    if start is not None and (twin := same_training(run, start, finished())):
         return twin
+    started = time.process_time()
     learned = _learn(cell, run, recipes)
     right = learned.answers == cell.truth
     row = {
@@ -78,9 +77,10 @@ def measure(
         "rows": len(right),
         "correct": packed(right),
     }
-    if learned.start is not None:
-        row |= _told(learned.start)
     seconds = time.process_time() - started + learned.seconds
+    if start is not None:
+        row |= _told(start)
+        seconds += start.seconds
     return row | learned.told | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
 
 
@@ -125,18 +125,19 @@ def _ours(cell: Cell, run: Run) -> Learned:
     As much of the step is taken as rows ask for that did not train what answers them; beside it stands what `auto`
     would have answered, which may have left it at the embedding.
     """
-    begun, bench, before = time.process_time(), cell.bench, 0.0
+    bench, before = cell.bench, 0.0
     start, engine = cell.start(run.start), bench.engine
     if run.start in cell.trained:
         before = cell.trained[run.start].seconds
     else:
+        begun = time.process_time()
         lesson = Lesson(engine, bench, cell.own, start.z, engine.trie(start.words), run.seed)
         assert lesson.z is not None  # it is trained here, and its seconds are counted
         cell.trained[run.start] = Embedding(lesson, time.process_time() - begun)
     lesson, passes = cell.trained[run.start].lesson, embedding_passes(run.shots)
     answered = partial(log_probabilities, ids=cell.test_ids, trie=lesson.trie, at_once=bench.scored_at_once)
     if run.method != "hypernetwork":
-        return Learned(answered(engine, z=lesson.z).argmax(1), passes, start, before, {"share": lesson.learned.share})
+        return Learned(answered(engine, z=lesson.z).argmax(1), passes, before, {"share": lesson.learned.share})
     tuned_on = partial(_tuned, cell, lesson)
     tuned = tuned_on(lesson.z, lesson.rows)
     worth, losses = lesson.worth(), lesson.losses(SHARES, tuned, tuned_on)
@@ -149,7 +150,7 @@ def _ours(cell: Cell, run: Run) -> Learned:
         "by_share": losses.to_json(), "worth": worth.reason, "proposed": wanted, "auto_proposed": by_rule,
         "auto": packed(found[by_rule] == cell.truth),
     }  # fmt: skip
-    return Learned(found[wanted], passes + tuning_passes(run.shots), start, before, told)
+    return Learned(found[wanted], passes + tuning_passes(run.shots), before, told)
 
 
 def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:

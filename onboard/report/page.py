@@ -22,6 +22,7 @@ from onboard.report.reading import any_label, label_name, mapping, mappings, num
 from onboard.report.sentences import (
     baseline_name,
     deciding_metric,
+    fair_split,
     headline,
     metric_name,
     metric_text,
@@ -160,7 +161,8 @@ def _explanation(document: Mapping[str, Any], split: str) -> str:
     if split == "test":
         return "Nothing was trained, chosen or stopped on these rows."
     if _crossed(document, split):
-        return "Every row was predicted by a model that had not seen it."
+        reason = text(document.get("validation_reason")) if fair_split(document) == "test" else ""  # else it is on top
+        return reason or "Every row was predicted by a model that had not seen it."
     return f"These rows were not trained on. {text(document.get('validation_reason'))}".rstrip()
 
 

@@ -121,7 +121,8 @@ def test_what_the_guard_let_through_is_counted_and_its_objections_are_named() ->
     rows[1] |= {"share": 0.0, "task": "good-bad", "guard": {"tasks": {"pass": ["sst2"], "fail": ["imdb"]}}}
     rows[2] |= {"share": 0.0, "proposed": 0.0, "task": "trec"}
     told = page(Results({**found.steps, Stream(0, GUARDED): rows}, found.tasks))
-    assert f"- {METHODS[GUARDED].title}: 3 of 3 tasks were tuned: 1 at 0.25 of the step, 2 not at all." in told
+    counted = "3 of 3 tasks tried a tuning; taken was 0.25 of the step by 1, nothing by 2."
+    assert f"- {METHODS[GUARDED].title}: {counted}" in told
     for wanted in ("imdb | 0.5 | 0.5 | cola (fail)", "good-bad | 1 | 0 | imdb (fail)", "trec | 0 | – | –"):
         assert f"| {METHODS[GUARDED].title} | 1 | {wanted} |" in told
 

@@ -73,3 +73,8 @@ def test_a_cell_whose_draws_differ_much_has_an_interval_of_its_own_and_others_th
     found = figures({("calm", 16): calm, ("other", 16): calm, ("wild", 16): wild})
     alone = figures({("calm", 16): calm, ("other", 16): calm})
     assert found["wild", 16].high > found["calm", 16].high > alone["calm", 16].high
+    same = np.zeros_like(calm)
+    beside_same = figures({("calm", 16): calm, ("wild", 16): wild, ("same", 16): same, ("same", 32): same})
+    without = figures({("calm", 16): calm, ("wild", 16): wild})
+    assert beside_same["calm", 16] == without["calm", 16], "cells of equal trainings say nothing of draws"
+    assert beside_same["same", 16].value == 0

@@ -111,6 +111,12 @@ def test_the_page_says_what_was_wanted_and_whether_it_came_about(
     assert "were not made" not in page
 
 
+def test_a_gain_that_is_rounded_to_what_was_wanted_has_another_decimal() -> None:
+    told = {line.split(" | ")[0]: line for line in markdown(results(auto=48, hand=48), FACTS).splitlines()}
+    assert "| -2.00 (" in told["| floor: embedding only at most 2 points below LoRA, r = 8, n = 32"]
+    assert "| -2.0 (" in told["| goal: embedding only above LoRA, r = 8, n = 32"]
+
+
 def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
     page = markdown(Results({}, HANDS, (0, 1)), Facts(**{**vars(FACTS), "missing": 7}))
     assert "**7 runs of the plan were not made" in page

@@ -211,6 +211,14 @@ def test_the_cross_validation_is_explained_where_nothing_better_exists(document)
     assert "The validation is a cross-validated estimate" in visible(render(document))
 
 
+def test_what_the_folds_have_chosen_is_told_once_beside_test_rows_too(document):
+    document["validation_kind"], document["validation_reason"] = "cross-validated", "They chose the initialisation."
+    document["metrics"]["validation"] = document["metrics"]["test"]
+    assert visible(render(document)).count("They chose the initialisation.") == 1
+    del document["metrics"]["test"]
+    assert visible(render(document)).count("They chose the initialisation.") == 1
+
+
 def test_a_thousand_candidates_show_the_best_and_the_chosen_one(document):
     many = [{"embedding": f"t{number}@v1", "loss": 1 + number / 1000} for number in range(1000)]
     document["init"] = {"chosen": "t500@v1", "candidates": many}
