@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from onboard.bases.fingerprints import unpack_fingerprint
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import unpack_embedding
-from onboard.errors import InputError, NotFoundError
+from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.known_rows import TrainedRows
 from onboard.probe.candidates import FINGERPRINT, MEAN, Candidate, mean_candidate, random_candidate
 from onboard.probe.prefilter import prefilter
@@ -31,11 +31,13 @@ class Collected:
         candidates: those that are worth a measurement.
         considered: how many embeddings of tasks and anchors there are.
         kept: how many of them are among the candidates.
+        unreadable: what is wrong with the versions whose files are gone or damaged, by their reference.
     """
 
     candidates: list[Candidate]
     considered: int
     kept: int
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
 
 def collect_candidates(services: Services, base: Base, seed: int, fingerprint: np.ndarray | None = None) -> Collected:
@@ -54,12 +56,11 @@ def collect_candidates(services: Services, base: Base, seed: int, fingerprint: n
         known = repository.startable(base.digest)
         kept = known if fingerprint is None else _worth_measuring(base, known, fingerprint)
         versions = repository.published((each.task, each.version) for each in kept)
-    trained = TrainedRows(services, base)
-    found = [_candidate(services, version, trained) for version in versions]
+    found, unreadable = _readable(services, versions, TrainedRows(services, base))
     extra = shipped_candidates(base, [candidate.z for candidate in found], seed, fingerprint)
     anchors = {anchor.name for anchor in base.anchors}
     measured = len(found) + sum(each.embedding in anchors for each in extra)
-    return Collected([*found, *extra], len(known) + len(anchors), measured)
+    return Collected([*found, *extra], len(known) + len(anchors), measured, unreadable)
 
 
 def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.ndarray) -> list[Startable]:
@@ -107,14 +108,15 @@ def named_candidate(
         fingerprint: of the new task (t,), where the base has fingerprints.
 
     Raises:
-        InputError: there is none.
+        InputError: there is none, or it belongs to another base.
+        DamagedError: its files are gone or damaged.
     """
     if init == MEAN:
         with services.database.read() as session:
             repository = VersionRepository(session)
             known = repository.startable(base.digest)
             versions = repository.published((each.task, each.version) for each in known)
-        learned = [unpack_embedding(services.read(version.artifact)) for version in versions]
+        learned = [each.z for each in _readable(services, versions, TrainedRows(services, base))[0]]
         return next(each for each in shipped_candidates(base, learned, seed, None) if each.embedding == MEAN)
     shipped = {each.embedding: each for each in shipped_candidates(base, (), seed, None)}
     if fingerprint is not None:
@@ -128,7 +130,22 @@ def named_candidate(
         raise InputError(
             f"There is no embedding {init!r} to start from.", "--init auto, or: onboard tasks list"
         ) from error
+    if version.base_digest != base.digest:  # an alias has moved while the job waited
+        raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
     return _candidate(services, version, TrainedRows(services, base))
+
+
+def _readable(
+    services: Services, versions: Sequence[EmbeddingVersion], trained: TrainedRows
+) -> tuple[list[Candidate], dict[str, str]]:
+    """Candidates, and what is wrong with the others: one damaged file must not keep everybody from learning."""
+    found, unreadable = [], {}
+    for version in versions:
+        try:
+            found.append(_candidate(services, version, trained))
+        except DamagedError as error:
+            unreadable[version.reference] = error.message
+    return found, unreadable
 
 
 def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:

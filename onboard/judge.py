@@ -17,7 +17,7 @@ from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import unpack_embedding
-from onboard.errors import NotFoundError
+from onboard.errors import DamagedError, NotFoundError
 from onboard.evaluate import (
     Comparison,
     Metric,
@@ -188,7 +188,11 @@ class Judged:
                 present = VersionRepository(session).resolve(Reference(self.spec.task))
         except NotFoundError:
             return {"alias": LATEST, "moved": True, "reason": "It is the first version.", "comparison": None}
-        comparison = self._compare(services, present)
+        try:
+            comparison = self._compare(services, present)
+        except DamagedError as error:
+            reason = f"The present version cannot be read any more. {error.message}"
+            return {"alias": LATEST, "moved": True, "reason": reason, "comparison": None, "present": present.reference}
         verdict = may_replace(comparison, weak=weak, predecessor_weak=present.weak)
         return {
             "alias": LATEST, "moved": verdict.allowed, "reason": verdict.reason,

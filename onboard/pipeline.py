@@ -168,6 +168,8 @@ def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray | None) -
         how = {"reason": "asked for", "strategy": None, "prefilter": None}
         return measure_named(evaluator, named), how
     collected = collect_candidates(services, base, spec.seed, fingerprint)
+    for reference, trouble in collected.unreadable.items():
+        attempt.progress.note(f"{reference} was left out of the probe. {trouble}")
     strategy = spec.options.get("probe", "race")
     settings = ProbeSettings(exhaustive=strategy == "exhaustive")
     result = choose(evaluator, collected.candidates, np.arange(evaluator.rows), settings)

@@ -17,24 +17,30 @@ from onboard.evaluate.metrics import FloatArray
 
 TOKEN = r"\w+|[^\w\s]"  # one-letter words, punctuation and emoji count: few rows can spare nothing
 
+_PARTS_OF_PAIRS = 4  # both texts, their product and their difference
+
 
 class TfidfFeatures:
     """Vectoriser fitted on the training rows: 1-2 grams, logarithmic counts.
 
     Args:
         train: training rows; all single texts or all pairs.
+        most: features that there may be; of more n-grams the commonest are taken.
 
     Raises:
         ValueError: no text holds anything but blanks.
     """
 
-    def __init__(self, train: Sequence[Example]) -> None:
+    def __init__(self, train: Sequence[Example], most: int) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         if not any(re.search(TOKEN, text) for example in train for text in (example.text_a, example.text_b or "")):
             raise ValueError("the training texts hold nothing but blanks")
         self.pairs = train[0].text_b is not None
-        self._vectoriser = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=TOKEN)
+        grams = most // _PARTS_OF_PAIRS if self.pairs else most
+        self._vectoriser = TfidfVectorizer(
+            ngram_range=(1, 2), sublinear_tf=True, token_pattern=TOKEN, max_features=max(1, grams)
+        )
         seconds = [example.text_b or "" for example in train] if self.pairs else []
         self._vectoriser.fit([example.text_a for example in train] + seconds)
 

@@ -30,6 +30,18 @@ def test_a_resubmission_makes_the_next_version_and_knows_its_predecessor(desk: D
     assert fresh["init"]["overlap"] == 0
 
 
+def test_latest_leaves_a_version_whose_file_is_gone(desk: Desk, tiny_services: Services) -> None:
+    test = opinions(20, start=60)
+    desk.learn(opinions(24), test=test, init="random")
+    path = tiny_services.file(desk.version("mood").artifact)
+    assert path is not None
+    path.unlink()
+    result = desk.learn(opinions(24), test=test, init="random")
+    assert result["latest"]["moved"]
+    assert result["latest"]["reason"].startswith("The present version cannot be read any more. ")
+    assert desk.version("mood").version == 2
+
+
 def test_other_labels_are_refused_with_nothing_queued_unless_new_labels_are_meant(desk: Desk) -> None:
     desk.learn(opinions(20))
     other = opinions(20, ("pro", "contra"))

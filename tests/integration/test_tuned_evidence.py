@@ -15,6 +15,7 @@ from onboard.evaluate import verdicts
 from onboard.guard import Earlier
 from onboard.registry.aliases import AliasRepository
 from onboard.services import Services
+from onboard.testing import RecordedProgress
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +51,11 @@ def test_an_earlier_embedding_that_cannot_be_read_refuses_the_step_and_fails_no_
     path = tiny_services.file(desk.version("earlier").artifact)
     assert path is not None
     path.unlink()
-    desk.submit(opinions(30), init="random", tune_hypernetwork="always")
-    result = desk.run(desk.claim()).result or {}
+    desk.submit(opinions(30), tune_hypernetwork="always")
+    progress = RecordedProgress()
+    result = desk.run(desk.claim(), progress).result or {}
+    assert any(told.startswith("earlier@v1 was left out of the probe. ") for _, told, _ in progress.calls)
+    assert "earlier@v1" not in {each["embedding"] for each in result["init"]["candidates"]}
     (told,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
     assert "embedding cannot be read" in told["trouble"]
     assert (result["guard"]["verdict"], result["hypernetwork_version"]) == ("rejected", 1)

@@ -9,6 +9,7 @@ import torch
 from real_jobs import Desk, opinions
 
 from onboard.bases import Base, load
+from onboard.errors import InputError
 
 
 def test_jobs_of_two_bases_take_turns_without_loading_anything_again(
@@ -29,3 +30,14 @@ def test_jobs_of_two_bases_take_turns_without_loading_anything_again(
     learned_on = [result["pins"]["base"] for result in results]
     assert learned_on == [tiny_base.digest, other_base.digest] * 2
     assert results[0]["embedding_digest"] == results[2]["embedding_digest"] != results[1]["embedding_digest"]
+
+
+def test_a_start_that_moves_to_another_base_while_the_job_waits_is_refused(
+    desk: Desk, tiny_base: Base, other_base: Base
+) -> None:
+    desk.learn_on(tiny_base, opinions(24), "shared", init="random")
+    desk.submit(opinions(24, start=40), "new", init="shared")
+    waiting = desk.claim()
+    desk.learn_on(other_base, opinions(24), "shared", init="random")
+    with pytest.raises(InputError, match="shared@v2 belongs to another base than 'tiny'"):
+        desk.run(waiting)

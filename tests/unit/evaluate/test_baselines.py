@@ -1,7 +1,9 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from onboard.domain.dataset import Dataset, Example
 from onboard.evaluate import baselines, cross_validate_baselines, score_baselines
@@ -110,6 +112,45 @@ def test_cross_validated_regression_baselines_say_so():
     found = cross_validate_baselines(dataset, np.arange(40) % 4)
     assert found["tfidf_ridge"]["spearman"].estimate == "cross-validated"
     assert found["tfidf_ridge"]["spearman"].value > 0.5
+
+
+def test_the_commonest_label_and_the_mean_are_those_of_all_rows_whatever_the_folds():
+    train = tuple(Example(f"unique{number}", None, COLOURS[number % 2]) for number in range(10))
+    dataset = Dataset(kind="classification", labels=tuple(COLOURS[:2]), train=train)
+    by_label = cross_validate_baselines(dataset, np.array([0, 1] * 5))
+    assert by_label["majority"]["accuracy"].value == 0.5, "each fold's rest has the other label only"
+    values = tuple(Example(f"unique{number}", None, float(number)) for number in range(12))
+    found = cross_validate_baselines(
+        Dataset(kind="regression", labels=(), train=values, low=0.0, high=11.0), np.arange(12) % 4
+    )
+    assert found["mean"]["spearman"].value == 0.0
+    assert found["mean"]["spearman"].low is None
+
+
+def test_rows_without_a_fold_are_trained_on_and_judge_nothing():
+    train = (*colour_rows(24), Example("a sole word", None, COLOURS[0]))
+    dataset = colours(train)
+    folds = np.append(np.arange(24) % 4, -1)
+    found = cross_validate_baselines(dataset, folds)
+    assert {metric.n for metrics in found.values() for metric in metrics.values()} == {24}
+
+
+def test_many_classes_with_long_texts_get_fewer_features(monkeypatch):
+    sizes = []
+    fit = LogisticRegression.fit
+
+    def counted(self, features, *rest):
+        sizes.append(features.shape[1])
+        return fit(self, features, *rest)
+
+    monkeypatch.setattr(LogisticRegression, "fit", counted)
+    monkeypatch.setattr(baselines, "MOST_WEIGHTS", 60)
+    score_baselines(colours(colour_rows(40)), colour_rows(30, seed=2))
+    pairs = tuple(replace(row, text_b=row.text_a) for row in colour_rows(40))
+    score_baselines(colours(pairs), pairs)
+    classes = len({row.label for row in pairs})
+    assert sizes[0] == 60 // classes
+    assert sizes[1] == 60 // classes // 4 * 4 + 6
 
 
 def test_baselines_repeat_themselves_and_draw_from_very_many_rows(monkeypatch):
