@@ -68,9 +68,9 @@ class Lesson:
 
     @cached_property
     def _judged(self) -> tuple[np.ndarray, np.ndarray]:
-        """Log-probabilities and targets (n, K) of rows that did not train what answers them."""
+        """Log-probabilities and targets (m, K) of rows that did not train what answers them."""
         if self.learned.folds is not None:
-            return self.learned.folds.scores, self.rows.targets
+            return self.learned.folds.scores, self.rows.targets[self.learned.folds.judged]
         assert self.held is not None, "the task has rows enough for folds"
         return self._scores(self.engine, self.held, self.z), self.held.targets
 

@@ -76,17 +76,17 @@ def _gained(
     """
     held = held_rows(bench)
     rows = held or bench.dataset.train
-    evidence = tuned["tuning"].get("evidence")
+    evidence, count = tuned["tuning"].get("evidence"), tuned["tuning"].get("rows", len(rows))
     measured = (tuned["losses"].get(str(part)) for part in (0, share))
     was, now = (
         under.loss(rows, words, z, attempt.checkpoint) if loss is None else loss
         for loss, under, z in zip(measured, (attempt.bench, bench), embeddings, strict=True)
     )
     told, evidence = evidence or "training rows, which chose it,", evidence or "training rows"
-    said = f"The loss on {len(rows)} {told} went from {was:.3f} to {now:.3f} nats"
+    said = f"The loss on {count} {told} went from {was:.3f} to {now:.3f} nats"
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
     reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."
-    return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": len(rows), "reason": reason}
+    return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": count, "reason": reason}
 
 
 def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: Sequence[EmbeddingVersion]) -> Output:

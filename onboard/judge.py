@@ -40,6 +40,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.train.crossvalidation import FEWEST_ROWS, in_a_fold
 from onboard.workbench import Workbench
 
 Metrics = dict[str, Metric]
@@ -136,20 +137,36 @@ class Judged:
         if dataset.one_row_each:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
-            too_few = f"{len(dataset.train)} rows are too few for a validation estimate."
-            return None, None, self._trained.get("no_estimate", too_few)
-        found = np.array(folds["probabilities"])
-        reason = (
-            "Each training row was predicted without itself; but they chose the initialisation and how far to go from "
-            "it, so it may be too good."
-        )
+            return None, None, self._trained.get("no_estimate") or self._too_few()
+        found, rows = np.array(folds["probabilities"]), self._out_of_fold
+        predicted = "Each training row was predicted without itself"
+        if len(rows) < len(dataset.train):
+            predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
+        reason = f"{predicted}; but they chose the initialisation and how far to go from it, so it may be too good."
         if self.bench.buckets is not None:
             return (
-                cross_validated_regression(_values(dataset.train), self._expectation(found), metric),
+                cross_validated_regression(_values(rows), self._expectation(found), metric),
                 "cross-validated",
                 reason,
             )
-        return cross_validated_classification(self._truth(dataset.train), found, metric), "cross-validated", reason
+        return cross_validated_classification(self._truth(rows), found, metric), "cross-validated", reason
+
+    @property
+    def _out_of_fold(self) -> list[Example]:
+        """The training rows that were predicted without themselves."""
+        train, folds = self.bench.dataset.train, self._trained["folds"]
+        return [] if folds is None else [train[row] for row in in_a_fold(np.array(folds["fold"]))]
+
+    def _too_few(self) -> str:
+        held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)
+        if held:
+            return f"All {held} held-out rows have trained what this training started from, or its hypernetwork."
+        if count < FEWEST_ROWS:
+            return f"{count} rows are too few for a validation estimate."
+        return (
+            f"Fewer than {FEWEST_ROWS} of the {count} training rows can be predicted without themselves: the others "
+            "have trained what this training started from, or no other row has their label."
+        )
 
     def _chosen_on(self) -> str | None:
         rows = self._trained["training"]["chosen_on"]
@@ -178,7 +195,7 @@ class Judged:
         if self.bench.buckets is not None or not (rows or folds):
             return None
         found = self._probabilities(split) if rows else np.array((folds or {})["probabilities"])
-        matrix = confusion(self._truth(rows or self.bench.dataset.train), found.argmax(1), len(labels))
+        matrix = confusion(self._truth(rows or self._out_of_fold), found.argmax(1), len(labels))
         return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> dict[str, Any]:

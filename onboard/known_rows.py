@@ -5,12 +5,15 @@ On such rows it would look better than it is, so it is never measured on them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes, unpack_hashes
+from onboard.data.problems import Finding
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
 from onboard.domain.names import Reference
@@ -41,6 +44,22 @@ def head_rows(services: Services, base: Base, version: int, *, exactly: bool = F
         NotFoundError: the base has no such version.
     """
     return _with_those_of_the_base(base, TrainedRows(services, base).tuning(version, exactly=exactly))
+
+
+def known_finding(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The warning that so many rows of these splits are known, as the report shows it; none where there are none."""
+    told = [f"{count} {split}" for split, count in counts.items() if count]
+    if not told:
+        return []
+    return [
+        Finding(
+            "known_rows",
+            f"{' and '.join(told)} rows have trained what this training started from, or its hypernetwork: they count "
+            "in no estimate.",
+            sum(counts.values()),
+            "Estimates need rows that nothing was trained on: --test FILE.",
+        ).to_json()
+    ]
 
 
 class TrainedRows:
@@ -78,8 +97,20 @@ class TrainedRows:
                 continue
             seed = present.seeds[0] if exactly and present.seeds else None
             known.append(self._trained_on(present.dataset_digest, seed))
-            waiting += self._parents(present)
+            waiting += self._versions(present.parents)
         return np.unique(np.concatenate(known))
+
+    def of_start(self, init: Mapping[str, Any]) -> np.ndarray:
+        """Sorted hashes of the rows that trained what a job starts from; exactly, as of `own`.
+
+        A deleted version has no rows left to compare with, and what belongs to no task knows none.
+
+        Args:
+            init: the probe's outcome, with the name that was chosen, and the `weights` of a mixture.
+        """
+        versions = self._versions(init["weights"] or [init["chosen"]])
+        found: np.ndarray = np.unique(np.concatenate([NOTHING, *(self.own(each, exactly=True) for each in versions)]))
+        return found
 
     def tuning(self, version: int, *, exactly: bool = False) -> np.ndarray:
         """Sorted hashes of the rows that tuned this hypernetwork version or one that it descends from; as of `own`.
@@ -123,9 +154,9 @@ class TrainedRows:
             record = SnapshotRepository(session).get(digest)
         return unpack_hashes(self._services.read(record.row_hashes))
 
-    def _parents(self, version: EmbeddingVersion) -> list[EmbeddingVersion]:
-        """What it was initialised from; a deleted parent has no rows left to compare with."""
-        references = [Reference.parse(name) for name in version.parents if "@" in name]
+    def _versions(self, names: Iterable[str]) -> list[EmbeddingVersion]:
+        """Those of the names that are versions', and not deleted: a deleted one has no rows left to compare with."""
+        references = [Reference.parse(name) for name in names if "@" in name]
         numbers = [(each.task, each.version) for each in references if each.version is not None]
         with self._services.database.read() as session:
             repository = VersionRepository(session)

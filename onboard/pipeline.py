@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -17,10 +18,11 @@ from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
 from onboard.guarded import guard_newcomers, guard_stage
 from onboard.judge import Judged, judge
+from onboard.known_rows import TrainedRows, head_rows, known_finding
 from onboard.labelling import labelling
 from onboard.model.memory import memory_trouble_told
 from onboard.outcome import Outcome, outcome_of
-from onboard.probe.candidates import ProbeResult
+from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import ProbeSettings, choose, measure_named
 from onboard.probe.evaluator import Evaluator
 from onboard.publish import NewcomersError, publish
@@ -65,6 +67,7 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     """The stages under the head that the base has now. Raises HeadMovedError when that has to be done anew."""
     attempt = _check(job, services, progress)
     probed = attempt.stage(Stage.PROBE, lambda: _probe(attempt))
+    attempt.bench = attempt.bench.without_witnesses(probed["known"])
     trained = attempt.stage(Stage.TRAIN, lambda: _train(attempt, probed))
     alone = Judged(attempt.bench, job.spec, probed, trained, progress)
     tuned = guarded = None
@@ -150,6 +153,7 @@ def _probe(attempt: Run) -> Output:
             "weights": result.weights,
             "known_too": result.known_too,
         },
+        "known": _known(attempt, chosen.embedding, result.weights),
         "numbers": {
             "chosen": chosen.embedding,
             "loss": chosen.loss,
@@ -158,6 +162,17 @@ def _probe(attempt: Run) -> Output:
             "rows_trained": evaluator.trained,
         },
     }
+
+
+def _known(attempt: Run, chosen: str, weights: Mapping[str, float] | None) -> list[int]:
+    """Sorted hashes of those of the job's rows that trained what its training starts from, or the head."""
+    bench, services = attempt.bench, attempt.services
+    dataset, trained = bench.dataset, TrainedRows(services, bench.base)
+    rows = np.unique(bench.hashes([*dataset.train, *dataset.validation, *dataset.test]))
+    of_start = in_sorted(rows, trained.of_start({"chosen": chosen, "weights": weights}))
+    known = of_start | in_sorted(rows, head_rows(services, bench.base, bench.head, exactly=True))
+    found: list[int] = rows[known].tolist()
+    return found
 
 
 def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray | None) -> tuple[ProbeResult, Output]:
@@ -180,6 +195,7 @@ def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray | None) -
 def _train(attempt: Run, probed: Output) -> Output:
     """Train z on all training rows; without held-out rows, train it on folds as well."""
     bench, seed, checkpoint = attempt.bench, attempt.job.spec.seed, attempt.checkpoint
+    known = in_sorted(bench.hashes(bench.dataset.train), np.array(probed["known"], dtype=np.int64))
     train, validation = bench.dataset.train, bench.dataset.validation
     settings = FewShotSettings().for_rows(len(train))
     if bench.buckets:
@@ -188,7 +204,7 @@ def _train(attempt: Run, probed: Output) -> Output:
     learned = learn(
         bench.engine, np.array(probed["z"], dtype=np.float32), rows, bench.engine.trie(probed["words"]), settings,
         seed, bench.dataset, cross_validated=is_folded(bench.dataset),
-        held=bench.labelled(validation) if validation else None,
+        held=bench.labelled(validation) if validation else None, known=known,
         on_step=attempt.told("train", settings.steps), before_batch=checkpoint,
         at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
     )  # fmt: skip
@@ -205,6 +221,9 @@ def _train(attempt: Run, probed: Output) -> Output:
         "folds": learned.folds_to_json(),
         "more_rows": more.to_json() if more else None,
         "label_next": labelling(bench, pool, probed["words"], trained.z, checkpoint),
-        "warnings": [warning_of(suspects, bench.dataset)] if suspects else [],
+        "warnings": [
+            *([warning_of(suspects, bench.dataset)] if suspects else []),
+            *known_finding({"training": int(known.sum()) if is_folded(bench.dataset) else 0, **bench.left_out}),
+        ],
         "numbers": {"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
     }

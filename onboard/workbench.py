@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -45,6 +45,7 @@ class Workbench:
         unlabelled: texts of which the report names those to label next; their labels mean nothing.
         head: version of the hypernetwork that the task is learned under.
         known_rows: sorted hashes of the rows that trained it; None where it is the first: the base knows its rows.
+        left_out: how many rows of a split judge nothing, as what the training starts from knows them.
         trained_at_once, scored_at_once: how many rows the GPU's memory takes.
     """
 
@@ -55,6 +56,7 @@ class Workbench:
     unlabelled: tuple[Example, ...] = ()
     head: int = FIRST_HYPERNETWORK
     known_rows: np.ndarray | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
 
@@ -101,6 +103,19 @@ class Workbench:
     def hashes(self, rows: Sequence[Example]) -> np.ndarray:
         """64-bit hashes of rows (n,)."""
         return np.array(row_hashes(rows), dtype=np.int64)
+
+    def without_witnesses(self, known: Sequence[int]) -> Workbench:
+        """The same without the validation and test rows that have one of these hashes: they would judge too well."""
+        dataset, hashes = self.dataset, set(known)
+
+        def unknown(rows: tuple[Example, ...]) -> tuple[Example, ...]:
+            return tuple(row for row, hashed in zip(rows, row_hashes(rows), strict=True) if hashed not in hashes)
+
+        fair = replace(dataset, validation=unknown(dataset.validation), test=unknown(dataset.test))
+        left_out = {
+            "validation": len(dataset.validation) - len(fair.validation), "test": len(dataset.test) - len(fair.test),
+        }  # fmt: skip
+        return replace(self, dataset=fair, left_out=left_out)
 
     def probed(self, seed: int) -> list[Example]:
         """The training rows that choose the initialisation, any beginning of them a fair sample; none is held out."""

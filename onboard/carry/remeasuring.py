@@ -27,7 +27,7 @@ from onboard.evaluate import (
     evaluate_regression,
 )
 from onboard.heads import engine_at
-from onboard.known_rows import read_snapshot
+from onboard.known_rows import TrainedRows, read_snapshot
 from onboard.services import Services
 
 SPLITS: Final = ("validation", "test")
@@ -56,12 +56,14 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
         base: that it belongs to.
         version: a published version.
         head: the other hypernetwork version.
-        known: sorted hashes of rows that are no evidence. Of many others some are drawn, always the same.
+        known: sorted hashes of rows that are no evidence, beside those that trained the version or what it started
+            from. Of many others some are drawn, always the same.
 
     Raises:
         PinMismatchError: the base has no such hypernetwork version.
         DamagedError: stored bytes are gone, or do not match their digest.
     """
+    known = np.union1d(known, TrainedRows(services, base).own(version, exactly=True))
     splits = {name: drawn(_without(rows, known)) for name, rows in _held_out(services, version).items()}
     rows = [row for name in SPLITS for row in splits[name]]
     metrics = _taken_over(version)

@@ -19,6 +19,7 @@ from onboard.model.scoring import LabelTrie
 
 FOLDS: Final = 4
 FEWEST_ROWS: Final = 8
+IN_NONE: Final = -1
 FEWEST_CURVE_ROWS: Final = 16  # below them a half of a fold's rows is too little to train on
 
 
@@ -33,12 +34,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class OutOfFold:
-    """Every training row's log-probabilities under embeddings that were trained without it.
+    """Log-probabilities of m of the n training rows under embeddings that were trained without them.
 
     Args:
-        fold: of each row (n,).
-        scores: (n, K).
-        curve: of embeddings that were trained on a share of the fold's rows, by that share, (n, K).
+        fold: of each row (n,), or `IN_NONE`.
+        scores: (m, K), of the rows that are in a fold, in their order.
+        curve: of embeddings that were trained on a share of the fold's rows, by that share, (m, K).
         rows: how many rows an embedding of a fold was trained on, on average; by share (1 is all of them).
         z: (folds, t) the embeddings that were trained on all rows but those of a fold.
     """
@@ -49,29 +50,62 @@ class OutOfFold:
     rows: Mapping[float, float]
     z: np.ndarray
 
+    @property
+    def judged(self) -> np.ndarray:
+        """Indices of the rows that are in a fold (m,)."""
+        return in_a_fold(self.fold)
+
+
+def in_a_fold(fold: np.ndarray) -> np.ndarray:
+    """Indices of the rows that are in one (m,), of the fold of every row (n,)."""
+    found: np.ndarray = np.flatnonzero(fold != IN_NONE)
+    return found
+
 
 def is_folded(dataset: Dataset) -> bool:
     """Whether a job trains on all rows and asks folds how good it is: nothing is held out, or could be learned then."""
     return not dataset.validation and len(dataset.train) <= HOLDOUT_FREE_ROWS and not dataset.one_row_each
 
 
-def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = ()) -> list[Fold]:
-    """The folds of the training rows; none with fewer than 8 rows, and no shares with fewer than 16.
+def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: np.ndarray | None = None) -> list[Fold]:
+    """The folds of the training rows; none with fewer than 8 rows to hold out, and no shares with fewer than 16 rows.
+
+    A row that the start knows is no witness, nor is one whose label could not be learned without it: both are trained
+    on by all folds.
 
     Args:
         dataset: whose training rows are parted; folds and shares are stratified.
         seed: of the draw.
         shares: of each fold's rows that are trained on too, above 0 and below 1.
+        known: whether each row (n,) has trained what the training starts from; None where none has.
     """
     count = len(dataset.train)
     if count < FEWEST_ROWS:
         return []
+    parted = [np.array(held) for held in folds(dataset, FOLDS, seed)]
+    witness = np.ones(count, dtype=np.bool_) if known is None else ~known
+    for held in parted:
+        witness[held] &= _learnable_without(dataset, held, witness)
+    if witness.sum() < FEWEST_ROWS:
+        return []
     dealt = [index for (index,) in folds(dataset, count, seed)]  # by stratum: evenly spaced, they are fair samples
     found = []
-    for held in folds(dataset, FOLDS, seed):
-        kept = np.array([index for index in dealt if index not in set(held)])
+    for held in filter(len, (held[witness[held]] for held in parted)):
+        left_out = set(held.tolist())
+        kept = np.array([index for index in dealt if index not in left_out])
         of_shares = {share: _spaced(kept, share) for share in shares if count >= FEWEST_CURVE_ROWS}
-        found.append(Fold(np.array(held), np.sort(kept), of_shares))
+        found.append(Fold(held, np.sort(kept), of_shares))
+    return found
+
+
+def _learnable_without(dataset: Dataset, held: np.ndarray, witness: np.ndarray) -> np.ndarray:
+    """Whether the label of each row of a fold (h,) is found outside of it, or on a row of it that is no witness."""
+    if dataset.kind == "regression":
+        return np.ones(len(held), dtype=np.bool_)
+    labels = np.array(dataset.class_indices(dataset.train))
+    kept = np.ones(len(labels), dtype=np.bool_)
+    kept[held] = ~witness[held]
+    found: np.ndarray = np.isin(labels[held], labels[kept])
     return found
 
 
@@ -90,15 +124,14 @@ def held_out_scores(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """Log-probabilities (n, K) of all rows, those of each fold under its own z (t,), in mixed batches."""
+    """Log-probabilities (m, K) of all rows of folds, in their order, under the fold's own z (t,), in mixed batches."""
     held = np.concatenate([fold.held for fold in parted])
     of = np.repeat(np.arange(len(parted)), [len(fold.held) for fold in parted])
     generated = engine.hypernetwork(torch.from_numpy(np.stack(z)).to(engine.device))
     tries = [trie] * len(parted)
     found = mixed_log_probabilities(engine, [ids[row] for row in held], generated, tries, of, before_batch, at_once)
-    scores = np.empty_like(found)
-    scores[held] = found
-    return scores
+    in_order: np.ndarray = found[np.argsort(held)]
+    return in_order
 
 
 def mean_loss(scores: np.ndarray, targets: np.ndarray) -> float:

@@ -25,7 +25,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
-from onboard.train.crossvalidation import Fold, OutOfFold, held_out_scores, part_rows
+from onboard.train.crossvalidation import IN_NONE, Fold, OutOfFold, held_out_scores, in_a_fold, part_rows
 from onboard.train.fewshot import FewShotSettings, Part, Trained, row_passes, train_parts
 from onboard.train.learning_curve import MoreRows, more_rows
 from onboard.train.step_length import SHARES, LossByShare
@@ -66,15 +66,19 @@ class Learned:
         """
         if self.folds is None or not self.folds.curve:
             return MoreRows((), reason=_NO_TIME) if self.curve_left_out else None
-        scores = {**self.folds.curve, 1.0: self.folds.scores}
-        return more_rows(scores, self.folds.rows, targets, self.folds.fold)
+        scores, judged = {**self.folds.curve, 1.0: self.folds.scores}, self.folds.judged
+        return more_rows(scores, self.folds.rows, targets[judged], self.folds.fold[judged])
 
     def suspects(self, targets: np.ndarray) -> list[Suspect]:
         """Training rows that look mislabelled; none without a cross-validation. Targets as of `more_rows`."""
-        return [] if self.folds is None else suspected_errors(self.folds.scores, targets)
+        if self.folds is None:
+            return []
+        judged = self.folds.judged
+        found = suspected_errors(self.folds.scores, targets[judged])
+        return [replace(each, row=int(judged[each.row])) for each in found]
 
     def folds_to_json(self) -> dict[str, Any] | None:
-        """Fold and probabilities of every row, and each fold's z; None without a cross-validation."""
+        """Every row's fold, the probabilities of those in one, and each fold's z; None without a cross-validation."""
         if self.folds is None:
             return None
         return {
@@ -94,6 +98,7 @@ def learn(
     *,
     cross_validated: bool,
     held: LabelledRows | None = None,
+    known: np.ndarray | None = None,
     on_step: Callable[[int, float], None] = lambda *_: None,
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
@@ -106,13 +111,14 @@ def learn(
         dataset: whose training rows `rows` are, for the stratification.
         cross_validated: whether to train folds; with fewer than 8 rows there are none all the same.
         held: held-out rows; without folds they choose how much of the way is taken. Fewer than 16 choose nothing.
+        known: whether each training row (n,) has trained the start, so that nothing predicts it as if it were new.
         before_batch: called before every batch that is only scored; may raise to stop.
         scored_at_once: how many rows fit into the memory when they are only scored.
 
     Raises:
         as `train_parts`.
     """
-    parted = part_rows(dataset, seed, settings.curve) if cross_validated else []
+    parted = part_rows(dataset, seed, settings.curve, known) if cross_validated else []
     everything = [
         Part(np.arange(len(rows.ids)), settings.seeds), *(Part(fold.kept, settings.fold_seeds) for fold in parted)
     ]  # fmt: skip
@@ -128,10 +134,10 @@ def learn(
         return held_out_scores(engine, rows.ids, parted, z, trie, before_batch, scored_at_once)
 
     if parted:
-        of_folds = others[: len(parted)]
-        share, scores = _bearable(start, of_folds, out_of_fold, rows.targets)
+        of_folds, judged = others[: len(parted)], in_a_fold(_fold_of(parted, len(rows.ids)))
+        share, scores = _bearable(start, of_folds, out_of_fold, rows.targets[judged])
         others = [each.shortened(start, share) for each in others]
-        folds = _out_of_fold(parted, others, scores, out_of_fold)
+        folds = _out_of_fold(parted, len(rows.ids), others, scores, out_of_fold)
         return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
     if held is not None and len(held.ids) >= FEWEST_CHOOSING:
         chosen = choosing(len(held.ids))
@@ -170,18 +176,23 @@ def _affordable(
 
 def _out_of_fold(
     parted: Sequence[Fold],
+    count: int,
     trained: Sequence[Trained],
     scores: np.ndarray,
     scored: Callable[[Sequence[np.ndarray]], np.ndarray],
 ) -> OutOfFold:
-    """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all."""
+    """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all.
+
+    Args:
+        count: training rows in all (n).
+    """
     of_folds, of_shares = trained[: len(parted)], trained[len(parted) :]
     shares = list(parted[0].shares)
     curve = {
         share: scored([each.z for each in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
     z = np.stack([each.z for each in of_folds])
-    return OutOfFold(_fold_of(parted, len(scores)), scores, curve, _rows(parted, shares), z)
+    return OutOfFold(_fold_of(parted, count), scores, curve, _rows(parted, shares), z)
 
 
 def choosing(count: int) -> list[int]:
@@ -192,7 +203,7 @@ def choosing(count: int) -> list[int]:
 
 
 def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
-    found = np.zeros(count, dtype=np.int64)
+    found = np.full(count, IN_NONE, dtype=np.int64)
     for number, fold in enumerate(parted):
         found[fold.held] = number
     return found

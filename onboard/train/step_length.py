@@ -18,7 +18,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
-from onboard.train.crossvalidation import mean_loss
+from onboard.train.crossvalidation import in_a_fold, mean_loss
 from onboard.train.tuning import Tuned
 
 SHARES: Final = (1.0, 0.5, 0.25, 0.125)
@@ -86,12 +86,12 @@ def tuned_out_of_fold(
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> dict[float, np.ndarray]:
-    """By share of the step, log-probabilities (n, K) of every row after a tuning on the rows of the other folds.
+    """By share of the step, log-probabilities (m, K) of every row of a fold after a tuning without that fold.
 
     Args:
         engine: with the hypernetwork that the tunings start from.
         starts: (folds, t) embeddings that were trained without a fold's rows.
-        fold: of each row (n,).
+        fold: of each row (n,), or `IN_NONE`: m rows are in one.
         rows: that everything was trained on.
         trie: of their K label words.
         shares: of each tuning's step.
@@ -102,7 +102,8 @@ def tuned_out_of_fold(
     Raises:
         as `tuned_on`.
     """
-    scores = {share: np.empty(rows.targets.shape, dtype=np.float32) for share in shares}
+    judged = in_a_fold(fold)
+    scores = {share: np.empty((len(judged), rows.targets.shape[1]), dtype=np.float32) for share in shares}
     for number, start in enumerate(starts.astype(np.float32)):
         held, kept = (np.flatnonzero(chosen).tolist() for chosen in (fold == number, fold != number))
         tuned = tuned_on(start, LabelledRows([rows.ids[row] for row in kept], rows.targets[kept]))
@@ -110,5 +111,5 @@ def tuned_out_of_fold(
         for share, of_share in scores.items():
             part = tuned.shortened(engine.hypernetwork, start, share)
             changed = engine.under(part.hypernetwork)
-            of_share[held] = log_probabilities(changed, ids, part.z, trie, before_batch, at_once)
+            of_share[fold[judged] == number] = log_probabilities(changed, ids, part.z, trie, before_batch, at_once)
     return scores

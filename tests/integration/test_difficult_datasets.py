@@ -54,6 +54,13 @@ def test_one_row_a_class_is_learned_and_is_no_estimate(desk: Desk, classes: int)
     assert result["dataset"]["rows"] == {"train": classes, "validation": 0, "test": 0}
 
 
+def test_one_row_a_class_and_a_few_more_are_learned_to_the_end_and_are_no_estimate(desk: Desk) -> None:
+    result = learn(desk, cycled(21, [f"class{n}" for n in range(20)]))
+    assert result["metrics"]["validation"] is None
+    assert result["validation_reason"].startswith("Fewer than 8 of the 21 training rows")
+    assert result["training"]["share"] == 1.0
+
+
 def test_two_thousand_rows_are_learned_and_a_part_is_held_out(desk: Desk) -> None:
     result = learn(desk, opinions(2_000))
     assert result["dataset"]["rows"] == {"train": 1_500, "validation": 500, "test": 0}

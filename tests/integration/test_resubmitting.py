@@ -30,6 +30,34 @@ def test_a_resubmission_makes_the_next_version_and_knows_its_predecessor(desk: D
     assert fresh["init"]["overlap"] == 0
 
 
+def test_rows_that_the_start_was_trained_on_judge_nothing_that_comes_of_it(desk: Desk) -> None:
+    desk.learn(opinions(30), init="random")
+    test = [*opinions(6, start=4), *opinions(6, start=60)]  # six of them are among the thirty
+    grown = desk.learn(opinions(24, start=16), test=test, init="mood@v1")
+    assert grown["metrics"]["validation"]["accuracy"]["n"] == 10
+    assert grown["metrics"]["test"]["accuracy"]["n"] == 6
+    assert grown["baselines"]["validation"]["majority"]["accuracy"]["n"] == 10
+    assert grown["baselines"]["test"]["majority"]["accuracy"]["n"] == 6
+    assert grown["validation_reason"].startswith("10 of the 24 training rows were predicted without themselves")
+    (told,) = [each for each in grown["dataset"]["warnings"] if each["code"] == "known_rows"]
+    assert told["message"].startswith("14 training and 6 test rows have trained what this training started from")
+    same = desk.learn(opinions(30), init="mood@v1")
+    assert same["metrics"]["validation"] is None
+    assert same["validation_reason"].startswith("Fewer than 8 of the 30 training rows can be predicted")
+
+
+def test_held_out_rows_that_the_start_was_trained_on_are_left_out(desk: Desk) -> None:
+    desk.learn(opinions(60), init="random")
+    grown = desk.learn(opinions(80), init="mood@v1")
+    held, left = (split["validation"] for split in (grown["metrics"], grown["dataset"]["rows"]))
+    (told,) = [each for each in grown["dataset"]["warnings"] if each["code"] == "known_rows"]
+    assert 0 < told["count"] == 20 - left
+    assert (held["accuracy"]["n"] if held else 0) == left
+    fresh = desk.learn(opinions(80), init="random")
+    assert fresh["dataset"]["rows"]["validation"] == 20
+    assert "known_rows" not in {each["code"] for each in fresh["dataset"]["warnings"]}
+
+
 def test_latest_leaves_a_version_whose_file_is_gone(desk: Desk, tiny_services: Services) -> None:
     test = opinions(20, start=60)
     desk.learn(opinions(24), test=test, init="random")

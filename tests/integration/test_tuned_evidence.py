@@ -62,6 +62,14 @@ def test_an_earlier_embedding_that_cannot_be_read_refuses_the_step_and_fails_no_
     assert record_of(tiny_services, tiny_base).head == 1
 
 
+def test_rows_that_the_start_knows_have_no_say_in_what_is_tuned(desk: Desk) -> None:
+    desk.learn(opinions(16), init="sst2")
+    result = desk.learn(opinions(32), init="mood@v1", tune_hypernetwork="always")
+    assert result["tuning"]["rows"] == 16
+    if result["metrics"]["validation"]:
+        assert result["metrics"]["validation"]["accuracy"]["n"] == 16
+
+
 @pytest.mark.parametrize("weak", [True, False])
 def test_a_version_that_tuning_leaves_without_an_estimate_stays_weak_where_the_embedding_alone_was(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, weak: bool

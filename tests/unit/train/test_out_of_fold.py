@@ -28,6 +28,7 @@ from onboard.train.crossvalidation import (
 )
 from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.train.learning import Learned, learn
+from onboard.train.suspects import Suspect
 
 SIZE = 16
 WORDS = VOCABULARY.split()[:20]
@@ -129,6 +130,49 @@ def test_too_few_rows_have_no_estimate(tiny_engine: Engine) -> None:
         assert (found.folds_to_json() is not None) == estimated
     assert not part_rows(dataset_of(FEWEST_CURVE_ROWS - 1), 0, (0.5,))[0].shares
     assert learned(tiny_engine, dataset_of(12), cross_validated=False).folds is None
+
+
+def test_rows_that_the_start_knows_are_trained_on_by_every_fold_and_judge_nothing(tiny_engine: Engine) -> None:
+    dataset, known = dataset_of(16), np.arange(16) % 5 == 0
+    parted = part_rows(dataset, 0, (0.5,), known)
+    assert sorted(np.concatenate([fold.held for fold in parted])) == np.flatnonzero(~known).tolist()
+    for fold in parted:
+        assert set(np.flatnonzero(known)) <= set(fold.kept)
+        assert sorted([*fold.held, *fold.kept]) == list(range(16))
+    settings = FewShotSettings(steps=8, batch=4, seeds=1, curve=(0.5,))
+    found = learned(tiny_engine, dataset, settings, known=known)
+    assert found.folds is not None
+    np.testing.assert_array_equal(found.folds.judged, np.flatnonzero(~known))
+    assert found.folds.scores.shape == found.folds.curve[0.5].shape == (12, 2)
+    engine, rows, trie = tiny_engine, labelled(tiny_engine, dataset), tiny_engine.trie(["a", "b"])
+    for number, z in enumerate(found.folds.z):
+        held = np.flatnonzero(found.folds.fold == number)
+        scores = log_probabilities(engine, [rows.ids[row] for row in held], z, trie)
+        places = np.searchsorted(found.folds.judged, held)
+        np.testing.assert_allclose(found.folds.scores[places], scores, atol=1e-5)
+    assert found.more_rows(rows.targets) is not None
+    assert learned(tiny_engine, dataset, known=np.arange(16) >= 7).folds is None, "seven are too few"
+
+
+def test_a_label_that_could_not_be_learned_without_a_row_has_no_estimate_of_it() -> None:
+    rows = [Example(f"{WORDS[index]} film", None, ("a", "b", "c")[(index > 7) + (index > 15)]) for index in range(17)]
+    dataset = Dataset("classification", ("a", "b", "c"), tuple(rows))
+    parted = part_rows(dataset, 0)
+    assert sorted(np.concatenate([fold.held for fold in parted])) == list(range(16)), "the only c is held out nowhere"
+    assert all(16 in fold.kept for fold in parted)
+    many = Dataset("classification", tuple(WORDS), tuple(replace(row, label=WORDS[n]) for n, row in enumerate(rows)))
+    assert part_rows(many, 0) == []
+
+
+def test_a_suspect_is_named_by_its_place_among_all_training_rows(
+    tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = np.arange(16) < 4
+    found, targets = learned(tiny_engine, dataset_of(16), known=known), labelled(tiny_engine, dataset_of(16)).targets
+    monkeypatch.setattr(
+        "onboard.train.learning.suspected_errors", lambda scores, targets: [Suspect(len(targets) - 1, 0, 0.9, 0.1)]
+    )
+    assert [each.row for each in found.suspects(targets)] == [15]
 
 
 def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:

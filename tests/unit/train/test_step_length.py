@@ -9,6 +9,7 @@ from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.interpolate import between
+from onboard.train.crossvalidation import IN_NONE, in_a_fold
 from onboard.train.step_length import LossByShare, tuned_out_of_fold
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
@@ -47,6 +48,21 @@ def test_a_row_is_answered_after_each_share_of_a_step_that_was_taken_without_it(
             np.testing.assert_allclose(scores[row], expected, atol=1e-5)
     alone = [log_probabilities(tiny_engine, [rows.ids[row]], STARTS[FOLD[row]], trie)[0] for row in range(len(FOLD))]
     assert [np.allclose(found[share], alone, atol=1e-5) for share in (0.0, 0.5, 1.0)] == [True, False, False]
+
+
+def test_a_row_of_no_fold_is_tuned_on_by_all_and_answered_by_none(tiny_engine: Engine, rows: LabelledRows) -> None:
+    seen, fold = list[list[list[int]]](), FOLD.copy()
+    fold[[2, 5]] = IN_NONE
+
+    def tuned_on(z: np.ndarray, kept: LabelledRows) -> Tuned:
+        seen.append([list(ids) for ids in kept.ids])
+        return Tuned(tiny_engine.hypernetwork, z, (), (), 0.0)
+
+    trie = tiny_engine.trie(["good", "bad"])
+    found = tuned_out_of_fold(tiny_engine, STARTS, fold, rows, trie, [1.0], tuned_on)[1.0]
+    assert all(list(rows.ids[row]) in kept for kept in seen for row in (2, 5))
+    expected = [log_probabilities(tiny_engine, [rows.ids[row]], STARTS[fold[row]], trie)[0] for row in in_a_fold(fold)]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
