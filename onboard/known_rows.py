@@ -13,7 +13,6 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes, unpack_hashes
-from onboard.data.problems import Finding
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
 from onboard.domain.names import Reference
@@ -44,22 +43,6 @@ def head_rows(services: Services, base: Base, version: int, *, exactly: bool = F
         NotFoundError: the base has no such version.
     """
     return _with_those_of_the_base(base, TrainedRows(services, base).tuning(version, exactly=exactly))
-
-
-def known_finding(counts: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The warning that so many rows of these splits are known, as the report shows it; none where there are none."""
-    told = [f"{count} {split}" for split, count in counts.items() if count]
-    if not told:
-        return []
-    return [
-        Finding(
-            "known_rows",
-            f"{' and '.join(told)} rows have trained what this training started from, or its hypernetwork: they count "
-            "in no estimate.",
-            sum(counts.values()),
-            "Estimates need rows that nothing was trained on: --test FILE.",
-        ).to_json()
-    ]
 
 
 class TrainedRows:

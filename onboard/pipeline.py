@@ -18,7 +18,7 @@ from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
 from onboard.guarded import guard_newcomers, guard_stage
 from onboard.judge import Judged, judge
-from onboard.known_rows import TrainedRows, head_rows, known_finding
+from onboard.known_rows import TrainedRows, head_rows
 from onboard.labelling import labelling
 from onboard.model.memory import memory_trouble_told
 from onboard.outcome import Outcome, outcome_of
@@ -32,6 +32,7 @@ from onboard.train.crossvalidation import is_folded
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import learn
 from onboard.train.suspects import warning_of
+from onboard.train.witnesses import known_finding
 from onboard.tuned import tune_stage
 from onboard.tuning_slot import HeadMovedError, take_slot
 from onboard.workbench import prepare

@@ -1,0 +1,24 @@
+"""What is said of rows that cannot judge a training, as they have trained what it started from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onboard.data.problems import Finding
+
+
+def known_finding(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The warning that so many rows of these splits are known, as the report shows it; none where there are none."""
+    told = [f"{count} {split}" for split, count in counts.items() if count]
+    if not told:
+        return []
+    return [
+        Finding(
+            "known_rows",
+            f"{' and '.join(told)} rows have trained what this training started from, or its hypernetwork: they count "
+            "in no estimate.",
+            sum(counts.values()),
+            "Estimates need rows that nothing was trained on: --test FILE.",
+        ).to_json()
+    ]
