@@ -208,8 +208,8 @@ class Judged:
         try:
             comparison = self._compare(services, present)
         except DamagedError as error:
-            reason = f"The present version cannot be read any more. {error.message}"
-            return {"alias": LATEST, "moved": True, "reason": reason, "comparison": None, "present": present.reference}
+            reason = f"{present.reference} cannot be read to be compared with. {error.message}"
+            return {"alias": LATEST, "moved": False, "reason": reason, "comparison": None, "present": present.reference}
         verdict = may_replace(comparison, weak=weak, predecessor_weak=present.weak)
         return {
             "alias": LATEST, "moved": verdict.allowed, "reason": verdict.reason,
