@@ -58,7 +58,9 @@ def test_held_out_rows_that_the_start_was_trained_on_are_left_out(desk: Desk) ->
     assert "known_rows" not in {each["code"] for each in fresh["dataset"]["warnings"]}
 
 
-def test_latest_stays_where_the_bytes_to_compare_with_are_lost_and_the_version_is_published(desk: Desk, tiny_services: Services) -> None:
+def test_latest_stays_where_the_bytes_to_compare_with_are_lost_and_the_version_is_published(
+    desk: Desk, tiny_services: Services
+) -> None:
     test = opinions(20, start=60)
     desk.learn(opinions(24), test=test, init="random")
     path = tiny_services.file(desk.version("mood").artifact)
