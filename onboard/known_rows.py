@@ -6,6 +6,7 @@ On such rows it would look better than it is, so it is never measured on them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
-from onboard.errors import NotFoundError
+from onboard.errors import DamagedError, NotFoundError
 from onboard.probe.candidates import NOTHING, in_sorted
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
@@ -129,10 +130,14 @@ class TrainedRows:
         return np.unique(np.concatenate(known))
 
     def _trained_on(self, digest: str, seed: int | None) -> np.ndarray:
-        """Hashes of a dataset's training rows, without those that were held out by this seed if one is given."""
+        """Hashes of a dataset's training rows, without those that were held out by this seed if one is given.
+
+        Where the rows are lost, and their hashes are not, none is taken for held out.
+        """
         if seed is not None:
-            dataset = load_snapshot(read_snapshot(self._services, digest))
-            return np.array(row_hashes(holdout(dataset, seed).train), dtype=np.int64)
+            with suppress(DamagedError):
+                dataset = load_snapshot(read_snapshot(self._services, digest))
+                return np.array(row_hashes(holdout(dataset, seed).train), dtype=np.int64)
         with self._services.database.read() as session:
             record = SnapshotRepository(session).get(digest)
         return unpack_hashes(self._services.read(record.row_hashes))

@@ -91,6 +91,12 @@ def test_rows_that_were_held_out_of_a_tuning_are_not_known_where_it_matters(desk
     for exactly, rows in ((False, every), (True, held_in)):
         expected = np.union1d(tiny_base.known_rows, rows)
         np.testing.assert_array_equal(head_rows(desk.services, tiny_base, 2, exactly=exactly), expected)
+    with desk.services.database.read() as session:
+        path = desk.services.file(SnapshotRepository(session).get(desk.version("first").dataset_digest).artifact)
+    assert path is not None
+    path.unlink()
+    found = head_rows(desk.services, tiny_base, 2, exactly=True)
+    np.testing.assert_array_equal(found, np.union1d(tiny_base.known_rows, every))  # their hashes are still there
 
 
 def test_a_new_task_is_learned_under_the_head_and_probed_on_no_row_that_the_head_knows(
