@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from onboard.probe.prefilter import prefilter
 from onboard.registry.versions import Startable, VersionRepository
 from onboard.services import Services
 
+T = TypeVar("T")
 _NEAREST: Final = 12  # anchors that are measured, where fingerprints can tell which
 
 
@@ -56,7 +57,8 @@ def collect_candidates(services: Services, base: Base, seed: int, fingerprint: n
         known = repository.startable(base.digest)
         kept = known if fingerprint is None else _worth_measuring(base, known, fingerprint)
         versions = repository.published((each.task, each.version) for each in kept)
-    found, unreadable = _readable(services, versions, TrainedRows(services, base))
+    trained = TrainedRows(services, base)
+    found, unreadable = _readable(versions, lambda version: _candidate(services, version, trained))
     extra = shipped_candidates(base, [candidate.z for candidate in found], seed, fingerprint)
     anchors = {anchor.name for anchor in base.anchors}
     measured = len(found) + sum(each.embedding in anchors for each in extra)
@@ -116,7 +118,7 @@ def named_candidate(
             repository = VersionRepository(session)
             known = repository.startable(base.digest)
             versions = repository.published((each.task, each.version) for each in known)
-        learned = [each.z for each in _readable(services, versions, TrainedRows(services, base))[0]]
+        learned, _ = _readable(versions, lambda version: unpack_embedding(services.read(version.artifact)))
         return next(each for each in shipped_candidates(base, learned, seed, None) if each.embedding == MEAN)
     shipped = {each.embedding: each for each in shipped_candidates(base, (), seed, None)}
     if fingerprint is not None:
@@ -136,13 +138,13 @@ def named_candidate(
 
 
 def _readable(
-    services: Services, versions: Sequence[EmbeddingVersion], trained: TrainedRows
-) -> tuple[list[Candidate], dict[str, str]]:
-    """Candidates, and what is wrong with the others: one damaged file must not keep everybody from learning."""
+    versions: Sequence[EmbeddingVersion], read: Callable[[EmbeddingVersion], T]
+) -> tuple[list[T], dict[str, str]]:
+    """What was read, and what is wrong with the others: one damaged file must not keep everybody from learning."""
     found, unreadable = [], {}
     for version in versions:
         try:
-            found.append(_candidate(services, version, trained))
+            found.append(read(version))
         except DamagedError as error:
             unreadable[version.reference] = error.message
     return found, unreadable

@@ -40,7 +40,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
-from onboard.train.crossvalidation import FEWEST_ROWS, in_a_fold
+from onboard.train.crossvalidation import FEWEST_ROWS, rows_in_folds
 from onboard.workbench import Workbench
 
 Metrics = dict[str, Metric]
@@ -152,10 +152,10 @@ class Judged:
         return cross_validated_classification(self._truth(rows), found, metric), "cross-validated", reason
 
     @property
-    def _out_of_fold(self) -> list[Example]:
+    def _out_of_fold(self) -> Sequence[Example]:
         """The training rows that were predicted without themselves."""
-        train, folds = self.bench.dataset.train, self._trained["folds"]
-        return [] if folds is None else [train[row] for row in in_a_fold(np.array(folds["fold"]))]
+        folds = self._trained["folds"]
+        return () if folds is None else rows_in_folds(self.bench.dataset, folds["fold"])
 
     def _too_few(self) -> str:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)

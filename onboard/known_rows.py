@@ -5,10 +5,9 @@ On such rows it would look better than it is, so it is never measured on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -84,17 +83,12 @@ class TrainedRows:
             waiting += self._versions(present.parents)
         return np.unique(np.concatenate(known))
 
-    def of_start(self, init: Mapping[str, Any]) -> np.ndarray:
-        """Sorted hashes of the rows that trained what a job starts from; exactly, as of `own`.
+    def of_start(self, names: Iterable[str]) -> np.ndarray:
+        """Hashes of the rows that trained the embeddings of these names; exactly, as of `own`.
 
         A deleted version has no rows left to compare with, and what belongs to no task knows none.
-
-        Args:
-            init: the probe's outcome, with the name that was chosen, and the `weights` of a mixture.
         """
-        versions = self._versions(init["weights"] or [init["chosen"]])
-        found: np.ndarray = np.unique(np.concatenate([NOTHING, *(self.own(each, exactly=True) for each in versions)]))
-        return found
+        return np.concatenate([NOTHING, *(self.own(each, exactly=True) for each in self._versions(names))])
 
     def tuning(self, version: int, *, exactly: bool = False) -> np.ndarray:
         """Sorted hashes of the rows that tuned this hypernetwork version or one that it descends from; as of `own`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
 from onboard.guarded import guard_newcomers, guard_stage
 from onboard.judge import Judged, judge
-from onboard.known_rows import TrainedRows, head_rows
+from onboard.known_rows import TrainedRows
 from onboard.labelling import labelling
 from onboard.model.memory import memory_trouble_told
 from onboard.outcome import Outcome, outcome_of
@@ -154,7 +154,7 @@ def _probe(attempt: Run) -> Output:
             "weights": result.weights,
             "known_too": result.known_too,
         },
-        "known": _known(attempt, chosen.embedding, result.weights),
+        "known": _known(attempt, result.weights or [chosen.embedding]),
         "numbers": {
             "chosen": chosen.embedding,
             "loss": chosen.loss,
@@ -165,14 +165,13 @@ def _probe(attempt: Run) -> Output:
     }
 
 
-def _known(attempt: Run, chosen: str, weights: Mapping[str, float] | None) -> list[int]:
-    """Sorted hashes of those of the job's rows that trained what its training starts from, or the head."""
-    bench, services = attempt.bench, attempt.services
-    dataset, trained = bench.dataset, TrainedRows(services, bench.base)
+def _known(attempt: Run, start: Iterable[str]) -> list[int]:
+    """Sorted hashes of those of the job's rows that trained an embedding that its training starts from, or the head."""
+    bench, dataset = attempt.bench, attempt.bench.dataset
+    trained = TrainedRows(attempt.services, bench.base)
     rows = np.unique(bench.hashes([*dataset.train, *dataset.validation, *dataset.test]))
-    of_start = in_sorted(rows, trained.of_start({"chosen": chosen, "weights": weights}))
-    known = of_start | in_sorted(rows, head_rows(services, bench.base, bench.head, exactly=True))
-    found: list[int] = rows[known].tolist()
+    learned = np.isin(rows, np.concatenate([trained.of_start(start), trained.tuning(bench.head, exactly=True)]))
+    found: list[int] = rows[learned | in_sorted(rows, bench.base.known_rows)].tolist()
     return found
 
 

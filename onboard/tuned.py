@@ -19,7 +19,7 @@ from onboard.heads import store_hypernetwork
 from onboard.judge import Judged
 from onboard.model.batch import LabelledRows
 from onboard.outcome import embedding
-from onboard.train.crossvalidation import in_a_fold, log_of
+from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_of_fold
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
@@ -120,7 +120,7 @@ def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -
     folds = None if trained["folds"] is None else _folds(attempt, words, trained["folds"])
     if folds is not None:
         evidence = "rows that were predicted without themselves"
-        rows = tuple(bench.dataset.train[row] for row in in_a_fold(np.array(trained["folds"]["fold"])))
+        rows = rows_in_folds(bench.dataset, trained["folds"]["fold"])
         losses = LossByShare.of(log_of(trained["folds"]["probabilities"]), folds, bench.targets(rows))
     elif bench.dataset.validation:
         rows, evidence = held_rows(bench), "held-out rows"

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from onboard.bases import Base, find_base
-from onboard.data.hashes import row_hashes
+from onboard.data.hashes import row_hashes, rows_without
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.data.snapshot import load as load_snapshot
@@ -106,12 +106,12 @@ class Workbench:
 
     def without_witnesses(self, known: Sequence[int]) -> Workbench:
         """The same without the validation and test rows that have one of these hashes: they would judge too well."""
-        dataset, hashes = self.dataset, set(known)
-
-        def unknown(rows: tuple[Example, ...]) -> tuple[Example, ...]:
-            return tuple(row for row, hashed in zip(rows, row_hashes(rows), strict=True) if hashed not in hashes)
-
-        fair = replace(dataset, validation=unknown(dataset.validation), test=unknown(dataset.test))
+        if not known:
+            return self
+        dataset = self.dataset
+        fair = replace(
+            dataset, validation=rows_without(dataset.validation, known), test=rows_without(dataset.test, known)
+        )
         left_out = {
             "validation": len(dataset.validation) - len(fair.validation), "test": len(dataset.test) - len(fair.test),
         }  # fmt: skip

@@ -192,8 +192,8 @@ def _let_through(results: Results) -> list[str]:
         counted = Counter(row["share"] * row.get("proposed", 1.0) for _, row in tuned)
         shares = [f"{f'{share:g} of the step' if share else 'nothing'} by {counted[share]}"
                   for share in sorted(counted, reverse=True)]  # fmt: skip
-        of = f"{len(tuned)} of {len(rows)} tasks tried a tuning"
-        told += [f"- {METHODS[method].title}: {'; taken was '.join(filter(None, (of, ', '.join(shares))))}."]
+        taken = f"; taken was {', '.join(shares)}" if shares else ""
+        told += [f"- {METHODS[method].title}: {len(tuned)} of {len(rows)} tasks tried a tuning{taken}."]
         for order, row in tuned:
             by_verdict = row.get("guard", {}).get("tasks", {})
             objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass"

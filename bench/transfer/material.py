@@ -89,7 +89,7 @@ class Cell:
         """The start of that name: `auto`, or a candidate with the label words that fit the rows best under it."""
         if name not in self._starts:
             begun = time.process_time()
-            found = self._auto if name == AUTO else self._named(name)
+            found = self._chosen() if name == AUTO else self._named(name)
             self._starts[name] = replace(found, seconds=time.process_time() - begun)
         return self._starts[name]
 
@@ -100,8 +100,7 @@ class Cell:
         assert score is not None
         return Start(name, candidate.z, score.words, self._evaluator.passes - before)
 
-    @property
-    def _auto(self) -> Start:
+    def _chosen(self) -> Start:
         before = self._evaluator.passes
         found = choose(self._evaluator, self._candidates, np.arange(self._evaluator.rows), SETTINGS)
         passes = self._evaluator.passes - before

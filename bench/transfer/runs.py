@@ -92,13 +92,12 @@ def same_training(run: Run, start: Start, finished: Mapping[Run, Row]) -> Row | 
         start: of it.
         finished: rows by run.
     """
-    names = {AUTO, start.embedding} - {run.start}
-    for twin in (replace(run, start=name) for name in names):
-        row = finished.get(twin)
-        if row is not None and (row["chosen"], row["words"]) == (start.embedding, list(start.words)):
-            kept = {name: value for name, value in row.items() if name not in ("seconds", "settings")}
-            return kept | asdict(run) | _told(start) | {"trained_as": twin.start}
-    return None
+    other = start.embedding if run.start == AUTO else AUTO
+    row = finished.get(replace(run, start=other))
+    if row is None or (row["chosen"], row["words"]) != (start.embedding, list(start.words)):
+        return None
+    kept = {name: value for name, value in row.items() if name not in ("seconds", "settings")}
+    return kept | asdict(run) | _told(start) | {"trained_as": other}
 
 
 def _told(start: Start) -> Row:

@@ -49,7 +49,7 @@ def judge(
     ]
     verdicts = clear(engine, engine.hypernetwork, earlier, canary_ids(engine.encoder, "guard"))
     return (
-        _outcome(services, base, version, head, verdict, rows)
+        _outcome(services, base, version, head, verdict, rows, trained)
         for version, verdict, rows in zip(versions, verdicts, known, strict=True)
     )
 
@@ -69,11 +69,18 @@ def _earlier(
 
 
 def _outcome(
-    services: Services, base: Base, version: EmbeddingVersion, head: int, verdict: TaskVerdict, known: np.ndarray
+    services: Services,
+    base: Base,
+    version: EmbeddingVersion,
+    head: int,
+    verdict: TaskVerdict,
+    known: np.ndarray,
+    trained: TrainedRows,
 ) -> Outcome:
     if not verdict.passed:
         return Outcome(version, head, False, _PREFIX[verdict.verdict] + verdict.reason, verdict=verdict)
     try:
+        known = np.union1d(known, trained.own(version, exactly=True))
         found = remeasure(services, base, version, head, known)
     except DamagedError as error:
         return Outcome(version, head, False, error.message, verdict=verdict)

@@ -11,7 +11,7 @@ import numpy as np
 from onboard.answers import answers
 from onboard.bases import Base
 from onboard.compare import drawn
-from onboard.data.hashes import row_hashes
+from onboard.data.hashes import rows_without
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Example, label_key
@@ -27,7 +27,7 @@ from onboard.evaluate import (
     evaluate_regression,
 )
 from onboard.heads import engine_at
-from onboard.known_rows import TrainedRows, read_snapshot
+from onboard.known_rows import read_snapshot
 from onboard.services import Services
 
 SPLITS: Final = ("validation", "test")
@@ -56,15 +56,13 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
         base: that it belongs to.
         version: a published version.
         head: the other hypernetwork version.
-        known: sorted hashes of rows that are no evidence, beside those that trained the version or what it started
-            from. Of many others some are drawn, always the same.
+        known: hashes of rows that are no evidence. Of many others some are drawn, always the same.
 
     Raises:
         PinMismatchError: the base has no such hypernetwork version.
         DamagedError: stored bytes are gone, or do not match their digest.
     """
-    known = np.union1d(known, TrainedRows(services, base).own(version, exactly=True))
-    splits = {name: drawn(_without(rows, known)) for name, rows in _held_out(services, version).items()}
+    splits = {name: drawn(rows_without(rows, known.tolist())) for name, rows in _held_out(services, version).items()}
     rows = [row for name in SPLITS for row in splits[name]]
     metrics = _taken_over(version)
     if not rows:
@@ -94,11 +92,6 @@ def _held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequen
         return nothing
     dataset = holdout(load_snapshot(content), version.seeds[0])
     return {"validation": dataset.validation, "test": dataset.test}
-
-
-def _without(rows: Sequence[Example], known: np.ndarray) -> Sequence[Example]:
-    fresh = ~np.isin(np.array(row_hashes(rows), dtype=np.int64), known)
-    return [row for row, is_fresh in zip(rows, fresh, strict=True) if is_fresh]
 
 
 def _truth(version: EmbeddingVersion, rows: Sequence[Example]) -> np.ndarray:

@@ -31,6 +31,12 @@ def row_hashes(examples: Iterable[Example]) -> list[int]:
     return [text_hash(example.text_a, example.text_b) for example in examples]
 
 
+def rows_without(rows: Iterable[Example], known: Iterable[int]) -> tuple[Example, ...]:
+    """The rows whose hashes are not among the known ones."""
+    rows, hashes = tuple(rows), set(known)
+    return tuple(row for row, hashed in zip(rows, row_hashes(rows), strict=True) if hashed not in hashes)
+
+
 def pack_hashes(hashes: Iterable[int]) -> bytes:
     """Hashes as bytes: a safetensors file with the int64 tensor `hashes`, sorted and distinct."""
     import numpy as np

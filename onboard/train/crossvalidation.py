@@ -11,7 +11,7 @@ import torch
 
 from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.data.splits import folds
-from onboard.domain.dataset import Dataset
+from onboard.domain.dataset import Dataset, Example
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
@@ -62,6 +62,11 @@ def in_a_fold(fold: np.ndarray) -> np.ndarray:
     return found
 
 
+def rows_in_folds(dataset: Dataset, fold: Sequence[int]) -> tuple[Example, ...]:
+    """The training rows that are in one, of the fold of every row (n)."""
+    return tuple(dataset.train[row] for row in in_a_fold(np.array(fold)))
+
+
 def is_folded(dataset: Dataset) -> bool:
     """Whether a job trains on all rows and asks folds how good it is: nothing is held out, or could be learned then."""
     return not dataset.validation and len(dataset.train) <= HOLDOUT_FREE_ROWS and not dataset.one_row_each
@@ -83,9 +88,7 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
     if count < FEWEST_ROWS:
         return []
     parted = [np.array(held) for held in folds(dataset, FOLDS, seed)]
-    witness = np.ones(count, dtype=np.bool_) if known is None else ~known
-    for held in parted:
-        witness[held] &= _learnable_without(dataset, held, witness)
+    witness = _witnesses(dataset, parted, known)
     if witness.sum() < FEWEST_ROWS:
         return []
     dealt = [index for (index,) in folds(dataset, count, seed)]  # by stratum: evenly spaced, they are fair samples
@@ -98,15 +101,17 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
     return found
 
 
-def _learnable_without(dataset: Dataset, held: np.ndarray, witness: np.ndarray) -> np.ndarray:
-    """Whether the label of each row of a fold (h,) is found outside of it, or on a row of it that is no witness."""
+def _witnesses(dataset: Dataset, parted: Sequence[np.ndarray], known: np.ndarray | None) -> np.ndarray:
+    """Whether each row (n,) is not known, and its label is found outside of its fold, or on a known row of it."""
+    witness = np.ones(len(dataset.train), dtype=np.bool_) if known is None else ~known
     if dataset.kind == "regression":
-        return np.ones(len(held), dtype=np.bool_)
+        return witness
     labels = np.array(dataset.class_indices(dataset.train))
-    kept = np.ones(len(labels), dtype=np.bool_)
-    kept[held] = ~witness[held]
-    found: np.ndarray = np.isin(labels[held], labels[kept])
-    return found
+    for held in parted:
+        kept = np.ones(len(labels), dtype=np.bool_)
+        kept[held] = ~witness[held]
+        witness[held] &= np.isin(labels[held], labels[kept])
+    return witness
 
 
 def _spaced(rows: np.ndarray, share: float) -> np.ndarray:

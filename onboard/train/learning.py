@@ -134,10 +134,10 @@ def learn(
         return held_out_scores(engine, rows.ids, parted, z, trie, before_batch, scored_at_once)
 
     if parted:
-        of_folds, judged = others[: len(parted)], in_a_fold(_fold_of(parted, len(rows.ids)))
-        share, scores = _bearable(start, of_folds, out_of_fold, rows.targets[judged])
+        of_folds, fold = others[: len(parted)], _fold_of(parted, len(rows.ids))
+        share, scores = _bearable(start, of_folds, out_of_fold, rows.targets[in_a_fold(fold)])
         others = [each.shortened(start, share) for each in others]
-        folds = _out_of_fold(parted, len(rows.ids), others, scores, out_of_fold)
+        folds = _out_of_fold(parted, fold, others, scores, out_of_fold)
         return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
     if held is not None and len(held.ids) >= FEWEST_CHOOSING:
         chosen = choosing(len(held.ids))
@@ -176,23 +176,19 @@ def _affordable(
 
 def _out_of_fold(
     parted: Sequence[Fold],
-    count: int,
+    fold: np.ndarray,
     trained: Sequence[Trained],
     scores: np.ndarray,
     scored: Callable[[Sequence[np.ndarray]], np.ndarray],
 ) -> OutOfFold:
-    """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all.
-
-    Args:
-        count: training rows in all (n).
-    """
+    """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all."""
     of_folds, of_shares = trained[: len(parted)], trained[len(parted) :]
     shares = list(parted[0].shares)
     curve = {
         share: scored([each.z for each in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
     z = np.stack([each.z for each in of_folds])
-    return OutOfFold(_fold_of(parted, count), scores, curve, _rows(parted, shares), z)
+    return OutOfFold(fold, scores, curve, _rows(parted, shares), z)
 
 
 def choosing(count: int) -> list[int]:
