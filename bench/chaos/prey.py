@@ -69,17 +69,18 @@ class Hunter:
         self._aim_seconds = aim_seconds
         self._spared: dict[int, float] = {}  # until when, of processes that are frozen or were lately
 
-    def kill(self, victim: Victim, aim: Stage | None) -> None:
-        """kill -9 of a worker's child, its parent, or both; of one whose job is in stage `aim` if one comes along."""
+    def kill(self, victim: Victim, aim: Stage | None) -> bool:
+        """kill -9 of a worker's child, its parent, or both; of one whose job is in stage `aim` if one comes along.
+
+        Returns:
+            Whether anything was killed: there is nothing while every worker is starting, or was frozen lately.
+        """
         if aim is not None and self._caught(victim, aim, self._end):
-            return
-        running = {prey.worker: prey for prey in self._running()}
-        workers = [worker for worker in self._fleet.alive() if not self._are_spared(_pids("both", worker, None))]
-        if workers:
-            worker = self._rng.choice(workers)
-            prey = running.get(worker.name)
-            if pids := _pids(victim, worker, prey):
-                self._end(victim, prey, worker, pids)
+            return True
+        there = list(self._killable(victim))
+        if there:
+            self._end(victim, *self._rng.choice(there))
+        return bool(there)
 
     def freeze(self, victim: Victim) -> Callable[[], None] | None:
         """SIGSTOP in the midst of a job; what is returned lets it go on. None when no job ran."""
@@ -123,6 +124,14 @@ class Hunter:
                 _signal(pids, signal.SIGCONT)
             time.sleep(_LOOK_SECONDS)
         return False
+
+    def _killable(self, victim: Victim) -> Iterator[tuple[Prey | None, Worker, list[int]]]:
+        running = {prey.worker: prey for prey in self._running()}
+        for worker in self._fleet.alive():
+            prey = running.get(worker.name)
+            pids = _pids(victim, worker, prey)
+            if pids and not self._are_spared(_pids("both", worker, prey)):
+                yield prey, worker, pids
 
     def _are_spared(self, pids: Iterable[int]) -> bool:
         return any(self._spared.get(pid, 0.0) > time.monotonic() for pid in pids)

@@ -163,8 +163,8 @@ class Scene:
                 self._journal.write("cut short", steps=len(steps), jobs=len(self.submitter.accepted))
                 self.submitter.enough()
                 steps = []
-            if steps and self._ended >= steps[0].at * self._options.jobs:
-                self._take(steps.pop(0))
+            if steps and self._ended >= steps[0].at * self._options.jobs and self._take(steps[0]):
+                steps = steps[1:]
             if not steps and not self._mends and self.submitter.done and self._ended == len(self.submitter.accepted):
                 return
             if self.submitter.error is not None:
@@ -178,16 +178,17 @@ class Scene:
         self._mend_due()
         self._count()
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: Step) -> bool:
+        """Whether it was done; what was not is tried again at the next turn."""
         if step.what == "kill":
-            self._hunter.kill(step.victim, step.aim)
-            return
+            return self._hunter.kill(step.victim, step.aim)
         resource = step.what.partition(" ")[0]  # of two faults of one server the second waits for the end of the first
         if resource in self._mends:
             self._mend(resource)
         mend = self._faults.begin(step.what)
         if mend is not None:
             self._mends[resource] = (time.monotonic() + step.seconds, mend)
+        return True
 
     def _mend_due(self) -> None:
         for resource, (moment, _) in list(self._mends.items()):
