@@ -23,12 +23,14 @@ from onboard.data.splits import held_out_of
 from onboard.evaluate.baselines import predict_baselines
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
+from onboard.model.rounding import has_bfloat16
 from onboard.train.crossvalidation import FOLDS
 from onboard.train.holding import EarlierEmbedding
 from onboard.train.step_length import SHARES
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
 Row = dict[str, Any]
+BFLOAT16, FLOAT32 = "bfloat16", "float32"  # what ours multiply with the backbone in
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def measure(
     }
     seconds = time.process_time() - started + learned.seconds
     if start is not None:
-        row |= _told(start)
+        row |= _told(start) | {"arithmetic": BFLOAT16 if has_bfloat16() else FLOAT32}
         seconds += start.seconds
     return row | learned.told | {"row_passes": learned.row_passes, "seconds": round(seconds, 2)}
 
