@@ -7,7 +7,7 @@ methods.py   what is trained, beside embeddings, by one plain loop
 runs.py      one run: train, test, one row
 sharing.py   finished rows in a file, parts for several processes, a budget of time
 estimate.py  what the plan costs
-figures.py   means, paired bootstrap intervals, regret, Holm's correction
+figures.py   means with intervals, paired differences, regret, Holm's correction
 plot.py      the curves as SVG
 page.py      docs/results/transfer.md
 """

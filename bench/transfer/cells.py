@@ -102,7 +102,7 @@ def plan(suite: str, wanted: Wanted) -> list[Run]:
         *_crossed(WITH_EVERY_SOURCE, wanted.seeds, {embedding: every}),
         *_crossed(EMBEDDING_ONLY, wanted.seeds, {embedding: three}, ("tfidf",)),
         *_crossed(MORE_SAMPLES, wanted.seeds, {embedding: of_more, hypernetwork: of_more}, ("full", "tfidf")),
-        *_crossed(SHOTS, wanted.seeds, {hypernetwork: three}),
+        *_crossed(sorted(SHOTS, reverse=True), wanted.seeds, {hypernetwork: three}),  # few rows are seldom tuned
     ]
     return [run for run in dict.fromkeys(runs) if wanted.takes(run, hand[run.task])]
 

@@ -54,8 +54,8 @@ def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[RecipeKey, Reci
     rates: dict[str, float] = {}
     for run in {run.method: run for run in reversed(plan)}.values():
         first = Run(plan[0].task, TRIAL_SHOTS, 0, run.method, "random" if run.start else "", run.recipe)
-        measure(trial, first, short)  # warms up what is loaded once
-        row = measure(trial, first, short)
+        measure(trial, first, short)  # warms up what is loaded once; then a cell that has trained nothing yet
+        row = measure(Cells(cells.base, cells.folder, TRIAL_TEST_ROWS), first, short)
         units = (row["row_passes"] + TEST_COST * row["rows"]) * tokens[first.task]
         rates[run.method] = row["seconds"] / units
     probe = _probe_rate(trial, plan, tokens)
@@ -77,11 +77,11 @@ def _seconds(
 
 
 def row_passes(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> float:
-    """Rows that the run trains on, each time it does; a tuning goes on from the embedding of the run before."""
+    """Rows that the run trains on, each time it does; from auto a tuning goes on from the run before."""
     if run.method == "embedding":
         return embedding_passes(run.shots)
     if run.method == "hypernetwork":
-        return tuning_passes(run.shots)
+        return tuning_passes(run.shots) + (embedding_passes(run.shots) if run.start != AUTO else 0)
     recipe = recipes[run.method, run.recipe]
     return recipe.steps_for(run.shots) * rows_a_step(run.shots, recipe.batch)
 

@@ -22,12 +22,13 @@ from bench.transfer.cells import (
     WITH_EVERY_SOURCE,
     Run,
 )
-from bench.transfer.figures import BY_RULE, Figure, Key, Results, figure, figures
+from bench.transfer.figures import BY_RULE, Cells, Figure, Key, Results, figure_of_tasks, figures
 from bench.transfer.plot import Line
 from bench.transfer.recipes import CHOSEN_AT, CHOSEN_BY, CHOSEN_WITHOUT, CREDITED, EPOCHS, Recipe, RecipeKey
+from bench.transfer.runs import FLOAT32
 
 MOST_REGRET: Final = 1.0  # points
-NEAR_LORA: Final = 2.0  # points that embedding-only may stay below LoRA
+NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be called comparable
 METHODS: Final = {
     "embedding": "embedding only", "hypernetwork": "hypernetwork + embedding",
     BY_RULE: "what `--tune-hypernetwork auto` publishes", "full": "full fine-tuning",
@@ -103,6 +104,8 @@ def _head(results: Results, facts: Facts) -> list[str]:
     were = "1 run of the plan was" if facts.missing == 1 else f"{facts.missing} runs of the plan were"
     left = [f"**{were} not made; what depends on them is left out.**", ""]
     draws = _counted(len(results.seeds), "draw")
+    hours, lost = results.core_seconds()
+    unknown = f", those of {_counted(lost, 'early run')} not known" if lost else ""
     alone = " One draw says nothing of what draws differ by: the intervals are of the test rows alone."
     return [
         "# A new task with few rows: here, and elsewhere", "",
@@ -110,9 +113,10 @@ def _head(results: Results, facts: Facts) -> list[str]:
         "stands in [transfer.jsonl](../../bench/results/transfer.jsonl).",
         f"Accuracy in per cent on at most {facts.test_rows} test rows; {draws} of n labelled "
         "rows in all, the same rows for all methods. Intervals are 95%: the variance of the draws (pooled over the "
-        "tasks of a mean, or over the cells of a table; Student's t) and that of the test rows, paired where two "
+        "tasks of a mean, or for one task over its n; Student's t) and that of the test rows, paired where two "
         f"methods are compared.{'' if len(results.seeds) > 1 else alone} Of more than 64 rows ours hold a quarter "
-        "out, as the service does, to say how far to train and to tune; the other methods train on all.", "",
+        "out, as the service does, to say how far to train and to tune; the other methods train on all. "
+        f"All runs together took {hours / 3600:.1f} hours of one core{unknown}.", "",
         *(left if facts.missing else []),
     ]  # fmt: skip
 
@@ -121,6 +125,8 @@ def _wanted(results: Results, tasks: Sequence[str]) -> list[str]:
     """The numbers that were wanted, beside what was found."""
     told = [
         "## What was wanted", "",
+        "Verdicts go by the value that was found: where its interval reaches across the bound, so few draws and test "
+        "rows cannot tell.", "",
         "| what | found | verdict |", "|---|---|---|",
         *_regret_verdict(results),
         *_hand_verdict(results),
@@ -128,21 +134,24 @@ def _wanted(results: Results, tasks: Sequence[str]) -> list[str]:
     for other, most in (("full", 0.0), ("lora", 0.0), ("prompt", 0.0)):
         told += _gain_verdict(results, tasks, 32, OURS[0], Key(other), most, "goal")
     told += _gain_verdict(results, tasks, 32, OURS[0], Key("prompt"), 0.0, "floor")
-    told += _gain_verdict(results, tasks, 32, OURS[0], Key("lora"), -NEAR_LORA, "floor")
+    told += _gain_verdict(results, tasks, 32, OURS[0], Key("lora"), -NEAR, "floor")
     for shots in ASCENDING:
         for other in ("adapters", "lora"):
             told += _gain_verdict(results, tasks, shots, OURS[1], Key(other), 0.0, "goal")
+    for shots in MORE_SAMPLES:
+        told += _gain_verdict(results, _of_more(results), shots, OURS[0], OURS[1], -NEAR, "footnote 4")
     return [*told, ""]
 
 
 def _regret_verdict(results: Results) -> list[str]:
     found = results.regrets("embedding", WITH_EVERY_SOURCE)
-    what = f"regret of auto, embedding only, at most {MOST_REGRET:g} point"
+    what = f"regret of auto, embedding only, at most {MOST_REGRET:g} point, n = {_and(WITH_EVERY_SOURCE)}"
     wanted = len(results.hands) * len(WITH_EVERY_SOURCE)
     if len(found) < wanted:
         return [_unmeasured(what, len(found), wanted)]
-    mean = figure(found)
-    return [_row(what, f"{mean.shown} over {_counted(mean.cells, 'cell')}", _met(mean.value <= MOST_REGRET))]
+    mean = figure_of_tasks(found)
+    shown = mean.told(_decimals(mean, MOST_REGRET))
+    return [_row(what, f"{shown} over {_counted(mean.cells, 'cell')}", _met(mean.value <= MOST_REGRET))]
 
 
 def _hand_verdict(results: Results) -> list[str]:
@@ -167,13 +176,15 @@ def _gain_verdict(
     if gain is None:
         there = sum(results.measured(task, shots, key) and results.measured(task, shots, other) for task in tasks)
         return [_unmeasured(what, there, len(tasks))]
-    found = _signed(gain, 2 if round(gain.value, 1) == most else 1)  # a verdict is not hidden by rounding
-    return [_row(what, found, _met(gain.value > most if most == 0 else gain.value >= most))]
+    return [
+        _row(what, _signed(gain, _decimals(gain, most)), _met(gain.value > most if most == 0 else gain.value >= most))
+    ]
 
 
 def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]:
+    only = f"Embedding only and TF-IDF were run. With {shots} rows a task of more labels (TREC has six) lacks some."
     told = [
-        f"## n = {shots}", "",
+        f"## n = {shots}", "", *([only, ""] if shots in EMBEDDING_ONLY else []),
         _row("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds"),
         "|---" * (len(tasks) + 4) + "|",
     ]  # fmt: skip
@@ -188,7 +199,8 @@ def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]
 
 
 def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
-    """Rows that a run trained on, and its seconds of one core, on average; of the first runs none were kept.
+    """Rows that a run trained on, and its seconds of one core, on average; the first runs kept none, nor do those that
+    another run has trained.
 
     What is read off other runs has no cost of its own: theirs holds a tuning that `auto` may do without.
     """
@@ -198,7 +210,8 @@ def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
     rows = [results.rows[run] for run in runs if run in results.rows]
     passes, seconds = statistics.fmean(row["row_passes"] for row in rows), [row.get("seconds") for row in rows]
     known = [each for each in seconds if each is not None]
-    return f"{passes:,.0f}", f"{statistics.fmean(known):.1f}" if known else NONE
+    of = f" ({len(known)} of {len(runs)} runs)" if len(known) < len(runs) else ""
+    return f"{passes:,.0f}", f"{statistics.fmean(known):.1f}{of}" if known else NONE
 
 
 def _beside_others(results: Results, tasks: Sequence[str]) -> list[str]:
@@ -239,16 +252,22 @@ def _taken(results: Results, task: str, shots: int, method: str) -> str:
 def _regrets(results: Results) -> list[str]:
     told = [
         "## Regret of auto", "",
-        "Points below the oracle: the start (random or a source) that is best on the other draws, scored on this one. "
-        "Below zero auto found something better, as it has more to choose among.", "",
-        "| method | task | n | regret |", "|---|---|---|---|",
+        "Embedding only: points below the oracle, the start (random or a source) that is best on the other draws, "
+        "scored on this one. Below zero auto found something better, or what is best on the other draws is not on "
+        "this one. Means have Student's t over the tasks: what chooses the oracle makes their draws depend on one "
+        "another, and a bootstrap of so few tasks is too narrow.", "",
+        "| tasks | n | regret |", "|---|---|---|",
     ]  # fmt: skip
-    for method, _, _ in OURS:
-        found = results.regrets(method, WITH_EVERY_SOURCE)
-        told += [_row(METHODS[method], TITLES[t], n, of.shown) for (t, n), of in figures(found).items()]
-        if found:
-            over = f"**mean of {_counted(len(found), 'cell')}**"
-            told.append(_row(f"**{METHODS[method]}**", over, "", f"**{figure(found).shown}**"))
+    found = results.regrets("embedding", WITH_EVERY_SOURCE)
+    told += [_row(TITLES[task], n, each.shown) for (task, n), each in figures(found).items()]
+    for counts in (*((n,) for n in WITH_EVERY_SOURCE), WITH_EVERY_SOURCE):
+        of_these = {place: matrix for place, matrix in found.items() if place[1] in counts}
+        if not results.hands or len(of_these) < len(results.hands) * len(counts):
+            continue  # a mean of some tasks is not that of all
+        told.append(_row("**all**", _and(counts), f"**{figure_of_tasks(of_these).shown}**"))
+        judged: Cells = {place: matrix for place, matrix in of_these.items() if place[0] not in UNGATED}
+        if judged:
+            told.append(_row(f"all but {_ungated()}", _and(counts), figure_of_tasks(judged).shown))
     return [*told, ""]
 
 
@@ -263,22 +282,26 @@ def _every_source(results: Results, tasks: Sequence[str]) -> list[str]:
     return [*told, ""]
 
 
+def _of_more(results: Results) -> list[str]:
+    return [task for task in MORE_SAMPLES_TASKS if task in results.hands]
+
+
 def _more_samples(results: Results) -> list[str]:
-    tasks = [task for task in MORE_SAMPLES_TASKS if task in results.hands]
+    others = (OURS[1], Key("full"), Key("tfidf"))
     told = [
         "## With more rows", "",
-        "Footnote 4 of the paper: embedding-only tuning is lower with few samples and comparable with more. "
-        "Gain: embedding only less hypernetwork + embedding, both from auto.", "",
-        "| n | task | embedding only | hypernetwork + embedding | gain | full fine-tuning | TF-IDF |",
-        "|---|---|---|---|---|---|---|",
+        "Footnote 4 of the paper: embedding-only tuning is lower with few samples and comparable with more; here that "
+        f"is to be at most {NEAR:g} points below hypernetwork + embedding on the mean of these tasks. Both are from "
+        "auto; in brackets what embedding only has more than the other. The other methods were not run.", "",
+        _row("n", "task", METHODS["embedding"], *(METHODS[key.method] for key in others)), "|---" * 6 + "|",
     ]  # fmt: skip
-    places = [(task, shots) for shots in MORE_SAMPLES for task in tasks]
-    columns = [results.each(places, key) for key in (*OURS, Key("full"), Key("tfidf"))]
-    gains = results.gains(places, *OURS)
+    places = [(task, shots) for shots in MORE_SAMPLES for task in _of_more(results)]
+    alone = results.each(places, OURS[0])
+    columns = [(results.each(places, key), results.gains(places, OURS[0], key)) for key in others]
     for task, shots in places:
-        cells = [_shown(column.get((task, shots))) for column in columns]
-        if any(cell != NONE for cell in cells):
-            told.append(_row(shots, TITLES[task], *cells[:2], _signed(gains.get((task, shots))), *cells[2:]))
+        cells = [f"{_value(of.get((task, shots)))} [{_signed(gains.get((task, shots)))}]" for of, gains in columns]
+        if (task, shots) in alone or any((task, shots) in of for of, _ in columns):
+            told.append(_row(shots, TITLES[task], _shown(alone.get((task, shots))), *cells))
     return [*told, ""]
 
 
@@ -286,16 +309,19 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
     told = [
         "## How each was trained", "",
         "All read the same tokens, train the loss that is scored (the distribution over the task's labels) and start "
-        "from the base's backbone, which has learned the source tasks. Embedding only is the service's own training, "
+        "from the base's backbone, which has learned the source tasks. Ours may answer in other label words than the "
+        "task's, where the start fits better with its own (`words` in the rows); the others keep the task's. "
+        "Embedding only is the service's own training, "
         "whose recipe was chosen on source tasks and made kinds ([recipes.md](recipes.md)); hypernetwork + embedding "
         "goes on from there with its own tuning, whose recipe was chosen on made kinds of tasks "
         "([tuning.md](tuning.md)), as far as the folds or the held-out rows ask for it, and no guard. What `auto` "
         "publishes is read off the same runs: the rule and those rows say whether it is that or the embedding alone. "
-        f"No target had a say in either. The baselines' recipes were tried on the sources too (`{CHOSEN_BY}`; "
-        f"{CHOSEN_WITHOUT}). There the backbone "
+        f"No target's accuracy chose either. The baselines' recipes were tried on the sources too (`{CHOSEN_BY}`; "
+        f"{CHOSEN_WITHOUT}; those rows were not kept). There the backbone "
         "answers a task as it is, so recipes that train little win, which could be too little on a target that it "
         f"has not seen: of each baseline that is trained, two recipes ran on the first draw of n = {CHOSEN_AT[0]}, a "
-        "gentle one (what the source tasks favour) and a usual one, and it is credited with the one that was better "
+        "gentle one (what the source tasks favour: the lowest rate and the fewest steps of those tried) and a usual "
+        "one, and it is credited with the one that was better "
         "there on the mean over the targets, that is, on test rows: an advantage to the "
         "baselines that ours does not have. The tables show that one, which ran everywhere. With more rows "
         f"they have {EPOCHS} epochs at least. Row counts and seconds of each stand in the tables: the "
@@ -315,9 +341,16 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
         "small backbone forgets what it knows ([ablations.md](ablations.md)). LoRA and prompt tuning are "
         "PEFT's: q and v, α = 16; 20 vectors that start as tokens.", "",
         "Ours are trained with products in bfloat16 where the CPU has them "
-        "([decision 17](../decisions/0017-what-is-trained-is-computed-in-bfloat16-where-the-cpu-can.md)), those of 16 "
-        "and 32 rows that were there before it in float32, as are the others: between them seconds do not compare.", "",
+        "([decision 17](../decisions/0017-what-is-trained-is-computed-in-bfloat16-where-the-cpu-can.md)), the others "
+        f"in float32{_early(results)}: between them seconds do not compare, nor from one day to "
+        "another.", "",
     ]  # fmt: skip
+
+
+def _early(results: Results) -> str:
+    """Where ours were trained before there was bfloat16."""
+    found = sorted({run.shots for run, row in results.rows.items() if row.get("arithmetic") == FLOAT32})
+    return f", and so are ours of n = {_and(found)}, which were there before" if found else ""
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
@@ -338,6 +371,15 @@ def _row(*cells: object) -> str:
 
 def _unmeasured(what: str, cells: int, wanted: int) -> str:
     return _row(what, NONE, f"not measured yet ({cells} of {_counted(wanted, 'cell')})")
+
+
+def _and(counts: Sequence[int]) -> str:
+    return " and ".join(map(str, counts))
+
+
+def _decimals(found: Figure, bound: float) -> int:
+    """A verdict is not hidden by rounding."""
+    return 2 if round(found.value, 1) == bound else 1
 
 
 def _counted(count: int, what: str) -> str:
