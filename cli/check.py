@@ -26,6 +26,7 @@ _VALIDATION = {
     "submitted": "the validation file",
     "held_out": "{held_out:,} rows held out of training",
     "cross_validated": "cross-validation: so few rows all train",
+    "none": "none: too few rows, or one of every label; add rows, or --validation FILE",
 }
 
 

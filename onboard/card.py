@@ -6,6 +6,7 @@ from typing import Any
 
 from onboard.domain.dataset import Label, label_text
 from onboard.domain.moment import to_iso
+from onboard.domain.report import plain_number
 from onboard.domain.task import EmbeddingVersion
 
 
@@ -22,7 +23,7 @@ def render_card(version: EmbeddingVersion) -> str:
     else:
         lines += [f"A number from {version.low:g} to {version.high:g}.", ""]
     for split in ("test", "validation"):
-        lines += _metrics(split, version.metrics.get(split))
+        lines += _metrics(split, version.metrics.get(split) or {})
     facts = {
         "published": to_iso(version.created_at),
         "initialised from": _init(version),
@@ -52,17 +53,30 @@ def _hypernetwork(version: EmbeddingVersion) -> str:
 
 
 def _one_line(label: Label) -> str:
-    return " ".join(label_text(label).split())
+    return " ".join(label_text(label).split()).replace("<", "&lt;")  # Markdown would take it for HTML
 
 
-def _metrics(split: str, metrics: dict[str, Any] | None) -> list[str]:
+def _metrics(split: str, metrics: dict[str, Any]) -> list[str]:
     if not metrics:
         return []
-    rows = [f"| {name} | {each['value']:.3f} | {_interval(each)} | {each['n']} |" for name, each in metrics.items()]
-    return [f"| {split} | value | 95% interval | rows |", "|---|---|---|---|", *rows, ""]
+    rows = [
+        f"| {name} | {plain_number(each['value'])} | {_interval(each)} | {each['n']} |"
+        for name, each in metrics.items()
+    ]
+    made = sorted({each["estimate"] for each in metrics.values() if each.get("estimate")})
+    notes = [f"{name}: {each['note']}." for name, each in metrics.items() if each.get("note")]
+    head = f"{split} ({', '.join(made)})" if made else split
+    return [
+        f"| {head} | value | 95% interval | rows |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+        *notes,
+        *([""] if notes else []),
+    ]
 
 
 def _interval(metric: dict[str, Any]) -> str:
     if metric.get("low") is None or metric.get("high") is None:
         return "–"
-    return f"{metric['low']:.3f} to {metric['high']:.3f}"
+    return f"{plain_number(metric['low'])} to {plain_number(metric['high'])}"

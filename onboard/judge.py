@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onboard.compare import label_keys, unseen, words_in_order
+from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
@@ -40,7 +41,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
-from onboard.train.crossvalidation import FEWEST_ROWS, rows_in_folds
+from onboard.train.crossvalidation import rows_in_folds
 from onboard.workbench import Workbench
 
 Metrics = dict[str, Metric]
@@ -161,11 +162,11 @@ class Judged:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)
         if held:
             return f"All {held} held-out rows have trained what this training started from, or its hypernetwork."
-        if count < FEWEST_ROWS:
+        if count < FEWEST_FOLDED_ROWS:
             return f"{count} rows are too few for a validation estimate."
         return (
-            f"Fewer than {FEWEST_ROWS} of the {count} training rows can be predicted without themselves: the others "
-            "have trained what this training started from, or no other row has their label."
+            f"Fewer than {FEWEST_FOLDED_ROWS} of the {count} training rows can be predicted without themselves: "
+            "the others have trained what this training started from, or no other row has their label."
         )
 
     def _chosen_on(self) -> str | None:

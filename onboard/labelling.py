@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -62,4 +63,5 @@ def _number(each: Next, buckets: Buckets) -> dict[str, Any]:
     values = np.array(buckets.values)
     mean = float(each.probabilities @ values)
     spread = float(np.sqrt(each.probabilities @ (values - mean) ** 2))
-    return {"value": round(mean, 4), "spread": round(spread, 4)}
+    decimals = max(0, 3 - math.floor(math.log10(buckets.width)))
+    return {"value": round(mean, decimals), "spread": round(spread, decimals)}

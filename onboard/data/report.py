@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS
 from onboard.data.problems import Finding
 from onboard.data.splits import holdout
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example, Kind, Label, label_key
 
-ValidationMethod = Literal["submitted", "held_out", "cross_validated"]
+ValidationMethod = Literal["submitted", "held_out", "cross_validated", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,8 @@ def validation_of(dataset: Dataset, seed: int) -> tuple[ValidationMethod, int]:
     if dataset.validation:
         return "submitted", 0
     if len(dataset.train) <= HOLDOUT_FREE_ROWS:
-        return "cross_validated", 0
+        folded = len(dataset.train) >= FEWEST_FOLDED_ROWS and not dataset.one_row_each
+        return "cross_validated" if folded else "none", 0
     return "held_out", len(holdout(dataset, seed).validation)
 
 

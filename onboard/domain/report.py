@@ -24,6 +24,11 @@ LOWER_IS_BETTER: Final = frozenset({"log_loss", "mse"})
 SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1"})  # shown as per cent
 
 
+def plain_number(value: float, decimals: int = 3) -> str:
+    """A metric's value with so many decimals; with two digits where it is so small that these would say nothing."""
+    return f"{value:.2g}" if 0 < abs(value) < 10**-decimals * 5 else f"{value:.{decimals}f}"
+
+
 class MetricJson(TypedDict):
     """A metric with its 95% interval.
 

@@ -8,6 +8,7 @@ there, so that a thousand bootstrap draws are one call.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,11 @@ FloatArray = NDArray[np.float64]
 
 # A probability of zero would make the loss infinite; float32 log-probabilities are not told apart below this anyway.
 LOWEST_PROBABILITY = 1e-12
+
+# Why a correlation is undefined. Rows of one label cannot tell whether a model is any good; the same answer to rows of
+# different labels tells that it is not.
+CONSTANT_TRUTH: Final = "undefined, given as 0: all these rows have the same true label"
+CONSTANT_PREDICTIONS: Final = "undefined, given as 0: all predictions are the same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,7 @@ def is_constant(values: IntArray | FloatArray) -> bool:
 def why_undefined(true: IntArray | FloatArray, predicted: IntArray | FloatArray) -> str:
     """Why a correlation (MCC, Pearson, Spearman) of these two is undefined and given as 0; "" where it is defined."""
     if is_constant(true):
-        return "undefined, given as 0: all these rows have the same true label"
+        return CONSTANT_TRUTH
     if is_constant(predicted):
-        return "undefined, given as 0: all predictions are the same"
+        return CONSTANT_PREDICTIONS
     return ""

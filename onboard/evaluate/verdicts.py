@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS
+from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS, plain_number
 from onboard.evaluate.intervals import Metric
+from onboard.evaluate.metrics import CONSTANT_PREDICTIONS
 from onboard.evaluate.paired import Comparison
 
 
@@ -24,8 +25,9 @@ def weakness(found: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] |
 
     That is: for a metric where more is better, weak if and only if `low` ≤ the value that always giving the commonest
     training label (or the mean, for regression) has on the same rows; for log_loss and mse, `high` ≥ that value. An
-    undefined metric (all predictions are the same) is weak. A cross-validated estimate is judged by the same rule.
-    Without any estimate nothing is judged: no evidence is no reason to call a version weak.
+    undefined metric is weak where all predictions are the same. A cross-validated estimate is judged by the same rule.
+    Without any estimate, or on rows that cannot tell (a single one, or all of the same label), nothing is judged: no
+    evidence is no reason to call a version weak.
 
     Args:
         found: the version's metrics on test rows where there are any, else on validation rows; None where there are
@@ -37,9 +39,10 @@ def weakness(found: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] |
         return Weakness(False, False, "No rows were held out, so it was not compared with the commonest answer.")
     metric, bar = found[deciding], trivial[deciding].value
     if metric.low is None or metric.high is None:
-        return Weakness(True, True, f"Its {deciding} of {metric.value:.3g} has no interval: {metric.note}.")
+        alike = metric.note == CONSTANT_PREDICTIONS
+        return Weakness(alike, alike, f"Its {deciding} of {metric.value:.3g} has no interval: {metric.note}.")
     beyond = metric.high < bar if deciding in LOWER_IS_BETTER else metric.low > bar
-    shown: Callable[[float], str] = "{:.1%}".format if deciding in SHARE_METRICS else "{:.3f}".format
+    shown: Callable[[float], str] = "{:.1%}".format if deciding in SHARE_METRICS else plain_number
     trivially = "the mean" if deciding in METRICS["regression"] else "the commonest label"
     return Weakness(
         weak=not beyond,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -69,8 +70,9 @@ def _too_few(document: Mapping[str, Any]) -> str:
     counts = [number(each.get("count")) for each in mappings(dataset.get("labels"))]
     if counts and all(count == 1 for count in counts):
         return "What more labels would bring cannot be told: every label has one training row."
-    if rows >= FEWEST_ROWS:
-        return ""
+    if rows >= FEWEST_ROWS:  # without an estimate there is no curve either, and its reason is told
+        reason = "" if document.get("validation_kind") else text(document.get("validation_reason"))
+        return f"What more labels would bring cannot be told. {reason}" if reason else ""
     return f"What more labels would bring cannot be told with fewer than {FEWEST_ROWS} training rows."
 
 
@@ -95,7 +97,10 @@ def _sentence(found: Mapping[str, Any], rows: int) -> str:
 def _answer(each: Mapping[str, Any]) -> str:
     value, spread = number(each.get("value")), number(each.get("spread"))
     if value is not None:
-        return f"{value:.3g}" if spread is None else f"{value:.3g} ± {spread:.2g}"
+        if not spread:
+            return f"{value:g}"
+        decimals = max(0, 1 - math.floor(math.log10(abs(spread))))  # two digits of the spread tell what is known
+        return f"{value:.{decimals}f} ± {spread:.{decimals}f}"
     return " or ".join(
         f"{label_name(answer.get('label'))} {100 * (number(answer.get('probability')) or 0.0):.0f}%"
         for answer in mappings(each.get("answers"))

@@ -24,6 +24,7 @@ _MOST_NAMES: Final = 80  # more are a carpet
 _MOST_TRIED: Final = 1_000
 _CROWD: Final = 150  # tasks from which on marks are small
 OTHER: Final = "other"
+_REST: Final = ""  # the name of no family
 # Okabe and Ito's colours, which people with any colour vision tell apart; the marks differ in shape too.
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY: Final = "#8a8f98"
@@ -133,7 +134,7 @@ def map_notes(document: Mapping[str, Any]) -> list[str]:
 def _families(tasks: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> dict[str, Family]:
     """By name; the largest have a colour and a shape, all others share one.
 
-    Colours go by name, so that a family keeps its own when others grow.
+    Colours go by name, so that a family keeps its own as long as the largest are the same.
     """
     known = [(text(each.get("family")), number(each.get("tasks"))) for each in mappings(document.get("families"))]
     families = {
@@ -141,7 +142,7 @@ def _families(tasks: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -
         for (name, count), colour, shape in zip(sorted(known[: len(COLOURS)]), COLOURS, SHAPES, strict=False)
     }
     rest = sum(text(task.get("family")) not in families for task in tasks)
-    return {**families, OTHER: Family(OTHER if families else "tasks", rest, GREY, "circle")}
+    return {**families, _REST: Family(OTHER if families else "tasks", rest, GREY, "circle")}
 
 
 def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family]) -> list[Mark]:
@@ -160,7 +161,7 @@ def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family]) -
             x=round(WIDTH / 2 + (x - (left + right) / 2) * scale, 1),
             y=round(HEIGHT / 2 - (y - (low + high) / 2) * scale, 1),
             radius=7.5 if task.get("source") else small,
-            family=families.get(text(task.get("family")), families[OTHER]),
+            family=families.get(text(task.get("family")), families[_REST]),
             source=bool(task.get("source")),
         )
         for task, (x, y) in zip(tasks, places, strict=True)

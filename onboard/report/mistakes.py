@@ -49,24 +49,24 @@ def mistakes(confusion: Mapping[str, Any]) -> Mistakes | None:
     matrix = [[int(number(count) or 0) for count in listing(row)] for row in listing(confusion.get("matrix"))]
     if not labels or len(matrix) != len(labels) or any(len(row) != len(labels) for row in matrix):
         return None
+    of = [sum(row) for row in matrix]
     wrong = [
-        Mistake(labels[t], labels[p], count, sum(row))
+        Mistake(labels[t], labels[p], count, of[t])
         for t, row in enumerate(matrix)
         for p, count in enumerate(row)
         if t != p and count > 0
     ]
-    cells = [[_cell(labels, row, t, p) for p in range(len(row))] for t, row in enumerate(matrix)]
+    heated = enumerate(matrix) if len(labels) <= MOST_HEATED else ()
     return Mistakes(
         labels=labels,
-        cells=cells if len(labels) <= MOST_HEATED else [],
+        cells=[[_cell(labels, count, of[t], t, p) for p, count in enumerate(row)] for t, row in heated],
         worst=sorted(wrong, key=lambda mistake: -mistake.count)[:MOST_MISTAKES],
         split=text(confusion.get("split")),
         upright=len(labels) > 4 and max(map(len, labels)) > 4,
     )
 
 
-def _cell(labels: list[str], row: list[int], true: int, predicted: int) -> Cell:
-    count = row[predicted]
-    share = count / sum(row) if sum(row) else 0.0
-    title = f"{count} of {sum(row)} rows labelled {labels[true]} were answered {labels[predicted]}"
+def _cell(labels: list[str], count: int, of: int, true: int, predicted: int) -> Cell:
+    share = count / of if of else 0.0
+    title = f"{count} of {of} rows labelled {labels[true]} were answered {labels[predicted]}"
     return Cell(count, round(share, 3), true == predicted, title)

@@ -52,6 +52,7 @@ class Warned:
     message: str
     remedy: str
     examples: list[str]
+    to_look_at: bool = False  # every example, by the person who labelled it
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def _explanation(document: Mapping[str, Any], split: str) -> str:
         return "Nothing was trained, chosen or stopped on these rows."
     if _crossed(document, split):
         reason = text(document.get("validation_reason")) if fair_split(document) == "test" else ""  # else it is on top
-        return reason or "Every row was predicted by a model that had not seen it."
+        return reason or "Every row counted here was predicted by a model that had not seen it."
     return f"These rows were not trained on. {text(document.get('validation_reason'))}".rstrip()
 
 
@@ -213,6 +214,7 @@ def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:
             text(each.get("message")),
             text(each.get("remedy")),
             [_example(example) for example in mappings(each.get("examples"))],
+            each.get("code") == "contradicted_labels",
         )
         for each in mappings(dataset.get("warnings"))
     ]

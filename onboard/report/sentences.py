@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS
+from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS, plain_number
 from onboard.report.reading import mapping, number, text
 
 METRIC_NAMES: Final = {
@@ -45,8 +45,9 @@ def better(name: str) -> str:
 def value_text(name: str, value: float, rows: float | None = None) -> str:
     """A value as people write it: shares as per cent, everything else with two or three digits."""
     if name in SHARE_METRICS:
-        return f"{100 * value:.{_decimals(rows)}f}%"
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+        nearly = value not in (0, 1) and round(value, 2) in (0, 1)  # 249 of 250 are not all
+        return f"{100 * value:.{1 if nearly else _decimals(rows)}f}%"
+    return plain_number(value, 2) if abs(value) < 100 else f"{value:,.0f}"
 
 
 def interval_text(name: str, metric: Mapping[str, Any]) -> str:

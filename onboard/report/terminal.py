@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARKLINE_CHARACTERS = 40
+_KEPT = "\n\u200c\u200d"
 NAME_CHARACTERS = 34  # of a starting point in the table: two lines of 80 columns; the end tells names apart
 STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
 
@@ -61,7 +62,10 @@ class _TerminalReport:
         warnings = self.page.warnings
         if warnings:
             yield _heading("Warnings about the dataset", STYLES["warn"])
-            yield from (_text(line) for line in _bulleted([f"{each.message} {each.remedy}" for each in warnings]))
+        for each in warnings:
+            yield from map(_text, _bulleted([f"{each.message} {each.remedy}"]))
+            if each.to_look_at:  # the message names the first
+                yield from (_text(f"  {line}") for line in _bulleted(each.examples[1:]))
 
     def _mistakes(self, plain: bool) -> Iterator[RenderableType]:
         mistakes = self.page.mistakes
@@ -150,8 +154,9 @@ def _text(content: str, style: str = "") -> Text:
 
 
 def printable(content: str) -> str:
-    """The text without what could steer a terminal: control and formatting characters, but for the line feed."""
-    return "".join(c for c in content if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+    """The text without what could steer a terminal: control and formatting characters, but for the line feed and the
+    joiners that emoji and scripts are written with."""
+    return "".join(c for c in content if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], plain: bool) -> RenderableType:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS
 from onboard.data.splits import folds
 from onboard.domain.dataset import Dataset, Example
 from onboard.model.batched import mixed_log_probabilities
@@ -18,7 +18,6 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
 FOLDS: Final = 4
-FEWEST_ROWS: Final = 8
 IN_NONE: Final = -1
 FEWEST_CURVE_ROWS: Final = 16  # below them a half of a fold's rows is too little to train on
 
@@ -40,7 +39,7 @@ class OutOfFold:
         fold: of each row (n,), or `IN_NONE`.
         scores: (m, K), of the rows that are in a fold, in their order.
         curve: of embeddings that were trained on a share of the fold's rows, by that share, (m, K).
-        rows: how many rows an embedding of a fold was trained on, on average; by share (1 is all of them).
+        rows: how many rows an embedding of a fold or its start was trained on, on average; by share (1 is all of them).
         z: (folds, t) the embeddings that were trained on all rows but those of a fold.
     """
 
@@ -85,11 +84,11 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
         known: whether each row (n,) has trained what the training starts from; None where none has.
     """
     count = len(dataset.train)
-    if count < FEWEST_ROWS:
+    if count < FEWEST_FOLDED_ROWS:
         return []
     parted = [np.array(held) for held in folds(dataset, FOLDS, seed)]
     witness = _witnesses(dataset, parted, known)
-    if witness.sum() < FEWEST_ROWS:
+    if witness.sum() < FEWEST_FOLDED_ROWS:
         return []
     dealt = [index for (index,) in folds(dataset, count, seed)]  # by stratum: evenly spaced, they are fair samples
     found = []

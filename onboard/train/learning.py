@@ -12,7 +12,7 @@ there is time for. Of longer rows the curve is left out on a CPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -67,7 +67,7 @@ class Learned:
         if self.folds is None or not self.folds.curve:
             return MoreRows((), reason=_NO_TIME) if self.curve_left_out else None
         scores, judged = {**self.folds.curve, 1.0: self.folds.scores}, self.folds.judged
-        return more_rows(scores, self.folds.rows, targets[judged], self.folds.fold[judged])
+        return more_rows(scores, self.folds.rows, targets[judged], self.folds.fold[judged], len(targets))
 
     def suspects(self, targets: np.ndarray) -> list[Suspect]:
         """Training rows that look mislabelled; none without a cross-validation. Targets as of `more_rows`."""
@@ -137,7 +137,7 @@ def learn(
         of_folds, fold = others[: len(parted)], _fold_of(parted, len(rows.ids))
         share, scores = _bearable(start, of_folds, out_of_fold, rows.targets[in_a_fold(fold)])
         others = [each.shortened(start, share) for each in others]
-        folds = _out_of_fold(parted, fold, others, scores, out_of_fold)
+        folds = _out_of_fold(parted, fold, others, scores, _rows(parted, known), out_of_fold)
         return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
     if held is not None and len(held.ids) >= FEWEST_CHOOSING:
         chosen = choosing(len(held.ids))
@@ -179,6 +179,7 @@ def _out_of_fold(
     fold: np.ndarray,
     trained: Sequence[Trained],
     scores: np.ndarray,
+    rows: Mapping[float, float],
     scored: Callable[[Sequence[np.ndarray]], np.ndarray],
 ) -> OutOfFold:
     """Predictions by the embeddings of the folds (`scores`), and of their shares; `trained` are those of all."""
@@ -188,7 +189,7 @@ def _out_of_fold(
         share: scored([each.z for each in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
     z = np.stack([each.z for each in of_folds])
-    return OutOfFold(fold, scores, curve, _rows(parted, shares), z)
+    return OutOfFold(fold, scores, curve, rows, z)
 
 
 def choosing(count: int) -> list[int]:
@@ -205,7 +206,10 @@ def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
     return found
 
 
-def _rows(parted: Sequence[Fold], shares: Sequence[float]) -> dict[float, float]:
-    """Mean number of rows that were trained on, by share."""
-    found = {share: float(np.mean([len(fold.shares[share]) for fold in parted])) for share in shares}
-    return {**found, 1.0: float(np.mean([len(fold.kept) for fold in parted]))}
+def _rows(parted: Sequence[Fold], known: np.ndarray | None) -> dict[float, float]:
+    """Mean number of rows that were trained on, by share; those that the start was trained on are counted, too."""
+    before = set() if known is None else set(np.flatnonzero(known).tolist())
+    trained = [{**fold.shares, 1.0: fold.kept} for fold in parted]
+    return {
+        share: float(np.mean([len(before.union(rows[share].tolist())) for rows in trained])) for share in trained[0]
+    }

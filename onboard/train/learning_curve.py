@@ -17,7 +17,6 @@ import numpy as np
 MORE_ROWS: Final = 32
 FEWEST_ROWS: Final = 24  # out-of-fold predictions below which an extrapolation says nothing
 FEWEST_CHANGED: Final = 6  # rows that became right or wrong: of fewer, all go one way by chance in over 5% (2 · 0.5⁵)
-WIDEST: Final = 0.25  # width of the 95% interval beyond which it cannot be told
 _DRAWS: Final = 1000
 
 
@@ -47,22 +46,23 @@ class MoreRows:
 
 
 def more_rows(
-    scores: Mapping[float, np.ndarray], rows: Mapping[float, float], targets: np.ndarray, fold: np.ndarray
+    scores: Mapping[float, np.ndarray], rows: Mapping[float, float], targets: np.ndarray, fold: np.ndarray, there: int
 ) -> MoreRows:
     """What 32 more labelled rows would buy.
 
     Args:
-        scores: by share of each fold's rows that was trained on, log-probabilities (n, K).
-        rows: how many rows that is, by share.
-        targets: (n, K), one-hot.
-        fold: of each row (n,).
+        scores: by share of each fold's rows that was trained on, log-probabilities (m, K) of the rows in folds.
+        rows: how many rows that is, by share, those that the start was trained on included.
+        targets: (m, K), one-hot.
+        fold: of each row (m,).
+        there: labelled rows that there are, in folds or not.
     """
     shares = sorted(scores)
     right = np.stack([scores[share].argmax(1) == targets.argmax(1) for share in shares]).astype(np.float64)  # (P, n)
     sizes = np.array([rows[share] for share in shares])
     points = [(float(size), float(of.mean())) for size, of in zip(sizes, right, strict=True)]
     count = len(fold)
-    if len(shares) < 2:
+    if len(set(sizes.tolist())) < 2:
         return MoreRows(points, reason="Only one number of rows was trained on.")
     if count < FEWEST_ROWS:
         return MoreRows(points, reason=f"{count} rows are too few to extrapolate from.")
@@ -71,14 +71,11 @@ def more_rows(
         return MoreRows(points, reason=reason)
     if (right != right[0]).any(0).sum() < FEWEST_CHANGED:
         return MoreRows(points, reason="Too few rows became right or wrong as more were trained on.")
-    growth = float(np.log((count + MORE_ROWS) / count))
+    growth = float(np.log((there + MORE_ROWS) / there))
     gain = _slope(sizes, right.mean(1)) * growth
     drawn = np.array([_slope(sizes, right[:, chosen].mean(1)) for chosen in _draws(fold)]) * growth
     low, high = (float(each) for each in np.percentile(drawn, (2.5, 97.5)))
     low, high = min(low, gain - 1.0 / count), max(high, gain + 1.0 / count)  # a row is the least that can be seen
-    if high - low > WIDEST:
-        reason = f"It is too uncertain: the 95% interval is {100 * (high - low):.0f} points wide."
-        return MoreRows(points, reason=reason)
     accuracy = points[-1][1]
     gain, low, high = (float(each) for each in np.clip((gain, low, high), -accuracy, 1.0 - accuracy))
     return MoreRows(points, gain=(gain, low, high))

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.data.limits import MAX_EXAMPLES
 from onboard.data.previews import beginning, preview_texts
 from onboard.domain.dataset import Dataset, Example, label_text
 
@@ -56,7 +55,7 @@ def suspected_errors(estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]
 
 
 def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> dict[str, Any]:
-    """The warning about them (there is one at least) as the report shows it, with a few examples.
+    """The warning about them (there is one at least) as the report shows it, which names every one.
 
     Args:
         suspects: the clearest first.
@@ -68,7 +67,7 @@ def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> dict[str, Any]:
             "label": dataset.train[each.row].label,
             "likelier": dataset.labels[each.seems],
         }
-        for each in suspects[:MAX_EXAMPLES]
+        for each in suspects
     ]
     rows = "1 training row looks" if len(suspects) == 1 else f"{len(suspects)} training rows look"
     first, likelier = (beginning(label_text(examples[0][key]), _LABEL_CHARACTERS) for key in ("label", "likelier"))

@@ -32,6 +32,17 @@ def test_the_card_names_labels_with_their_words_metrics_with_their_intervals_and
     assert card.index("| test |") < card.index("| validation |")
 
 
+def test_the_card_says_how_an_estimate_came_about_and_why_a_value_is_odd() -> None:
+    note = "undefined, given as 0: all predictions are the same"
+    accuracy = {"value": 0.8, "low": 0.6, "high": 0.9, "n": 40, "estimate": "cross-validated"}
+    mse = {"value": 0.00002, "low": 0.00001, "high": 0.0003, "n": 40, "estimate": "cross-validated"}
+    mcc = {"value": 0.0, "low": None, "high": None, "n": 40, "note": note, "estimate": "cross-validated"}
+    card = render_card(replace(VERSION, metrics={"validation": {"accuracy": accuracy, "mcc": mcc, "mse": mse}}))
+    assert "| validation (cross-validated) | value |" in card
+    assert f"\nmcc: {note}.\n" in card
+    assert "| mse | 2e-05 | 1e-05 to 0.0003 | 40 |" in card
+
+
 def test_a_weak_version_says_so_first() -> None:
     lines = render_card(replace(VERSION, weak=True)).splitlines()
     assert lines[2].startswith("**Weak:**")
@@ -51,8 +62,9 @@ def test_a_shipped_source_says_what_it_has_not() -> None:
 
 
 def test_labels_cannot_break_the_cards_tables() -> None:
-    odd = replace(VERSION, labels=("a|b", "c\nd # e"), words=("a b", "c d"))
+    odd = replace(VERSION, labels=("a|b", "c\nd # e<script>"), words=("a b", "c d"))
     lines = render_card(odd).splitlines()
     assert not any(line.startswith("d # e") for line in lines)
+    assert "<script>" not in "".join(lines)
     table = [line for line in lines if line.startswith("|")]
     assert all(line.endswith("|") for line in table)

@@ -187,6 +187,12 @@ def test_families_beyond_the_palette_share_grey() -> None:
     assert layout.families[-1].tasks == 3
 
 
+def test_a_source_task_called_other_is_a_family_of_its_own() -> None:
+    layout = layout_of(map_tasks([embedded(name, np.eye(4)[n], source=True) for n, name in enumerate(("a", "other"))]))
+    assert [(family.name, family.tasks) for family in layout.families] == [("a", 1), ("other", 1)]
+    assert {mark.family.colour for mark in layout.marks} == {family.colour for family in layout.families}
+
+
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the service says."""

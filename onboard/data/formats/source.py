@@ -110,7 +110,7 @@ def too_large(row: int | None) -> UnreadableError:
 
 def _require_agreement(known: Format, head: bytes, path: Path) -> None:
     if not head.strip():
-        raise UnreadableError("empty_file", "is empty")
+        raise UnreadableError("empty_file", "is empty", "Pass a file with rows in it.")
     is_parquet = head.startswith(_PARQUET_MAGIC)
     if known == "parquet":
         if not is_parquet:

@@ -198,6 +198,14 @@ def test_shots_are_drawn_after_the_checks_and_the_report_is_about_them(write_jso
     assert warning_of("label_without_rows", path, shots=1).count == 1
 
 
+@pytest.mark.parametrize(
+    ("counts", "method"),
+    [({"a": 4, "b": 3}, "none"), ({"a": 4, "b": 4}, "cross_validated"), (dict.fromkeys("abcdefgh", 1), "none")],
+)
+def test_an_estimate_is_announced_only_where_there_will_be_one(write_jsonl, read, counts, method) -> None:
+    assert read(write_jsonl(labelled(counts))).report.to_json()["validation"]["method"] == method
+
+
 def test_the_report_is_a_json_document_with_everything(write_jsonl, read) -> None:
     report = read(write_jsonl(labelled({"CardLost": 3, True: 2}))).report.to_json()
     assert report["labels"] == [
@@ -205,6 +213,6 @@ def test_the_report_is_a_json_document_with_everything(write_jsonl, read) -> Non
         {"label": "CardLost", "word": "card lost", "train": 3, "validation": 0, "test": 0},
     ]
     assert [label_key(each["label"]) for each in report["labels"]] == ["true", '"CardLost"']
-    assert report["validation"] == {"method": "cross_validated", "held_out": 0}
+    assert report["validation"] == {"method": "none", "held_out": 0}
     assert report["digest"].startswith("sha256:")
     assert report["warnings"] == []

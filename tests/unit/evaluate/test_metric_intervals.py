@@ -75,6 +75,22 @@ def test_one_row_per_class_still_has_a_wide_interval():
     assert high - low > 0.4
 
 
+@pytest.mark.parametrize("statistic", [Margins.macro_f1, Margins.mcc])
+def test_labels_that_occur_nowhere_have_no_part_in_an_interval(statistic):
+    seen, among = np.array([[17, 3], [2, 14]]), np.zeros((8, 8), dtype=np.int64)
+    among[np.ix_([2, 5], [2, 5])] = seen
+    assert bootstrap_confusion(among, statistic) == bootstrap_confusion(seen, statistic)
+
+
+def test_rows_of_many_classes_are_drawn_one_by_one_from_the_same_chances():
+    random, rows = np.random.default_rng(3), np.arange(40)
+    matrix = np.diag(np.full(40, 2))
+    matrix[rows[:15], (rows[:15] + random.integers(1, 40, 15)) % 40] += 1  # three rows of some classes, of 40
+    low, high = bootstrap_confusion(matrix, Margins.accuracy)
+    right, n = int(np.trace(matrix)), int(matrix.sum())
+    assert (low, high) == pytest.approx(wilson(right, n), abs=0.03)
+
+
 def test_a_single_class_is_certain():
     assert bootstrap_confusion(np.array([[7]]), Margins.macro_f1) == (1.0, 1.0)
 

@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from onboard.evaluate import Comparison, Metric, may_replace, weakness
+from onboard.evaluate import Comparison, Metric, evaluate_regression, may_replace, weakness
 
 
 def metric(value: float, low: float | None, high: float | None) -> Metric:
@@ -32,6 +33,21 @@ def test_constant_predictions_are_weak():
     found = weakness({"spearman": undefined}, {"spearman": undefined}, "spearman")
     assert found.weak
     assert "all predictions are the same" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("true", "predicted"), [([1.0, 1.0, 1.0], [1.0, 2.0, 1.5]), ([1.0], [3.0]), ([2.0, 2.0], [2.0, 2.0])]
+)
+def test_rows_of_one_label_cannot_tell_whether_a_version_is_weak(true, predicted):
+    found = evaluate_regression(np.array(true), np.array(predicted))
+    told = weakness(found, found, "spearman")
+    assert (told.weak, told.judged) == (False, False)
+    assert "has no interval: undefined" in told.reason
+
+
+def test_small_numbers_are_shown_with_digits_that_say_something():
+    found = weakness({"mse": metric(2.1e-8, 1e-8, 4e-8)}, {"mse": metric(3.14e-8, 0, 1)}, "mse")
+    assert "mse of 2.1e-08 (95%: 1e-08 to 4e-08, 30 rows) is not shown to be better than the 3.1e-08" in found.reason
 
 
 @pytest.mark.parametrize("nothing", [None, {}])

@@ -77,6 +77,8 @@ def test_an_empty_document_says_that_nothing_is_known():
 def test_numbers_are_written_for_people():
     assert value_text("accuracy", 0.8125, 30) == "81%"
     assert value_text("accuracy", 0.8125, 1000) == "81.2%"
+    assert [value_text("accuracy", right / 250, 250) for right in (0, 1, 249, 250)] == ["0%", "0.4%", "99.6%", "100%"]
+    assert value_text("mse", 0.00021) == "0.00021"
     assert value_text("mse", 12345.6) == "12,346"
     assert interval_text("mcc", {"low": -0.1, "high": 0.2}) == "-0.10 to 0.20"
     assert metric_text("accuracy", {"value": 0.5, "low": None, "high": None, "n": 1}) == "50%"
@@ -148,12 +150,29 @@ def test_too_few_rows_to_tell_what_more_would_bring_are_told() -> None:
         assert more_labels(nothing) is None
 
 
+def test_without_an_estimate_its_reason_says_why_nothing_is_told_of_more_labels() -> None:
+    found = more_labels(job(36, [18, 18], validation_kind=None, validation_reason="Fewer than 8 of them can."))
+    assert found is not None
+    assert found.sentences == ["What more labels would bring cannot be told. Fewer than 8 of them can."]
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "shown"),
+    [(2001.0512, 0.38, "2001.05 ± 0.38"), (0.00012, 0.000031, "0.000120 ± 0.000031"),
+     (63809.4, 31059.0, "63809 ± 31059"), (1.25, 0.0, "1.25")],
+)  # fmt: skip
+def test_numbers_have_the_digits_that_their_spread_leaves(value: float, spread: float, shown: str) -> None:
+    found = more_labels({"label_next": {"rows": [{"text": "a", "value": value, "spread": spread}]}})
+    assert found is not None
+    assert found.rows[0].answer == shown
+
+
 def test_texts_to_label_next_are_shown_with_what_is_answered_now() -> None:
     answers = [{"label": True, "probability": 0.52}, {"label": "no", "probability": 0.46}]
     rows = [{"text": "so so", "answers": answers}, {"text_a": "a", "text_b": "b", "value": 2.5, "spread": 0.71}]
     found = more_labels({"label_next": {"rows": rows, "read": 900, "known": 3, "repeated": 7, "considered": 890}})
     assert found is not None
-    assert found.rows == [Asked("true 52% or no 46%", ["so so"]), Asked("2.5 ± 0.71", ["a", "b"])]
+    assert found.rows == [Asked("true 52% or no 46%", ["so so"]), Asked("2.50 ± 0.71", ["a", "b"])]
     assert "These 2 texts are" in found.sentences[0]
     assert "the least sure first; variants of one text are avoided where the file has enough" in found.sentences[0]
     assert "of 890 that were looked at; the file has 900 rows" in found.sentences[0]

@@ -74,6 +74,20 @@ def test_commands_stand_alone_on_their_line(document):
     assert "\n    onboard submit --dataset FILE --task tickets\n" in printed(document).replace(" \n", "\n")
 
 
+def test_every_row_that_looks_mislabelled_is_named(document):
+    rows = [{"text": f"text {number}", "label": "a", "likelier": "b"} for number in range(3)]
+    warning = {"code": "contradicted_labels", "message": "“text 0” is labelled a.", "remedy": "Look.", "examples": rows}
+    document["dataset"]["warnings"] = [warning, {**warning, "code": "another"}]
+    shown = printed(document)
+    assert "- “text 0” is labelled a. Look.\n  - “text 1” is labelled a; b looks likelier.\n  - “text 2”" in shown
+    assert shown.count("“text 1”") == 1
+
+
+def test_joined_emoji_stay_joined(document):
+    document["confusion"]["labels"][2] = "👨\u200d👩\u200d👧"
+    assert "👨\u200d👩\u200d👧" in printed(document)
+
+
 def test_labels_can_neither_steer_the_terminal_nor_use_markup(document):
     document["confusion"]["labels"][2] = "\x1b[2Jred\u202e[bold red]x[/]"
     document["task"] = "t\x07\x1b]0;title\x07"

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_base import WORDS as VOCABULARY
 
+from onboard.data.regression import Buckets
+from onboard.labelling import _number
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.train import labelling
-from onboard.train.labelling import farthest_first, label_next, uncertainty
+from onboard.train.labelling import Next, farthest_first, label_next, uncertainty
 
 WORDS = VOCABULARY.split()
 Z = np.random.default_rng(2).standard_normal(16).astype(np.float32)
@@ -21,6 +23,15 @@ def test_uncertainty_is_nothing_when_sure_and_one_without_an_idea() -> None:
     found = uncertainty(np.array([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0]]))
     np.testing.assert_allclose(found, [0.0, 1.0, np.log(2) / np.log(3)], atol=1e-6)
     np.testing.assert_array_equal(uncertainty(np.ones((2, 1))), [0.0, 0.0])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 2e-4), (0.0, 5.0), (2000.0, 2002.0), (0.0, 1e6)])
+def test_a_number_keeps_the_digits_that_its_scale_asks_for(low: float, high: float) -> None:
+    buckets = Buckets(low, high)
+    probabilities = np.full(buckets.count, 1 / buckets.count)
+    found = _number(Next(0, probabilities, 1.0), buckets)
+    assert found["value"] == pytest.approx((low + high) / 2, abs=1e-3 * buckets.width)
+    assert found["spread"] == pytest.approx(np.std(buckets.values), abs=1e-3 * buckets.width)
 
 
 def test_each_next_one_is_farthest_from_all_that_were_taken_and_repeats_are_left_out() -> None:

@@ -11,6 +11,7 @@ import pytest
 from tiny_base import WORDS as VOCABULARY
 
 from onboard.data import estimate
+from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import CancelledError
 from onboard.model import engine as engines
@@ -22,7 +23,6 @@ from onboard.model.side_by_side import Moved, Run
 from onboard.train import crossvalidation, fewshot, learning, step_length
 from onboard.train.crossvalidation import (
     FEWEST_CURVE_ROWS,
-    FEWEST_ROWS,
     FOLDS,
     part_rows,
 )
@@ -125,7 +125,7 @@ def test_the_folds_and_their_shares_are_stratified() -> None:
 
 
 def test_too_few_rows_have_no_estimate(tiny_engine: Engine) -> None:
-    for count, estimated in ((FEWEST_ROWS - 1, False), (FEWEST_ROWS, True)):
+    for count, estimated in ((FEWEST_FOLDED_ROWS - 1, False), (FEWEST_FOLDED_ROWS, True)):
         found = learned(tiny_engine, dataset_of(count))
         assert (found.folds_to_json() is not None) == estimated
     assert not part_rows(dataset_of(FEWEST_CURVE_ROWS - 1), 0, (0.5,))[0].shares
@@ -150,6 +150,10 @@ def test_rows_that_the_start_knows_are_trained_on_by_every_fold_and_judge_nothin
         scores = log_probabilities(engine, [rows.ids[row] for row in held], z, trie)
         places = np.searchsorted(found.folds.judged, held)
         np.testing.assert_allclose(found.folds.scores[places], scores, atol=1e-5)
+    assert found.folds.rows == {
+        0.5: np.mean([len({*fold.shares[0.5], *np.flatnonzero(known)}) for fold in parted]),
+        1.0: np.mean([len(fold.kept) for fold in parted]),
+    }
     assert found.more_rows(rows.targets) is not None
     assert learned(tiny_engine, dataset, known=np.arange(16) >= 7).folds is None, "seven are too few"
 

@@ -63,6 +63,13 @@ def test_the_warning_names_rows_and_labels() -> None:
     assert found["examples"][1] == {"text": "text 03", "label": "yes", "likelier": "no"}
 
 
+def test_every_suspect_is_named() -> None:
+    rows = tuple(Example(f"text {index:02d}", None, ("no", "yes")[index % 2]) for index in range(COUNT))
+    suspects = suspected_errors(estimate(0.9, dict.fromkeys(range(8), 0.95)), TARGETS)
+    found = warning_of(suspects, Dataset("classification", ("no", "yes"), rows))
+    assert found["count"] == len(found["examples"]) == 8
+
+
 def test_both_texts_of_a_pair_are_shown() -> None:
     rows = tuple(Example(f"premise {index} {'x' * 60}", f"hypothesis {index}", "no") for index in range(COUNT))
     dataset = Dataset("classification", ("no", "yes"), rows)
