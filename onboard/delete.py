@@ -24,6 +24,7 @@ from onboard.registry.deleting import DeletingRepository, Removed
 from onboard.registry.descent import DescentRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.snapshots import StageOutputRepository
+from onboard.registry.unlearning import UnlearningRepository
 from onboard.retention import OLD_HOURS
 from onboard.services import Services
 from onboard.unlearn import Unlearning, unlearn
@@ -122,6 +123,7 @@ def _from_registry(
 ) -> Deleted:
     repository, descent = DeletingRepository(session), DescentRepository(session)
     root = descent.root(name)
+    repository.hold(root)  # what is published meanwhile is found, too
     found, there = descent.of(root), repository.has_content(name)
     if not there and not (unlearning and (found.versions or found.hypernetworks)):
         raise NotFoundError(f"There is no task {name!r}.", "List them with: onboard tasks list", task=name)
@@ -134,8 +136,10 @@ def _from_registry(
     deleted = Deleted(name, dry_run, Removed(), found, descent.aliases())
     if there:
         deleted.removed = repository.remove(root)
-        deleted.removed.freed(named)
-        ArtifactRepository(session).outdate(deleted.removed.artifacts)
+    elif UnlearningRepository(session).is_news(found):
+        repository.begin_again(root, deleted.removed)
+    deleted.removed.freed(named)
+    ArtifactRepository(session).outdate(deleted.removed.artifacts)
     if deleted.removed.versions:
         OutboxRepository(session).add(DELETED, {"task": name})
     if unlearning:

@@ -78,22 +78,30 @@ def line_of(services: Services, base: BaseRecord) -> frozenset[int]:
 
 
 def late(
-    versions: Iterable[EmbeddingVersion], since: Mapping[str, float], line: Sequence[HypernetworkVersion]
+    versions: Iterable[EmbeddingVersion],
+    since: Mapping[str, float],
+    line: Sequence[HypernetworkVersion],
+    tuned_by: Mapping[int, str],
 ) -> set[str]:
-    """References of those that came into use when the head had moved on from the hypernetwork they were learned under.
+    """References of those that no guard looked at when the head moved on from the hypernetwork that they are pinned to.
 
-    They were published, or an alias was moved back to them, after that: the guard of the move did not know of them.
+    They were published, or an alias was moved back to them, after that; or it was their own task that moved the head,
+    to replace them, and they are in use all the same.
 
     Args:
         versions: in use on the base.
         since: when each came into use, by reference.
         line: the base's head and the hypernetwork versions that it descends from.
+        tuned_by: the task that tuned each of these, by number.
     """
     return {
         each.reference
         for each in versions
-        if each.origin == each.hypernetwork_version
-        and any(head.version > each.origin and head.created_at <= since[each.reference] for head in line)
+        if any(
+            head.version > each.hypernetwork_version
+            and (head.created_at <= since[each.reference] or tuned_by.get(head.version) == each.task)
+            for head in line
+        )
     }
 
 

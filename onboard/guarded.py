@@ -158,14 +158,15 @@ def _judged(
 def _left_behind(
     attempt: Run, versions: Sequence[EmbeddingVersion], earlier: Sequence[Earlier], canaries: Sequence[Sequence[int]]
 ) -> list[str]:
-    """Tasks that no guard knew of when the head moved on, and that are not shown to lose nothing under it as it is."""
+    """Tasks that no guard looked at when the head moved on and that are not shown to lose nothing under it as it is."""
     bench, services = attempt.bench, attempt.services
     with services.database.read() as session:
         line = BaseRepository(session).line(bench.base.digest, attempt.base.head)
-        since = InUseRepository(session).since(bench.base.digest)
-    names = late([each for each in versions if each.reference in since], since, line)
+        used = InUseRepository(session)
+        since, tuned_by = used.since(bench.base.digest), used.tuned_by(bench.base.digest)
+    names = late([each for each in versions if each.reference in since], since, line, tuned_by)
     verdicts = clear(
         bench.engine, bench.engine.hypernetwork, [each for each in earlier if each.name in names], canaries,
         seed=attempt.job.spec.seed, checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
     )  # fmt: skip
-    return [each.task for each in verdicts if each.verdict == "fail"]
+    return [each.task for each in verdicts if not each.passed and each.trouble is None]

@@ -38,10 +38,11 @@ def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> Lin
         repository = VersionRepository(session)
         aliases = AliasRepository(session).list(task)
         own = repository.newest(task, versions)
+        older = repository.newest(task, 1, before=own[0].version) if own else ()
         found, complete = _with_ancestors(repository, own)
         nodes, edges = _graph(found)
         more_nodes, more_edges = _tuned(session, found)
-    left_out = not complete or bool(own and own[0].version > 1)
+    left_out = not complete or bool(older)
     nodes += tuple(node for node in more_nodes if node not in nodes)
     edges += more_edges
     return Lineage(task, nodes, edges, aliases, left_out)

@@ -91,6 +91,8 @@ def _require_good(
             require_unmoved(alias.task, str(alias.alias), None, expected)
             return 0
     require_unmoved(alias.task, str(alias.alias), present.version, expected)  # before that takes long
+    if present.version == wanted.version:
+        return present.version  # no move
     found = compare_versions(services, present, wanted, manifests)
     if found.worse or (better and not found.better):
         raise _refused(wanted, alias, present, found)

@@ -80,26 +80,27 @@ class _Work:
     task: str
     found: Descent
     aliases: Mapping[str, Sequence[str]]
+    known: dict[str, EmbeddingVersion] = field(default_factory=dict)  # of those that descend what is still there
     result: Unlearning = field(default_factory=Unlearning)
 
     def done(self) -> Unlearning:
         registry = UnlearningRepository(self.session)
-        versions = [self._version(reference) for reference in self.found.versions]
+        self.known = {each: version for each in self.found.versions if (version := self._version(each))}
         rebuilt: dict[str, list[EmbeddingVersion]] = {}
         registry.mark(self.task, self.found.versions, self.found.hypernetworks)
         self._revert_heads(registry)
-        for version in sorted((each for each in versions if each is not None), key=lambda each: each.created_at):
+        for version in sorted(self.known.values(), key=lambda each: each.created_at):
             if version.reference not in self.aliases:
                 self.result.removed.append(version.reference)
                 continue
-            learned = self._learned(version)
-            if learned is not None and learned.reference not in self.found.versions:
-                registry.replace(version.task, [version.reference], learned.version)
-                self.result.restored.append({"version": version.reference, "to": learned.reference})
+            origin = self._origin(version)
+            if origin.reference not in self.known:
+                registry.replace(version.task, [version.reference], origin.version)
+                self.result.restored.append({"version": version.reference, "to": origin.reference})
             else:
-                rebuilt.setdefault((learned or version).reference, []).append(version)
+                rebuilt.setdefault(origin.reference, []).append(version)
         for reference, replaced in rebuilt.items():
-            self._rebuild(self._version(reference), [each.reference for each in replaced])
+            self._rebuild(self.known[reference], [each.reference for each in replaced])
         registry.remove(self.result.removed)
         self.result.artifacts = registry.artifacts
         return self.result
@@ -121,24 +122,31 @@ class _Work:
         assert named.version is not None
         return VersionRepository(self.session).living(named.task, named.version)
 
-    def _learned(self, version: EmbeddingVersion) -> EmbeddingVersion | None:
-        """The version that its numbers were learned as, before they were carried; None if that is gone."""
-        present: EmbeddingVersion | None = version
-        while present is not None and present.kind == "carried":
-            present = self._version(present.parent)
-        return present
+    def _origin(self, version: EmbeddingVersion) -> EmbeddingVersion:
+        """The nearest one that it was carried from and that does not descend; else the one that learned its numbers, or
+        the last of the way there that is left."""
+        while version.kind == "carried" and version.reference in self.known:
+            before = self.known.get(version.parent) or self._version(version.parent)
+            if before is None:
+                break
+            version = before
+        return version
 
-    def _rebuild(self, learned: EmbeddingVersion | None, references: list[str]) -> None:
-        why = _no_version() if learned is None else self._trouble(learned)
-        if learned is None or learned.job is None or why:
-            self.result.cannot += [{"version": reference, "why": why} for reference in references]
-            return
+    def _rebuild(self, version: EmbeddingVersion, references: list[str]) -> None:
         jobs = JobRepository(self.session)
-        for waiting in jobs.list(states=[JobState.QUEUED, JobState.RUNNING], task=learned.task, limit=1000):
-            if set(references) <= set(waiting.spec.options.get("replaces", ())):
+        asked = [
+            each for each in jobs.list(task=version.task, limit=1000)
+            if set(references) <= set(each.spec.options.get("replaces", ()))
+        ]  # fmt: skip
+        for waiting in asked:
+            if waiting.state in (JobState.QUEUED, JobState.RUNNING):
                 self.result.rebuilding.append({"versions": references, "job": waiting.id})
                 return
-        before = jobs.get(learned.job)
+        before = jobs.get(version.job) if version.job is not None else next(iter(asked), None)
+        why = self._trouble(version) if before else "no job of this service learned it, so its rows are not known"
+        if before is None or why:
+            self.result.cannot += [{"version": reference, "why": why} for reference in references]
+            return
         job, _ = jobs.add(
             self._request(before.spec, references), queue=before.queue, priority=before.priority, owner=actor(),
             time_limit_seconds=before.time_limit_seconds,
@@ -155,8 +163,6 @@ class _Work:
 
     def _trouble(self, version: EmbeddingVersion) -> str:
         """Why it cannot be rebuilt; empty if it can."""
-        if version.job is None:
-            return "no job of this service learned it, so its rows are not known"
         try:
             SnapshotRepository(self.session).get(version.dataset_digest)
         except NotFoundError:
@@ -165,10 +171,6 @@ class _Work:
         if _labels(task.kind, task.labels) != _labels(version.task_kind, version.labels):
             return "its task has other labels now"
         return ""
-
-
-def _no_version() -> str:
-    return "the version that it was carried from is gone"
 
 
 def _labels(kind: str, labels: Sequence[Any]) -> tuple[str, frozenset[str]]:

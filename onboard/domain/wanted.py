@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from onboard.domain.dataset import label_text
-from onboard.domain.report import LOWER_IS_BETTER
+from onboard.domain.report import LOWER_IS_BETTER, METRICS
 from onboard.domain.task import EmbeddingVersion, Task
+from onboard.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,16 @@ class Wanted:
     metric: str | None = None
     at_least: float | None = None
     weak: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError for what could fit nothing, or would not count."""
+        known = sorted({name for names in METRICS.values() for name in names})
+        if self.metric is not None and self.metric not in known:
+            raise InputError(f"There is no metric {self.metric!r}.", f"Use one of {', '.join(known)}.")
+        if self.at_least is not None and not math.isfinite(self.at_least):
+            raise InputError(f"{self.at_least} is nothing that a metric could reach.", "Name a finite number.")
+        if self.at_least is not None and self.metric is None:
+            raise InputError("There is a bound, but no metric that it is for.", "Name one: --metric accuracy")
 
     @property
     def everything(self) -> bool:

@@ -20,6 +20,7 @@ from onboard.registry.snapshots import DATASETS_OF_JOB, unnamed_snapshots
 from onboard.registry.tables import (
     AliasMoveRow,
     AliasRow,
+    BaseRow,
     EmbeddingVersionRow,
     JobEventRow,
     JobRow,
@@ -74,21 +75,32 @@ class DeletingRepository:
         shipped = exists().where(TaskRow.name == task, TaskRow.source)
         return bool(self._session.scalar(select(or_(versions, shipped))))
 
+    def hold(self, root: Root) -> None:
+        """Wait for whoever publishes of the task or on its bases; nobody else does until the transaction ends."""
+        self._session.execute(select(JobRow.id).where(JobRow.task == root.task).with_for_update())
+        bases = select(BaseRow.digest).where(BaseRow.digest.in_(root.bases)).order_by(BaseRow.digest)
+        self._session.execute(bases.with_for_update())
+
+    def begin_again(self, root: Root, removed: Removed) -> None:
+        """Other jobs that run on the task's bases are queued again, and what stages left is gone: see `remove`."""
+        self._remove_stage_outputs(root.task, root.bases, removed)
+        removed.queues = self._queue_again(root)
+
     def remove(self, root: Root) -> Removed:
         """Everything of the task: versions, aliases, datasets, and of its jobs all that was asked and that came of it.
 
         Its jobs that have not ended are cancelled. Other jobs that run on its bases are queued again, and what stages
-        left is gone, for they may have started from it.
+        left is gone, for they may have started from it. `hold` comes first.
         """
         overwrite_deleted(self._session)
         removed, task = Removed(), root.task
-        self._session.execute(select(JobRow.id).where(JobRow.task == task).with_for_update())  # as a publication does
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
         published, datasets = self._has_versions(task), self._datasets(task)  # once nobody publishes any more
         self._end_jobs(task, removed)
-        self._remove_stage_outputs(task, root.bases if published else frozenset(), removed)
         if published:
-            removed.queues = self._queue_again(root)
+            self.begin_again(root, removed)
+        else:
+            self._remove_stage_outputs(task, frozenset(), removed)
         self.remove_versions(EmbeddingVersionRow.task == task, removed)
         for table in (AliasRow, AliasMoveRow):
             self._session.execute(delete(table).where(table.task == task))

@@ -8,7 +8,7 @@ from sqlalchemy import and_, exists, func, select
 from sqlalchemy.orm import Session
 
 from onboard.domain.task import EmbeddingVersion
-from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, TaskRow
+from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 from onboard.registry.versions import version_of
 
 
@@ -46,6 +46,15 @@ class InUseRepository:
             .group_by(row.task, row.version)
         )
         return {f"{task}@v{version}": moved for task, version, moved in self._session.execute(statement)}
+
+    def tuned_by(self, base_digest: str) -> dict[int, str]:
+        """The task whose job tuned each hypernetwork version of a base, by number; without the first."""
+        statement = (
+            select(HypernetworkRow.version, JobRow.task)
+            .join(JobRow, JobRow.id == HypernetworkRow.job)
+            .where(HypernetworkRow.base_digest == base_digest)
+        )
+        return dict(self._session.execute(statement).all())
 
     def hold_head(self, base_digest: str) -> int:
         """The base's head, which nobody moves until the transaction ends; others may hold it at the same time.

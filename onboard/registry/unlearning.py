@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from sqlalchemy import ColumnElement, and_, exists, or_, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from onboard.domain.descent import Link
+from onboard.domain.descent import Descent, Link
 from onboard.domain.names import Reference
 from onboard.errors import ConflictError, InputError
 from onboard.registry.aliases import AliasRepository
@@ -40,6 +40,16 @@ class UnlearningRepository:
         for base, number in hypernetworks:
             statement = update(link).where(link.base_digest == base, link.version == number)
             self._session.execute(statement.values(unlearning=task))
+
+    def is_news(self, found: Descent) -> bool:
+        """Whether anything of what descends is not marked yet."""
+        row, link = EmbeddingVersionRow, HypernetworkRow
+        versions = tuple_(row.task, row.version).in_([_numbered(reference) for reference in found.versions])
+        links = tuple_(link.base_digest, link.version).in_(list(found.hypernetworks))
+        unmarked = or_(
+            exists().where(versions, row.unlearning.is_(None)), exists().where(links, link.unlearning.is_(None))
+        )
+        return bool(self._session.scalar(select(unmarked)))
 
     def unmarked(self, base_digest: str) -> frozenset[int]:
         """The hypernetwork versions of a base that are there and are not to be forgotten; the first always is one."""

@@ -86,6 +86,13 @@ def test_tasks_are_found_by_label_and_metric(tiny_services: Services, tiny_base:
     assert found("--metric", "accuracy", "--at-least", "0.7", "--label", "sad") == ["fair", "fine"]
     assert found("--metric", "log_loss", "--at-least", "0.4") == ["fine"]  # there, less is better
     assert found("--metric", "mcc", "--label", "sad") == []
+    for words, said in (
+        (["--at-least", "0.8"], "no metric that it is for"),
+        (["--metric", "accurancy"], "no metric 'accurancy'"),
+        (["--metric", "mcc", "--at-least", "nan"], "nan is nothing that a metric could reach"),
+    ):
+        code, document, _ = onboard("tasks", "list", *words)
+        assert (code, said in document["error"]["message"]) == (2, True)
     assert set(found()) == {"fair", "fine", *(source.name for source in tiny_base.sources)}
 
 

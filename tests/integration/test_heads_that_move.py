@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ from real_jobs import Desk, HookedProgress, opinions
 from tuned_heads import tuned_head
 from tuned_jobs import TUNED, dataset_artifact, line_of, record_of
 
-from onboard import outcome
+from onboard import guarded, outcome
 from onboard.bases import Base
 from onboard.errors import ConflictError
+from onboard.guard import Earlier
+from onboard.guard.judgement import TaskVerdict
+from onboard.promote import promote
 from onboard.services import Services
 from onboard.serving import Predictor
 
@@ -118,6 +122,37 @@ def test_a_task_that_lost_by_a_step_whose_guard_could_not_know_of_it_does_not_ho
     assert guard["unchecked"] == (1 if late else 0)
     rule = "all but straggler@v1, which came too late for an earlier step and may have lost by it"
     assert guard["chosen"] == (rule if late else None)
+
+
+def test_a_task_that_came_too_late_and_cannot_be_judged_does_not_hold_later_steps_either(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.submit(opinions(24), "straggler", init="random")
+    desk.run(desk.claim(), _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base)))
+
+    def unsure(engine: Any, head: Any, earlier: Sequence[Earlier], *_: Any, **__: Any) -> list[TaskVerdict]:
+        return [
+            TaskVerdict(each.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40) for each in earlier
+        ]
+
+    monkeypatch.setattr(guarded, "clear", unsure)
+    guard = desk.learn(opinions(30), init="random", tune_hypernetwork="always")["guard"]
+    assert "straggler@v1" not in {task["task"] for task in guard["tasks"]}
+    assert "all but straggler@v1" in guard["chosen"]
+
+
+def test_a_version_that_its_own_task_left_behind_does_not_hold_later_steps(
+    desk: Desk, tiny_services: Services, tiny_base: Base, gently: None
+) -> None:
+    desk.learn(opinions(24), "mood", init="random")
+    promote(tiny_services, "mood@v1", "production")
+    desk.submit(opinions(30), "mood", init="random")
+    job = desk.claim()
+    desk.run(job)
+    tuned_head(tiny_services, tiny_base, scale=0.5, job=job.id)  # as if mood@v2 had been learned with it
+    guard = desk.learn(opinions(26, start=300), "other", init="random", tune_hypernetwork="always")["guard"]
+    assert "mood@v1" not in {task["task"] for task in guard["tasks"]}
+    assert "mood@v1" in guard["chosen"]
 
 
 def test_a_task_left_behind_by_a_revert_does_not_hold_the_head(

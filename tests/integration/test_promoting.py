@@ -162,6 +162,7 @@ def test_latest_does_not_move_by_hand_to_what_is_significantly_worse_but_goes_ba
     assert promote(rivals, "mood@v1", LATEST, if_better=True).version == 1
     assert rollback(rivals, "mood", LATEST).version == 2
     assert promote(rivals, "mood@v2", LATEST).version == 2  # it is that already
+    assert promote(rivals, "mood@v2", LATEST, if_better=True).version == 2  # so a deployment may be run again
 
 
 def test_latest_is_replaced_only_where_it_still_means_what_was_compared(

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from published import add_version, embedding_of
-from real_jobs import Desk, opinions
+from real_jobs import Desk, HookedProgress, opinions
 from tuned_heads import tuned_head
 
 from onboard.bases import Base
+from onboard.carry import carry_task
 from onboard.delete import delete_task
 from onboard.domain.job import JobState
 from onboard.embedding import unpack_embedding
@@ -20,9 +21,12 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.gc import collect_garbage
 from onboard.heads import hypernetwork_at
 from onboard.jobs import cancel, retry
+from onboard.promote import promote
 from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
@@ -197,6 +201,73 @@ def test_aliases_of_a_carried_version_name_again_what_it_was_carried_from(desk: 
     with pytest.raises(NotFoundError):
         desk.version("child@v2")
     assert not services.artifacts.has(carried.artifact)
+
+
+def test_each_alias_of_a_version_that_was_carried_twice_goes_to_the_nearest_one_without_the_task(
+    desk: Desk, tiny_base: Base
+) -> None:
+    services = desk.services
+    desk.learn(CHILD, "child", init="random")
+    tuned_head(services, tiny_base, scale=1e-6)
+    carry_task(services, "child")
+    promote(services, "child@v2", "shop")
+    tuner = desk.learn(GONE, "gone", init="random")["job"]
+    tuned_head(services, tiny_base, scale=1e-6, seed=1, job=tuner)
+    carry_task(services, "child")
+    promote(services, "child@v3", "canary")
+    tuned_head(services, tiny_base, scale=1e-6, seed=2)
+    carry_task(services, "child")
+    assert aliases(desk, "child") == {"canary": 3, "latest": 4, "shop": 2}
+    done = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    assert done["restored"] == [{"version": f"child@v{number}", "to": "child@v2"} for number in (3, 4)]
+    assert (done["rebuilding"], done["cannot"]) == ([], [])
+    assert aliases(desk, "child") == {"canary": 2, "latest": 2, "shop": 2}
+
+
+def test_a_carried_version_is_rebuilt_by_the_same_job_however_often_it_is_asked_for(
+    desk: Desk, tiny_base: Base
+) -> None:
+    services = desk.services
+    desk.learn(GONE, "gone", init="random")
+    desk.learn(CHILD, "child", init="gone")
+    tuned_head(services, tiny_base, scale=1e-6)
+    carry_task(services, "child")
+    first = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    again = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    assert [each["versions"] for each in first["rebuilding"]] == [["child@v2"]]
+    assert (again["rebuilding"], again["cannot"]) == (first["rebuilding"], [])
+    cancel(services.database, first["rebuilding"][0]["job"])
+    anew = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
+    assert [each["versions"] for each in anew["rebuilding"]] == [["child@v2"]]
+    assert anew["rebuilding"] != first["rebuilding"]
+    run_all(desk)
+    assert [each.reference for each in desk.versions("child")] == ["child@v3"]
+
+
+def test_asked_for_later_it_leaves_no_stage_that_holds_what_descends(desk: Desk) -> None:
+    services = desk.services
+
+    class Stop(Exception):  # noqa: N818
+        """The worker turns to another job."""
+
+    def hook(what: str, name: str) -> None:
+        if (what, name) == ("finished", "train"):
+            raise Stop
+
+    desk.learn(GONE, "gone", init="random")
+    desk.learn(CHILD, "child", init="gone")
+    delete_task(services, "gone")
+    desk.submit(GRANDCHILD, "grandchild", init="child")
+    job = desk.claim()
+    with pytest.raises(Stop):
+        desk.run(job, HookedProgress(hook))
+    delete_task(services, "gone", unlearning=True)
+    with services.database.read() as session:
+        assert JobRepository(session).get(job.id).state is JobState.QUEUED
+        assert StageOutputRepository(session).of_task("grandchild") == []
+    delete_task(services, "gone", unlearning=True)  # no news: nobody begins again
+    with services.database.read() as session:
+        assert JobRepository(session).get(job.id).attempt == job.attempt
 
 
 def test_it_may_be_asked_for_later_and_again_and_a_rebuilding_that_failed_may_be_tried_again(desk: Desk) -> None:

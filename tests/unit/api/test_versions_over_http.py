@@ -235,6 +235,7 @@ def test_tasks_are_found_by_label_and_metric_page_by_page(
     assert names("label=glad") == ["better", "mood"]
     assert names("label=glad&metric=accuracy&at_least=0.9") == ["better"]
     assert names("label=glad&metric=accuracy&at_least=0.91") == []
+    assert door.get("/v1/tasks?at_least=0.9").status_code == 422
     page = door.get("/v1/tasks?limit=1&label=glad").json()
     rest = door.get("/v1/tasks", params={"limit": 1, "label": "glad", "cursor": page["next"]}).json()
     assert [each["task"] for each in (*page["tasks"], *rest["tasks"])] == ["better", "mood"]

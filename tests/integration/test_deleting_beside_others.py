@@ -1,0 +1,57 @@
+"""Who publishes while a task is deleted is waited for, and what it published is found."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_jobs import Desk, opinions
+from sqlalchemy import text
+
+from bench.services import wait_until
+from onboard.artifacts import ArtifactStore
+from onboard.bases import Base
+from onboard.delete import delete_task
+from onboard.register import register_base
+from onboard.registry.database import Database
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+from onboard.settings import Settings
+
+
+@pytest.mark.services
+def test_what_is_published_from_a_task_while_it_is_deleted_is_named_and_rebuilt(
+    postgres_url: str, tiny_base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_steps: None
+) -> None:
+    settings = Settings(home=tmp_path, base=str(tiny_base.folder))
+    services = Services(settings, Database(postgres_url), ArtifactStore(str(tmp_path / "artifacts")), "cpu")
+    register_base(services, tiny_base)
+    desk = Desk(services, tmp_path)
+    desk.learn(opinions(24, ("x", "y"), start=8), "gone", init="random")
+    desk.submit(opinions(24), "child", init="gone")
+    publish, found = VersionRepository.publish, {}
+
+    def delete() -> None:
+        found.update(delete_task(services, "gone", unlearning=True).to_json())
+
+    deleting = threading.Thread(target=delete)
+
+    def published(self: VersionRepository, *given: Any, **more: Any) -> Any:
+        result = publish(self, *given, **more)
+        deleting.start()
+        wait_until(lambda: waits_for_a_lock(services), 30, "the deletion to wait")
+        return result
+
+    monkeypatch.setattr(VersionRepository, "publish", published)
+    desk.run(desk.claim())
+    deleting.join(30)
+    assert [each["version"] for each in found["descendants"]["versions"]] == ["child@v1"]
+    assert [each["versions"] for each in found["unlearning"]["rebuilding"]] == [["child@v1"]]
+    services.close()
+
+
+def waits_for_a_lock(services: Services) -> bool:
+    with services.database.read() as session:
+        return bool(session.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")))
