@@ -9,7 +9,7 @@ import typer
 
 from cli.gateway import connected
 from cli.output import AsJson, emit, say
-from cli.prediction_files import read_inputs, write_answers
+from cli.prediction_files import read_inputs, require_output, write_answers
 from onboard.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,13 +36,16 @@ def predict(
     rows = _rows(text, text_a, text_b, input_file, tuple(text_field or ()))
     inputs = [{**row, "task": reference.task, "ref": reference.ref} for row in rows]
     parse_requests(inputs)  # what is wrong is told before anything is opened
+    if output is not None:
+        require_output(output, input_file)
     with connected() as service:
         documents, weak = service.predict(inputs)
     if weak:
         say(f"warning: {task} is weak, see: onboard versions {reference.task}")
     if output is not None:
         write_answers(documents, output)
-    emit({"predictions": documents}, as_json, lambda: _table(rows, documents))
+    written = f"{len(documents):,} answers are in {output}."
+    emit({"predictions": documents}, as_json, lambda: written if output is not None else _table(rows, documents))
 
 
 def _rows(
@@ -62,9 +65,13 @@ def _table(rows: list[dict[str, Any]], documents: list[dict[str, Any]]) -> Table
     from rich.table import Table
     from rich.text import Text
 
+    from onboard.domain.dataset import label_text
+    from onboard.report.terminal import printable
+
     table = Table("label", "probability", "version", "text")
     for row, each in zip(rows, documents, strict=True):
         shown = row.get("text") or f"{row.get('text_a')} | {row.get('text_b')}"
-        label = f"{each['label']:.3f}" if isinstance(each["label"], float) else str(each["label"])
-        table.add_row(Text(label), f"{each['probability']:.3f}", f"{each['task']}@v{each['version']}", Text(shown[:80]))
+        label = f"{each['label']:.6g}" if isinstance(each["label"], float) else label_text(each["label"])
+        answered, version = f"{each['probability']:.3f}", f"{each['task']}@v{each['version']}"
+        table.add_row(Text(printable(label)), answered, version, Text(printable(shown[:80])))
     return table

@@ -37,6 +37,27 @@ def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[dict[str, str]
         return read_texts(Path(copy.name), text_fields, shown="standard input")
 
 
+def require_output(path: Path, source: Path | None) -> None:
+    """Before anything is computed, as answers that cannot be written would be lost.
+
+    Raises:
+        InputError: it is the file with the texts.
+        NotAllowedError: the file cannot be written.
+    """
+    new = not path.exists()
+    if source is not None and not new and source.exists() and path.samefile(source):
+        raise InputError(f"{path} holds the texts, the answers would replace them.", "--output another file")
+    if not new and not path.is_file():
+        return  # a pipe, a terminal
+    try:
+        with path.open("ab"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def write_answers(answers: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Write answers, one a row: CSV where the name ends in .csv, else JSONL.
 
@@ -48,7 +69,11 @@ def write_answers(answers: Iterable[Mapping[str, Any]], path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="") as stream:
             write(answers, stream)
     except OSError as error:
-        raise NotAllowedError(f"{path} cannot be written: {error.strerror}.", "--output another file") from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> NotAllowedError:
+    return NotAllowedError(f"{path} cannot be written: {error.strerror}.", "--output another file")
 
 
 def _write_jsonl(answers: Iterable[Mapping[str, Any]], stream: TextIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from cli.remote_versions import RemoteVersions
 from onboard.client.uploads import DatasetOptions, JobOptions
 from onboard.domain.access import read_scopes, sorted_scopes
 from onboard.domain.limits import MAX_PAGE
+from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
@@ -148,5 +150,8 @@ class RemoteGateway(RemoteVersions, RemoteHeads):
         """Answers in the order of the inputs, and whether one is of a weak version."""
         answers = [asdict(each) for each in self._client.predict(inputs)]
         versions = {(each["task"], each["version"]) for each in answers}
-        weak = [self._client.get(f"/v1/tasks/{task}/embeddings/v{number}")["weak"] for task, number in versions]
-        return answers, any(weak)
+        weak = False
+        for task, number in versions:
+            with suppress(NotFoundError):  # it was deleted after it had answered
+                weak |= self._client.get(f"/v1/tasks/{task}/embeddings/v{number}")["weak"]
+        return answers, weak

@@ -128,15 +128,15 @@ class ArtifactStore:
         self._files.delete([f"{_FOLDER}/{shard}/{entry.name}" for entry in entries])
 
     def _missing(self, digest: str) -> NotFoundError:
-        return NotFoundError(f"The artifact {digest} is not in {self.url}.", digest=digest)
+        error = NotFoundError(f"The artifact {digest} is not in {self.url}.", digest=digest)
+        return error.hide(NotFoundError(f"The artifact {digest} is gone.", digest=digest))
 
     def _require(self, digest: str, found: str) -> None:
         if found != digest:
-            raise DamagedError(
-                f"The artifact {digest} in {self.url} is damaged: its bytes do not match its digest.",
-                "Restore the artifact folder from a backup, or retry the job that made it: onboard jobs retry JOB",
-                digest=digest,
-            )
+            remedy = "Restore the artifact folder from a backup, or retry the job that made it: onboard jobs retry JOB"
+            damaged = "is damaged: its bytes do not match its digest."
+            error = DamagedError(f"The artifact {digest} in {self.url} {damaged}", remedy, digest=digest)
+            raise error.hide(DamagedError(f"The artifact {digest} {damaged}", remedy, digest=digest))
 
 
 def key_of(digest: str) -> str:

@@ -15,7 +15,7 @@ from onboard.errors import DamagedError
 from onboard.sorted_header import with_sorted_header
 from onboard.untrusted import parse_json
 
-_STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "dataset", "init", "onboard"}
+_STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "embedding", "dataset", "init", "onboard"}
 
 
 def embedding_digest(z: np.ndarray) -> str:
@@ -45,6 +45,7 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "base": version.base_digest,
         "hypernetwork_version": version.hypernetwork_version,
         "hypernetwork": hypernetwork_digest,
+        "embedding": version.embedding_digest,
         **({} if version.learned_under is None else {"learned_under": version.learned_under}),
         "labels": list(version.labels),
         "words": list(version.words),

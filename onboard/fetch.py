@@ -79,11 +79,11 @@ def write_files(
     files = [output / "embedding.safetensors", output / "card.md"]
     try:
         output.mkdir(parents=True, exist_ok=True)
-        _write(files[0], content)
-        _write(files[1], render_card(version).encode())
-        for name, write in (parts or {}).items():
+        for name, write in (parts or {}).items():  # which may refuse or fail: what was there before stays whole
             write(output / name)
             files.append(output / name)
+        _write(files[0], content)
+        _write(files[1], render_card(version).encode())
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise NotAllowedError(
             f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"

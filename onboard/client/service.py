@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
 from onboard.errors import InputError
 from onboard.serving.requests import parse_requests
+
+_PART_BYTES = 6 << 20  # of a request of predictions; the service takes 8 MiB
 
 
 class Onboard(Versions):
@@ -186,6 +189,8 @@ class Onboard(Versions):
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Answers in the order of the inputs; tasks may be mixed freely.
 
+        One version answers all inputs of a task and reference, though they go in several requests.
+
         Args:
             inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
 
@@ -194,8 +199,15 @@ class Onboard(Versions):
             NotFoundError: no such task or version.
         """
         parse_requests(inputs)  # all of them, before the first part is answered
-        parts = [inputs[start : start + MAX_INPUTS] for start in range(0, len(inputs), MAX_INPUTS)]
-        return [answer for part in parts for answer in self._predicted(part)]
+        found: list[Prediction] = []
+        answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
+        for part in _parts(inputs):
+            known = [{"ref": answering[name]} if (name := _named(each)) in answering else {} for each in part]
+            answers = self._predicted([{**each, **ref} for each, ref in zip(part, known, strict=True)])
+            for each, answer in zip(part, answers, strict=True):
+                answering.setdefault(_named(each), f"v{answer.version}")
+            found += answers
+        return found
 
     def _predicted(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         body = {"inputs": [dict(each) for each in inputs]}
@@ -216,6 +228,25 @@ class Onboard(Versions):
                 "POST", path, repeatable=True, headers=headers, timeout_seconds=PATIENCE_SECONDS, build=build
             )
         return document_of(response)
+
+
+def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """The inputs as many at a time as one request may have."""
+    part: list[Mapping[str, Any]] = []
+    size = 0
+    for each in inputs:
+        own = len(json.dumps(dict(each)))
+        if part and (len(part) == MAX_INPUTS or size + own > _PART_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += own
+    if part:
+        yield part
+
+
+def _named(request: Mapping[str, Any]) -> tuple[Any, Any]:
+    return request["task"], request.get("ref")
 
 
 def _files(validation: Path | None, test: Path | None, unlabelled: Path | None) -> dict[str, Path | None]:

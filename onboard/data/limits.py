@@ -7,7 +7,6 @@ from typing import Final
 MAX_ROWS: Final = 1_000_000  # rows of one file
 MAX_LINE_BYTES: Final = 1 << 20  # one line of a text file; longer ones are never held in memory
 MAX_FILE_BYTES: Final = 1 << 30  # one file after decompression: caps gzip bombs whatever their ratio
-MAX_TEXT_CHARACTERS: Final = 100_000  # one text; below the csv module's own limit of 131,072 a field
 MAX_LABEL_CHARACTERS: Final = 200  # one label
 MAX_LABELS: Final = 1_000  # distinct classes
 MAX_NUMBER: Final = 1e12  # largest regression value, so that differences keep their precision

@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 from onboard.data.fields import Fields, resolve_label, resolve_texts
 from onboard.data.formats import FileProblems, Reader, Row, UnreadableError, open_reader
 from onboard.data.formats.source import too_large
-from onboard.data.limits import MAX_FILE_BYTES, MAX_LABEL_CHARACTERS, MAX_ROWS, MAX_TEXT_CHARACTERS
+from onboard.data.limits import MAX_FILE_BYTES, MAX_LABEL_CHARACTERS, MAX_ROWS
 from onboard.data.problems import preview
 from onboard.domain.dataset import Example, Label, label_key
+from onboard.domain.limits import MAX_TEXT_CHARACTERS
 
 UNKNOWN_LABEL_CODES: Final = frozenset(
     {"missing_label", "nan_label", "label_type", "label_too_long"}

@@ -6,3 +6,4 @@ from typing import Final
 
 MAX_PAGE: Final = 200  # entries of a listing
 MAX_INPUTS: Final = 256  # texts to predict
+MAX_TEXT_CHARACTERS: Final = 100_000  # one text; below the csv module's own limit of 131,072 a field

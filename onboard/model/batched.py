@@ -16,6 +16,7 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 
 BATCH = 64
+ALIKE = 16  # nodes of a trie up to which it costs next to nothing beside the encoder
 
 
 @torch.inference_mode()
@@ -77,7 +78,9 @@ def mixed_log_probabilities(
     """
     found = np.full((len(ids), max(trie.labels for trie in tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.score, generated, tries, tasks, ids)
-    _fill(found, read, ids, engine.device, before_batch, at_once)
+    sizes = np.array([_size(trie) for trie in tries])[tasks]
+    for size in np.unique(sizes):  # no row pays for a trie that is much larger than its own
+        _fill(found, read, np.flatnonzero(sizes == size), ids, engine.device, before_batch, at_once)
     return found
 
 
@@ -98,8 +101,13 @@ def mixed_edge_logits(
     """
     found = np.full((len(ids), max(len(trie.edge_token) for trie in tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.edge_logits, generated, tries, tasks, ids)
-    _fill(found, read, ids, engine.device, before_batch, at_once)
+    _fill(found, read, np.arange(len(ids)), ids, engine.device, before_batch, at_once)
     return found
+
+
+def _size(trie: LabelTrie) -> int:
+    """How large a trie is, to a power of two; below `ALIKE` all count as alike, for batches are better full."""
+    return max(ALIKE, len(trie.tokens), len(trie.edge_token) // 4).bit_length()
 
 
 def _read(
@@ -110,22 +118,26 @@ def _read(
     ids: Sequence[Sequence[int]],
     chosen: np.ndarray,
 ) -> np.ndarray:
+    present, whose = np.unique(tasks[chosen], return_inverse=True)
     with torch.inference_mode():  # a thread of its own has not the caller's
-        scores = score([ids[row] for row in chosen], generated, tries, torch.from_numpy(tasks[chosen]))
+        if len(present) < len(tries):
+            generated, tries = generated.of(present.tolist()), [tries[task] for task in present]
+        scores = score([ids[row] for row in chosen], generated, tries, torch.from_numpy(whose))
     return scores.float().cpu().numpy()
 
 
 def _fill(
     found: np.ndarray,
     read: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
     ids: Sequence[Sequence[int]],
     device: torch.device,
     before_batch: Callable[[], None],
     at_once: RowsAtOnce | None,
 ) -> None:
-    """Put into `found` (n, C) what `read` finds of its rows, in batches of like length."""
+    """Put into `found` (n, C) what `read` finds of these rows of it, in batches of like length."""
     at_once = at_once or RowsAtOnce(BATCH)
-    order = np.argsort([len(row) for row in ids], kind="stable")
+    order = rows[np.argsort([len(ids[row]) for row in rows], kind="stable")]
 
     def fill(batch: np.ndarray) -> None:
         parts = [batch[part] for part in at_once.parts_of_like_length([len(ids[row]) for row in batch], device)]

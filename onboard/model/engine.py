@@ -19,6 +19,7 @@ from onboard.model.rounding import RoundedProducts, has_bfloat16, rounded_weight
 from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log_probabilities
 
 CACHED_PACKS = 512
+CACHED_NODES = 1 << 16  # pairs of nodes of the several tries of a pack that is kept: 32 MiB of all that are
 
 
 class Engine:
@@ -149,7 +150,7 @@ class Engine:
         input_ids, mask = self._batch(ids)
         with self.attachment.using(generated, rows), self._products():
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
-            return read(self.backbone, states, mask, self._packed(tuple(tries)), rows)
+            return read(self.backbone, states, mask, self._pack_of(tries), rows)
 
     def bare_log_probabilities(self, ids: Sequence[Sequence[int]], tries: Sequence[LabelTrie]) -> Tensor:
         """The same of one task under the bare backbone, without adapters; differentiable in the backbone.
@@ -160,7 +161,7 @@ class Engine:
         input_ids, mask = self._batch(ids)
         with self.attachment.bare():
             states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
-            return label_log_probabilities(self.backbone, states, mask, self._packed(tuple(tries)), None)
+            return label_log_probabilities(self.backbone, states, mask, self._pack_of(tries), None)
 
     def encode_features(self, ids: Sequence[Sequence[int]]) -> Tensor:
         """Mean of the bare backbone's encoder states over each text's tokens, without adapters: (B, h) float32."""
@@ -176,6 +177,11 @@ class Engine:
         input_ids, mask = pad(ids, self.encoder.pad_id)
         padded = min(map(len, ids)) < input_ids.shape[1]
         return input_ids.to(self.device), mask.to(self.device) if padded else None
+
+    def _pack_of(self, tries: Sequence[LabelTrie]) -> PackedTries:
+        """Kept for the next call, but for many large ones together: they hardly meet again."""
+        large = len(tries) > 1 and len(tries) * max(len(trie.tokens) for trie in tries) ** 2 > CACHED_NODES
+        return self._pack(tuple(tries)) if large else self._packed(tuple(tries))
 
     @torch.inference_mode(False)  # what is packed under inference_mode is later used in training
     def _pack(self, tries: tuple[LabelTrie, ...]) -> PackedTries:

@@ -33,6 +33,11 @@ class GeneratedAdapters(NamedTuple):
         """The same adapters on another device or in another type; differentiable."""
         return GeneratedAdapters(self.encoder.to(device, dtype), self.decoder.to(device, dtype))
 
+    def of(self, tasks: Sequence[int]) -> GeneratedAdapters:
+        """The adapters of some of the tasks, in this order."""
+        chosen = torch.tensor(tasks, device=self.encoder.down.device)
+        return GeneratedAdapters(self.encoder.select(chosen), self.decoder.select(chosen))
+
     @staticmethod
     def joined(parts: Sequence[GeneratedAdapters], order: Sequence[int] | None = None) -> GeneratedAdapters:
         """The tasks of several of them as one batch: what different hypernetworks made goes through the model together.

@@ -18,8 +18,8 @@ from onboard.data.regression import Buckets
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
-from onboard.embedding import read_facts, unpack_embedding
-from onboard.errors import InputError, NotFoundError, PinMismatchError
+from onboard.embedding import embedding_digest, read_facts, unpack_embedding
+from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
 from onboard.fetch import BASE, HYPERNETWORK
 from onboard.heads import frozen_hypernetwork, hypernetwork_at
 from onboard.model.batched import mixed_log_probabilities
@@ -183,7 +183,9 @@ class Predictor:
     def _unbundle(self, folder: Path) -> None:
         assert self._base is not None
         content = (folder / "embedding.safetensors").read_bytes()
-        facts = read_facts(content)
+        facts, z = read_facts(content), unpack_embedding(content)
+        if facts.get("embedding", embedding_digest(z)) != embedding_digest(z):
+            raise DamagedError(f"The embedding of the bundle {folder} does not match its digest.", "fetch again")
         if facts["base"] != self._base.digest:
             raise PinMismatchError(
                 f"The bundle {folder} holds another base than its embedding is pinned to.", "fetch again"
@@ -193,7 +195,7 @@ class Predictor:
             self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), self._engine.device)
         served = self._serve(
             facts["task"], facts["version"], facts["kind"], tuple(facts["labels"]), tuple(facts["words"]),
-            facts["low"], facts["high"], unpack_embedding(content), hypernetwork, facts["weak"],
+            facts["low"], facts["high"], z, hypernetwork, facts["weak"],
         )  # fmt: skip
         for reference in (Reference(served.task), Reference(served.task, alias=None, version=served.version)):
             self._served[str(reference)] = served
@@ -205,10 +207,12 @@ class Predictor:
         source = next((each for each in self._base.sources if each.name == reference.task), None)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
-        return self._serve(
+        served = self._serve(
             source.name, 1, source.kind, source.labels, source.words, source.low, source.high,
             self._base.embeddings[source.name], FIRST_HYPERNETWORK, False,
         )  # fmt: skip
+        self._served[str(reference)] = served
+        return served
 
     def _serve(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, Reference, require_name
 from onboard.errors import InputError
 
@@ -39,9 +40,9 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
     if not isinstance(document, Mapping):
         raise InputError(f"Input {number} is no JSON object.", 'give {"task": …, "text": …}', row=number)
-    unknown = set(document) - _FIELDS
+    unknown = sorted(map(str, set(document) - _FIELDS))
     if unknown:
-        raise _wrong(number, min(unknown), "is not a field of an input", "use task, ref, text or text_a and text_b")
+        raise _wrong(number, unknown[0], "is not a field of an input", "use task, ref, text or text_a and text_b")
     reference = _reference(number, document)
     if "text" in document:
         for field in ("text_a", "text_b"):
@@ -54,7 +55,7 @@ def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
 
 
 def _reference(number: int, document: Mapping[str, Any]) -> Reference:
-    task, ref = document.get("task"), document.get("ref") or LATEST
+    task, ref = document.get("task"), LATEST if document.get("ref") is None else document["ref"]
     if not isinstance(task, str):
         raise _wrong(number, "task", "is missing or no string", "give the name of a task")
     if not isinstance(ref, str):
@@ -73,6 +74,13 @@ def _text(number: int, document: Mapping[str, Any], field: str) -> str:
     value = document.get(field)
     if not isinstance(value, str) or not value.strip():
         raise _wrong(number, field, "is missing, empty or no string", f"give a text as {field}")
+    if len(value) > MAX_TEXT_CHARACTERS:
+        most = f"{MAX_TEXT_CHARACTERS:,} characters"
+        raise _wrong(number, field, f"has {len(value):,} characters, {most} is the most", "shorten it")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _wrong(number, field, "holds half a character (a surrogate)", "give it as UTF-8") from None
     return value
 
 

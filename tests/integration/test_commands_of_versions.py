@@ -17,6 +17,7 @@ from real_jobs import Desk
 
 from cli.main import main
 from onboard.bases import Base, folder_digest
+from onboard.errors import DamagedError
 from onboard.services import Services
 from onboard.serving import Predictor
 
@@ -108,7 +109,18 @@ def test_a_bundle_is_verified_and_predicts_elsewhere_without_home_or_database(
     assert f"sha256:{hashlib.sha256(fetched).hexdigest()}" == document["artifact"] == version.artifact
     assert folder_digest(bundle / "base") == document["base_digest"] == tiny_base.digest
 
-    inputs = [{"task": "mood", "text": text} for text in TEXTS]
+    other = add_version(tiny_services, tiny_base, "mood", ("sad", "glad"), ("bad", "good"), z=embedding_of(4))
+    (bundle / "base" / "base.json").rename(bundle / "base" / "kept.json")
+    (bundle / "base" / "base.json").write_text("{}")  # another base is in the way
+    assert onboard("fetch", other.reference, "--bundle", "--output", str(bundle))[0] == 4
+    (bundle / "base" / "kept.json").replace(bundle / "base" / "base.json")
+    assert (bundle / "embedding.safetensors").read_bytes() == fetched, "what was refused has changed nothing"
+    (bundle / "embedding.safetensors").write_bytes(fetched[:-1] + bytes([fetched[-1] ^ 1]))
+    with pytest.raises(DamagedError, match="does not match its digest"):
+        Predictor(bundle)
+    (bundle / "embedding.safetensors").write_bytes(fetched)
+
+    inputs = [{"task": "mood", "ref": "v1", "text": text} for text in TEXTS]
     expected = Predictor(tiny_services).predict(inputs)
     tiny_services.close()
     tiny_services.settings.resolved_home.rename(tmp_path / "gone")

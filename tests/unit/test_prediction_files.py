@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from cli.prediction_files import FORMULA_STARTS, read_inputs, write_answers
+from cli.prediction_files import FORMULA_STARTS, read_inputs, require_output, write_answers
 from onboard.errors import DatasetError, InputError, NotAllowedError
 
 TEXTS = ["fine\u2028day", 'a "quoted", text', "=1+1"]
@@ -88,6 +88,8 @@ def test_fields_are_mapped_and_pairs_are_known(tmp_path: Path) -> None:
         ("x.csv.gz", b"\x1f\x8bnonsense", "bad_gzip"),
         ("x.parquet", b"PAR1 nonsense", "bad_parquet"),
         ("x.txt", b"a\n", "unknown_format"),
+        ("x.csv", b'text\ngood\n""\nbad\n', "empty_text"),
+        ("x.tsv", b"text\tid\ngood\t1\n\t\nbad\t3\n", "empty_text"),
     ],
 )
 def test_what_cannot_be_read_is_told_as_for_a_dataset(name: str, content: bytes, code: str, tmp_path: Path) -> None:
@@ -96,6 +98,24 @@ def test_what_cannot_be_read_is_told_as_for_a_dataset(name: str, content: bytes,
     with pytest.raises(DatasetError) as caught:
         read_inputs(path, ())
     assert code in caught.value.data["problem_counts"]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv"])
+def test_blank_lines_are_no_rows(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"text\n\ngood\n  \nbad\n\n")
+    assert read_inputs(path, ()) == [{"text": "good"}, {"text": "bad"}]
+
+
+def test_where_answers_cannot_go_is_told_before_they_are_computed(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("{}")
+    with pytest.raises(InputError, match="holds the texts"):
+        require_output(texts, tmp_path / "." / "texts.jsonl")
+    with pytest.raises(NotAllowedError, match="cannot be written"):
+        require_output(tmp_path / "nowhere" / "answers.jsonl", texts)
+    require_output(tmp_path / "answers.jsonl", texts)
+    assert [file.name for file in tmp_path.iterdir()] == ["texts.jsonl"]
 
 
 def test_standard_input_is_named_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:

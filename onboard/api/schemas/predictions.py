@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from onboard.data.limits import MAX_TEXT_CHARACTERS
-from onboard.domain.limits import MAX_INPUTS
+from onboard.domain.limits import MAX_INPUTS, MAX_TEXT_CHARACTERS
 
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
 

@@ -100,7 +100,7 @@ class CsvReader(_DelimitedReader):
                 if not silent:
                     self._problems.add("bad_csv", _explain(error), _QUOTE_REMEDY, row=self._row, line=start)
                 continue
-            if fields and (len(fields) > 1 or fields[0].strip()):
+            if fields and (len(fields) > 1 or not fields[0].isspace()):  # "" in quotes is a row, a blank line is none
                 yield start, fields
 
     def _delimiter(self) -> str:
@@ -115,7 +115,7 @@ class TsvReader(_DelimitedReader):
 
     def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(self._decoded_lines(silent=silent), start=1):
-            if line.strip():
+            if line.strip(" \r\n"):
                 yield number, [_unquoted(field) for field in line.rstrip("\r\n").split("\t")]
 
 

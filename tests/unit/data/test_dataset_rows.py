@@ -7,8 +7,9 @@ import math
 import pytest
 from dataset_rows import balanced
 
-from onboard.data.limits import MAX_LABEL_CHARACTERS, MAX_PROBLEMS_LISTED, MAX_TEXT_CHARACTERS
+from onboard.data.limits import MAX_LABEL_CHARACTERS, MAX_PROBLEMS_LISTED
 from onboard.data.read import ReadOptions, read_dataset
+from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.errors import DatasetError, InputError
 
 

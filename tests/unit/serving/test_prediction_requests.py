@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import Reference
 from onboard.errors import InputError
 from onboard.serving.requests import parse_requests
@@ -38,6 +39,11 @@ def test_a_text_and_a_pair_are_read_with_and_without_a_reference() -> None:
         ({"task": "rte", "text_a": "a", "text_b": ""}, "text_b"),
         ({"task": "rte", "text_b": "b"}, "text"),
         ({"task": "rte", "text_a": ["a"], "text_b": "b"}, "text_a"),
+        ({"task": "sst2", "text": "half \ud83d"}, "text"),
+        ({"task": "sst2", "text": "a" * (MAX_TEXT_CHARACTERS + 1)}, "text"),
+        ({"task": "sst2", "text": "good", "ref": ""}, "ref"),
+        ({"task": "sst2", "text": "good", "ref": 0}, "ref"),
+        ({"task": "sst2", "text": "good", 7: 1, "a": 2}, "7"),
         ({"task": "sst2", "sentence": "good"}, "sentence"),
         ({"task": "sst2", "text": "good", "path": "/etc/passwd"}, "path"),
         ({"task": "sst2", "text": "good", "text_b": "ignored?"}, "text_b"),
@@ -47,7 +53,7 @@ def test_a_wrong_input_is_refused_by_its_row_and_field_and_says_what_to_do(wrong
     with pytest.raises(InputError) as caught:
         parse_requests([{"task": "sst2", "text": "good"}, wrong, {"task": "sst2"}])
     assert caught.value.data == {"row": 2, "field": field}
-    assert caught.value.message.startswith(f"Input 2: {field} ")
+    assert caught.value.message.startswith(f"Input 2: {field}")
     assert caught.value.remedy
 
 

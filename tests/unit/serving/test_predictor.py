@@ -17,7 +17,9 @@ from onboard.bases.load import load_engine
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Label, label_key
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
+from onboard.model import batched
 from onboard.model.batched import BATCH, log_probabilities
+from onboard.model.engine import Engine
 from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.services import Services
@@ -64,6 +66,34 @@ def test_tasks_mixed_in_one_batch_answer_as_one_at_a_time(predictor: Predictor) 
             assert answer.label == pytest.approx(alone.label, abs=1e-4)
         else:
             assert answer.label == alone.label
+
+
+def test_no_row_is_scored_on_tries_of_tasks_that_its_part_has_not_or_beside_a_much_larger_one(
+    predictor: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = mixed()
+    together = predictor.predict(inputs)
+    monkeypatch.setattr(batched, "ALIKE", 1)
+    score, seen = Engine.score, []
+
+    def spied(self: Engine, ids: Any, generated: Any, tries: Any, rows: Any = None) -> Any:
+        seen.append([trie.labels for trie in tries])
+        assert generated.tasks == len(tries) == len(set(rows.tolist()))
+        return score(self, ids, generated, tries, rows)
+
+    monkeypatch.setattr(Engine, "score", spied)
+    for one, other in zip(together, predictor.predict(inputs), strict=True):
+        np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-5)
+    assert not any({2, len(MANY)} <= set(labels) for labels in seen), seen
+
+
+def test_packs_of_many_large_tries_are_not_kept(tiny_base: Base) -> None:
+    engine = load_engine(tiny_base, "cpu").under(load_engine(tiny_base, "cpu").hypernetwork)
+    engine._packed.cache_clear()
+    tries = [engine.trie(["bad", "good"]), engine.trie(MANY)]
+    for given, kept in ((tries[:1], 1), (tries[1:], 2), (tries, 3), (tries * 2000, 3)):
+        engine._pack_of(given)
+        assert engine._packed.cache_info().currsize == kept
 
 
 def test_the_answers_come_in_input_order_over_many_batches(predictor: Predictor) -> None:
