@@ -3,10 +3,11 @@
 Draws (seeds) and test rows of a task are crossed random effects: the variance of a mean is that of the draws over S
 plus that of the rows over R, each estimated by the analysis of variance (Searle, Casella and McCulloch, Variance
 Components, 1992, chapter 4). Three draws say little of their own variance, and a bootstrap over them is too narrow: it
-is pooled, over the tasks of a mean, or for a single cell over the n of its task (tasks differ in it by far more), and
-Student's t has (S - 1) degrees of freedom for each of them. Simulated with 12 cells of 3 draws and 500 rows whose draws
-deviate by 0 to 5 points, in some tasks four times as much as in others: 97 to 100% of the cells' 95% intervals hold the
-truth, 95 to 97% of their means', and Holm calls one of 12 true nulls below in 1% of the cases at most.
+is pooled, over the tasks of a mean, or for a single cell over the n of its task (tasks differ in it by far more) or,
+where there is one n, over all, and Student's t has (S - 1) degrees of freedom for each of them. Simulated with 12 cells
+of 3 draws and 500 rows whose draws deviate by 0 to 5 points, in some tasks four times as much as in others: 96 to 100%
+of the cells' 95% intervals hold the truth, 94 to 98% of their means', and Holm calls one of 12 true nulls below in 1%
+of the cases at most where cells of a task are pooled, in up to 5% where all are.
 
 Regret has an oracle that is chosen on the other draws, so its draws are not independent: there only tasks count, each
 with one mean.
@@ -125,22 +126,27 @@ def figure_of_tasks(cells: Cells) -> Figure:
     return _figure(Parts(sum(sums), count * float(np.var(sums, ddof=1)), 0.0), count - 1, len(cells))
 
 
-def figures(cells: Cells) -> dict[Place, Figure]:
-    """Each cell's mean with its interval; the draws' variance is that of the task's cells, or its own if larger.
+def figures(cells: Cells, *, by_task: bool = False) -> dict[Place, Figure]:
+    """Each cell's mean with its interval; the draws' variance is that pooled over the cells, or its own if larger.
 
     Cells that are zero throughout, as where auto took the start that it is compared with, are not pooled.
+
+    Args:
+        cells: draws × rows of each.
+        by_task: whether only cells of one task are pooled, where tasks have several and differ in what draws do.
     """
     found = {place: parts(matrix) for place, matrix in cells.items()}
     told: dict[str, list[float]] = {}  # equal trainings tell nothing
     for place, each in found.items():
-        told.setdefault(place[0], []).extend([each.of_draws] if cells[place].any() else [])
-    pooled = {task: float(np.mean(of_draws)) if of_draws else 0.0 for task, of_draws in told.items()}
-    return {
-        (task, n): _figure(
-            each._replace(of_draws=max(pooled[task], each.of_draws)), len(told[task]) * (_draws(cells) - 1)
-        )
-        for (task, n), each in found.items()
-    }
+        told.setdefault(place[0] if by_task else "", []).extend([each.of_draws] if cells[place].any() else [])
+    pooled = {which: float(np.mean(of_draws)) if of_draws else 0.0 for which, of_draws in told.items()}
+
+    def shown(place: Place) -> Figure:
+        which = place[0] if by_task else ""
+        each = found[place]._replace(of_draws=max(pooled[which], found[place].of_draws))
+        return _figure(each, len(told[which]) * (_draws(cells) - 1))
+
+    return {place: shown(place) for place in found}
 
 
 def parts(matrix: Matrix) -> Parts:
@@ -211,11 +217,12 @@ class Results:
 
     def gains(self, places: Iterable[Place], key: Key, other: Key) -> dict[Place, Figure]:
         """The same of each place where both were measured, by itself."""
-        return figures(_there({(task, shots): self._difference(task, shots, key, other) for task, shots in places}))
+        found = {(task, shots): self._difference(task, shots, key, other) for task, shots in places}
+        return figures(_there(found), by_task=True)
 
     def each(self, places: Iterable[Place], key: Key) -> dict[Place, Figure]:
         """Accuracy at each place where it was measured."""
-        return figures(_there({(task, shots): self.matrix(task, shots, key) for task, shots in places}))
+        return figures(_there({(task, shots): self.matrix(task, shots, key) for task, shots in places}), by_task=True)
 
     def _difference(self, task: str, shots: int, key: Key, other: Key) -> Matrix | None:
         one, two = self.matrix(task, shots, key), self.matrix(task, shots, other)

@@ -259,7 +259,7 @@ def _regrets(results: Results) -> list[str]:
         "| tasks | n | regret |", "|---|---|---|",
     ]  # fmt: skip
     found = results.regrets("embedding", WITH_EVERY_SOURCE)
-    told += [_row(TITLES[task], n, each.shown) for (task, n), each in figures(found).items()]
+    told += [_row(TITLES[task], n, each.shown) for (task, n), each in figures(found, by_task=True).items()]
     for counts in (*((n,) for n in WITH_EVERY_SOURCE), WITH_EVERY_SOURCE):
         of_these = {place: matrix for place, matrix in found.items() if place[1] in counts}
         if not results.hands or len(of_these) < len(results.hands) * len(counts):

@@ -51,14 +51,15 @@ def test_cells_of_one_task_do_not_count_as_several_tasks() -> None:
     assert (one.cells, twice.cells) == (1, 2)
 
 
+@pytest.mark.parametrize("by_task", [False, True])
 @pytest.mark.parametrize("deviation", [0.0, 0.03, 0.05])
-def test_intervals_hold_the_truth_and_holm_calls_few_true_nulls(deviation: float) -> None:
+def test_intervals_hold_the_truth_and_holm_calls_few_true_nulls(deviation: float, by_task: bool) -> None:
     """Of 95% intervals and a level of 5%; a bootstrap over three draws holds it in 84% and calls up to 38%."""
     rng, repeated = np.random.default_rng(1), 200
     held, held_by_mean, called = [], [], []
     for _ in range(repeated):
         cells = {(f"task{task}", n): made(rng, 3, deviation) for task in range(6) for n in (16, 100)}
-        found, mean = figures(cells).values(), figure(cells)
+        found, mean = figures(cells, by_task=by_task).values(), figure(cells)
         held += [each.low <= 0 <= each.high for each in found]
         held_by_mean.append(mean.low <= 0 <= mean.high)
         called.append(min(holm([each.below for each in found])) < 0.05)
@@ -70,9 +71,9 @@ def test_intervals_hold_the_truth_and_holm_calls_few_true_nulls(deviation: float
 def test_a_task_whose_draws_differ_much_hides_no_deficit_of_another() -> None:
     rng = np.random.default_rng(2)
     calm, wild = made(rng, 3, 0.0), np.repeat([[-0.3], [0.0], [0.3]], ROWS, axis=1)
-    found = figures({("calm", 16): calm, ("calm", 100): calm - 0.08, ("wild", 16): wild})
+    found = figures({("calm", 16): calm, ("calm", 100): calm - 0.08, ("wild", 16): wild}, by_task=True)
     assert found["wild", 16].high - found["wild", 16].low > 50
-    assert found["calm", 16] == figures({("calm", 16): calm, ("calm", 100): calm - 0.08})["calm", 16]
+    assert found["calm", 16] == figures({("calm", 16): calm, ("calm", 100): calm - 0.08}, by_task=True)["calm", 16]
     assert min(holm([each.below for each in found.values()])) < 0.05
 
 
@@ -84,6 +85,8 @@ def test_a_cell_has_the_interval_of_its_tasks_cells_or_its_own_and_equal_trainin
     beside_same = figures({("a", 16): calm, ("a", 100): wild, ("a", 32): same})
     assert beside_same["a", 16] == found["a", 16]
     assert (beside_same["a", 32].value, figures({("a", 32): same})["a", 32].high) == (0, 0)
+    apart = figures({("a", 16): calm, ("b", 16): wild})
+    assert apart == {("a", 16): found["a", 16], ("b", 16): found["a", 100]}, "over all where tasks are not told apart"
 
 
 def test_a_mean_of_tasks_has_students_t_over_them_whatever_their_draws_share() -> None:
