@@ -1,9 +1,14 @@
-"""Predictions: one copy of the model, one batch at a time, and a short queue before it."""
+"""Predictions: one copy of the model, one batch at a time, and a short queue before it.
+
+Requests take turns batch by batch, so that a text alone does not wait for the hundreds of another request.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.errors import UnavailableError
@@ -17,12 +22,51 @@ _MOST_WAITING: Final = 16  # requests that are answered or wait for it
 _RETRY_SECONDS: Final = 1
 
 
+class Turns:
+    """A lock that goes to whoever has waited longest, and that its holder may lend to those who wait."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._taken = False
+        self._waiting: deque[threading.Event] = deque()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold it within the block."""
+        self._take()
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def give_way(self) -> None:
+        """By its holder: everybody who waits now has a turn first."""
+        self._pass_on()
+        self._take()
+
+    def _take(self) -> None:
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return
+            mine = threading.Event()
+            self._waiting.append(mine)
+        mine.wait()
+
+    def _pass_on(self) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._taken = False
+
+
 class PredictionQueue:
     """Answers predictions. The model is loaded by the first one, and once."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._one_at_a_time = threading.Lock()
+        self._turns = Turns()
         self._places = threading.BoundedSemaphore(_MOST_WAITING)
         self._predictor: Predictor | None = None
 
@@ -41,10 +85,10 @@ class PredictionQueue:
                 "Too many predictions wait.", "Try again in a second.", retry_after_seconds=_RETRY_SECONDS
             )
         try:
-            with self._one_at_a_time:
+            with self._turns.taken():
                 if self._predictor is None:
                     self._require({str(request.reference) for request in requests})
-                return self._loaded().answer(requests)
+                return self._loaded().answer(requests, self._turns.give_way)
         finally:
             self._places.release()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -114,8 +114,10 @@ class Predictor:
         requests = parse_requests(inputs)
         return self.answer(requests)
 
-    def answer(self, requests: Sequence[PredictionRequest]) -> list[Prediction]:
-        """The same for parsed requests."""
+    def answer(
+        self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
+    ) -> list[Prediction]:
+        """The same for parsed requests; `before_batch` is called before every batch and may raise to stop."""
         if not requests:
             return []
         references = {str(request.reference): request.reference for request in requests}
@@ -126,7 +128,7 @@ class Predictor:
         tasks = np.array([position[each.task, each.version] for each in mine])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
         generated, tries = self._generated(served), [each.trie for each in served]
-        scores = mixed_log_probabilities(self._engine, ids, generated, tries, tasks)
+        scores = mixed_log_probabilities(self._engine, ids, generated, tries, tasks, before_batch)
         return [_answer(each, np.exp(row.astype(np.float64))) for each, row in zip(mine, scores, strict=True)]
 
     @torch.inference_mode()

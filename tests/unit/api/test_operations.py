@@ -186,7 +186,7 @@ def test_the_model_is_loaded_once_and_those_who_find_no_place_are_sent_away(
         def __init__(self, services: Services) -> None:
             loaded.append(services)
 
-        def answer(self, requests: Any) -> list[str]:
+        def answer(self, requests: Any, before_batch: Any) -> list[str]:
             inside.set()
             assert proceed.wait(30)
             return ["answer"]

@@ -1,0 +1,91 @@
+"""Requests for predictions take turns, batch by batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from onboard.api.prediction_queue import PredictionQueue, Turns
+from onboard.errors import UnavailableError
+from onboard.services import Services
+
+ROW = {"task": "mood", "text": "a good film"}
+
+
+class Fake:
+    """A predictor whose batches have one row; `meanwhile` happens after the first of a request."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self.seen: list[int] = []
+        self.busy = threading.Lock()
+        self._meanwhile = meanwhile
+
+    def answer(self, requests: list[object], before_batch: Callable[[], None]) -> list[object]:
+        for number in range(len(requests)):
+            before_batch()
+            assert self.busy.acquire(blocking=False), "two batches at once"
+            self.seen.append(len(requests))
+            self.busy.release()
+            if number == 0 and len(requests) > 1:
+                self._meanwhile()
+        return []
+
+
+def test_a_text_alone_is_answered_between_the_batches_of_others(services: Services) -> None:
+    queue, others = PredictionQueue(services), []
+
+    def arrive() -> None:
+        if not others:
+            others.extend(threading.Thread(target=queue.predict, args=([ROW] * count,)) for count in (1, 3))
+            for thread in others:
+                thread.start()
+            while len(queue._turns._waiting) < 2:
+                threading.Event().wait(0.01)
+
+    fake = Fake(arrive)
+    queue._predictor = fake  # type: ignore[assignment]
+    queue.predict([ROW] * 5)
+    for thread in others:
+        thread.join(10)
+    assert sorted(fake.seen) == [1, *[3] * 3, *[5] * 5]
+    assert fake.seen[0] == 5
+    assert 1 in fake.seen[1:4], "it waits for one batch of each of the others at most"
+
+
+def test_the_turn_is_passed_on_when_a_request_fails_and_places_are_given_back(services: Services) -> None:
+    queue = PredictionQueue(services)
+
+    class Broken:
+        def answer(self, *_: object) -> None:
+            raise ValueError("broken")
+
+    queue._predictor = Broken()  # type: ignore[assignment]
+    for _ in range(40):
+        with pytest.raises(ValueError, match="broken"):
+            queue.predict([ROW])
+    while queue._places.acquire(blocking=False):
+        pass
+    with pytest.raises(UnavailableError):
+        queue.predict([ROW])
+
+
+def test_turns_go_to_whoever_has_waited_longest() -> None:
+    turns, order = Turns(), []
+
+    def work(name: str) -> None:
+        with turns.taken():
+            order.append(name)
+
+    with turns.taken():
+        threads = []
+        for name in "abc":
+            threads.append(threading.Thread(target=work, args=(name,)))
+            threads[-1].start()
+            while len(turns._waiting) < len(threads):
+                threading.Event().wait(0.01)
+        turns.give_way()
+        assert order == ["a", "b", "c"]
+    for thread in threads:
+        thread.join(10)
