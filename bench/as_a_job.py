@@ -9,12 +9,13 @@ from typing import Final
 
 import numpy as np
 
+from onboard.data.splits import is_folded
 from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.train.crossvalidation import is_folded, mean_loss
+from onboard.train.crossvalidation import mean_loss
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import Learned, choosing, learn
 from onboard.train.step_length import NEARLY, SHARES, LossByShare, tuned_out_of_fold

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, Label
+from onboard.domain.report import decimals_of
 from onboard.train.labelling import Next, label_next
 from onboard.workbench import Workbench
 
@@ -63,5 +63,5 @@ def _number(each: Next, buckets: Buckets) -> dict[str, Any]:
     values = np.array(buckets.values)
     mean = float(each.probabilities @ values)
     spread = float(np.sqrt(each.probabilities @ (values - mean) ** 2))
-    decimals = max(0, 3 - math.floor(math.log10(buckets.width)))
+    decimals = decimals_of(buckets.width, 4)
     return {"value": round(mean, decimals), "spread": round(spread, decimals)}

@@ -13,6 +13,7 @@ from onboard.attempt import Output, Run
 from onboard.bases import find_base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.candidates import collect_candidates, named_candidate
+from onboard.data.splits import is_folded
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
@@ -28,7 +29,6 @@ from onboard.probe.evaluator import Evaluator
 from onboard.publish import NewcomersError, publish
 from onboard.register import register_base
 from onboard.services import Services
-from onboard.train.crossvalidation import is_folded
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import learn
 from onboard.train.suspects import warning_of

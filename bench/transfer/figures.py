@@ -136,17 +136,16 @@ def figures(cells: Cells, *, by_task: bool = False) -> dict[Place, Figure]:
         by_task: whether only cells of one task are pooled, where tasks have several and differ in what draws do.
     """
     found = {place: parts(matrix) for place, matrix in cells.items()}
-    told: dict[str, list[float]] = {}  # equal trainings tell nothing
-    for place, each in found.items():
-        told.setdefault(place[0] if by_task else "", []).extend([each.of_draws] if cells[place].any() else [])
-    pooled = {which: float(np.mean(of_draws)) if of_draws else 0.0 for which, of_draws in told.items()}
 
-    def shown(place: Place) -> Figure:
-        which = place[0] if by_task else ""
-        each = found[place]._replace(of_draws=max(pooled[which], found[place].of_draws))
-        return _figure(each, len(told[which]) * (_draws(cells) - 1))
+    def shown(task: str, each: Parts) -> Figure:
+        told = [
+            other.of_draws for place, other in found.items()
+            if cells[place].any() and (not by_task or place[0] == task)  # equal trainings tell nothing
+        ]  # fmt: skip
+        pooled = float(np.mean(told)) if told else 0.0
+        return _figure(each._replace(of_draws=max(pooled, each.of_draws)), len(told) * (_draws(cells) - 1))
 
-    return {place: shown(place) for place in found}
+    return {place: shown(place[0], each) for place, each in found.items()}
 
 
 def parts(matrix: Matrix) -> Parts:

@@ -202,8 +202,9 @@ class Onboard(Versions):
         found: list[Prediction] = []
         answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
         for part in _parts(inputs):
-            known = [{"ref": answering[name]} if (name := _named(each)) in answering else {} for each in part]
-            answers = self._predicted([{**each, **ref} for each, ref in zip(part, known, strict=True)])
+            answers = self._predicted(
+                [{**each, "ref": answering[name]} if (name := _named(each)) in answering else each for each in part]
+            )
             for each, answer in zip(part, answers, strict=True):
                 answering.setdefault(_named(each), f"v{answer.version}")
             found += answers

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS
+from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.problems import Finding
-from onboard.data.splits import holdout
+from onboard.data.splits import holdout, is_folded
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example, Kind, Label, label_key
 
@@ -106,10 +106,10 @@ def validation_of(dataset: Dataset, seed: int) -> tuple[ValidationMethod, int]:
     """Where validation will come from, and how many training rows that takes."""
     if dataset.validation:
         return "submitted", 0
-    if len(dataset.train) <= HOLDOUT_FREE_ROWS:
-        folded = len(dataset.train) >= FEWEST_FOLDED_ROWS and not dataset.one_row_each
-        return "cross_validated" if folded else "none", 0
-    return "held_out", len(holdout(dataset, seed).validation)
+    if held := len(holdout(dataset, seed).validation):
+        return "held_out", held
+    folded = is_folded(dataset) and len(dataset.train) >= FEWEST_FOLDED_ROWS
+    return "cross_validated" if folded else "none", 0
 
 
 def _counts(rows: tuple[Example, ...]) -> Counter[str]:

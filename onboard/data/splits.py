@@ -47,6 +47,11 @@ def held_out_of(count: int) -> int:
     return 0 if count <= HOLDOUT_FREE_ROWS else min(HOLDOUT_MOST_ROWS, round(HOLDOUT_SHARE * count))
 
 
+def is_folded(dataset: Dataset) -> bool:
+    """Whether a job trains on all rows and asks folds how good it is: nothing is held out, or could be learned then."""
+    return not dataset.validation and not held_out_of(len(dataset.train)) and not dataset.one_row_each
+
+
 def holdout(dataset: Dataset, seed: int) -> Dataset:
     """The dataset with a validation split: its own, or a quarter of the training rows, 512 at most.
 

@@ -6,6 +6,7 @@ Every key may be absent or null: a queued job has hardly any, and a reader shows
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
@@ -27,6 +28,11 @@ SHARE_METRICS: Final = frozenset({"accuracy", "macro_f1"})  # shown as per cent
 def plain_number(value: float, decimals: int = 3) -> str:
     """A metric's value with so many decimals; with two digits where it is so small that these would say nothing."""
     return f"{value:.2g}" if 0 < abs(value) < 10**-decimals * 5 else f"{value:.{decimals}f}"
+
+
+def decimals_of(value: float, digits: int) -> int:
+    """Decimals that so many digits of a number other than 0 need."""
+    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
 
 
 class MetricJson(TypedDict):

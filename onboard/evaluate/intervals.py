@@ -132,11 +132,16 @@ def _fisher(r: float, standard_error: float) -> tuple[float, float]:
 
 def mean_interval(rows: FloatArray) -> tuple[float, float] | None:
     """Student's t interval of the mean of non-negative losses (n,); None for a single row."""
+    if len(rows) < 2:
+        return None
+    low, high = student_interval(rows)
+    return max(0.0, low), high
+
+
+def student_interval(rows: FloatArray) -> tuple[float, float]:
+    """Student's t interval of a mean (n,); n ≥ 2."""
     from scipy.special import stdtrit
 
-    n = len(rows)
-    if n < 2:
-        return None
-    mean = float(rows.mean())
+    n, mean = len(rows), float(rows.mean())
     half = float(stdtrit(n - 1, 0.975)) * float(rows.std(ddof=1)) / math.sqrt(n)
-    return max(0.0, mean - half), mean + half
+    return mean - half, mean + half

@@ -13,11 +13,11 @@ version that was published, and the versions themselves have trained on those ro
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from onboard.domain.report import ComparisonJson
+from onboard.evaluate.intervals import student_interval
 from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
 
 Verdict = Literal["better", "worse", "no significant difference", "not enough evidence"]
@@ -81,7 +81,7 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
     was_right, is_right = earlier.argmax(axis=1) == true_index, later.argmax(axis=1) == true_index
     newly_right, newly_wrong = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
     change = row_log_loss(true_index, later) - row_log_loss(true_index, earlier)  # (n,)
-    low, high = _interval(change)
+    low, high = student_interval(change) if n >= FEWEST_ROWS_LOSSES else (None, None)
     return Comparison(
         verdict=_verdict(n, newly_right, newly_wrong, low, high),
         rows=n,
@@ -106,7 +106,7 @@ def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray)
     if not len(true):
         return Comparison("not enough evidence", 0, None, None, None, "squared_error", None, None, None)
     change = squared_error(true, later) - squared_error(true, earlier)  # (n,)
-    low, high = _interval(change)
+    low, high = student_interval(change) if len(true) >= FEWEST_ROWS_LOSSES else (None, None)
     verdict = "not enough evidence" if low is None else _verdict(len(true), 0, 0, low, high)
     return Comparison(verdict, len(true), None, None, None, "squared_error", float(change.mean()), low, high)
 
@@ -131,15 +131,3 @@ def _verdict(n: int, newly_right: int, newly_wrong: int, low: float | None, high
     if high is not None and high < 0 and newly_right >= newly_wrong:
         return "better"
     return "no significant difference"
-
-
-def _interval(change: FloatArray) -> tuple[float, float] | tuple[None, None]:
-    """Student's t interval (95%) of the mean of `change` (n,)."""
-    from scipy.special import stdtrit
-
-    n = len(change)
-    if n < FEWEST_ROWS_LOSSES:
-        return None, None
-    mean = float(change.mean())
-    half = float(stdtrit(n - 1, 1 - ONE_SIDED_LEVEL)) * float(change.std(ddof=1)) / math.sqrt(n)
-    return mean - half, mean + half

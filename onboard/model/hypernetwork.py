@@ -34,7 +34,7 @@ class GeneratedAdapters(NamedTuple):
         return GeneratedAdapters(self.encoder.to(device, dtype), self.decoder.to(device, dtype))
 
     def of(self, tasks: Sequence[int]) -> GeneratedAdapters:
-        """The adapters of some of the tasks, in this order."""
+        """The adapters of these tasks, in this order; a task may be named again or left out."""
         chosen = torch.tensor(tasks, device=self.encoder.down.device)
         return GeneratedAdapters(self.encoder.select(chosen), self.decoder.select(chosen))
 
@@ -54,13 +54,11 @@ class GeneratedAdapters(NamedTuple):
             raise ValueError("there are no adapters to join")
         if order is None and len(parts) == 1:
             return parts[0]
-        chosen = None if order is None else torch.tensor(order, device=parts[0].encoder.down.device)
         encoder, decoder = (
             AdapterWeights(*map(torch.cat, zip(*stacks, strict=True))) for stacks in zip(*parts, strict=True)
         )
-        if chosen is None:
-            return GeneratedAdapters(encoder, decoder)
-        return GeneratedAdapters(encoder.select(chosen), decoder.select(chosen))
+        joined = GeneratedAdapters(encoder, decoder)
+        return joined if order is None else joined.of(order)
 
 
 class StackHypernetwork(nn.Module):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from onboard.domain.report import decimals_of
 from onboard.report.reading import label_name, mapping, mappings, number, text
 
 FEWEST_ROWS: Final = 24  # training rows below which nothing is extrapolated (`onboard.train.learning_curve`)
@@ -99,7 +99,7 @@ def _answer(each: Mapping[str, Any]) -> str:
     if value is not None:
         if not spread:
             return f"{value:g}"
-        decimals = max(0, 1 - math.floor(math.log10(abs(spread))))  # two digits of the spread tell what is known
+        decimals = decimals_of(spread, 2)  # they tell what is known
         return f"{value:.{decimals}f} ± {spread:.{decimals}f}"
     return " or ".join(
         f"{label_name(answer.get('label'))} {100 * (number(answer.get('probability')) or 0.0):.0f}%"

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS
+from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.splits import folds
 from onboard.domain.dataset import Dataset, Example
 from onboard.model.batched import mixed_log_probabilities
@@ -64,11 +64,6 @@ def in_a_fold(fold: np.ndarray) -> np.ndarray:
 def rows_in_folds(dataset: Dataset, fold: Sequence[int]) -> tuple[Example, ...]:
     """The training rows that are in one, of the fold of every row (n)."""
     return tuple(dataset.train[row] for row in in_a_fold(np.array(fold)))
-
-
-def is_folded(dataset: Dataset) -> bool:
-    """Whether a job trains on all rows and asks folds how good it is: nothing is held out, or could be learned then."""
-    return not dataset.validation and len(dataset.train) <= HOLDOUT_FREE_ROWS and not dataset.one_row_each
 
 
 def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: np.ndarray | None = None) -> list[Fold]:

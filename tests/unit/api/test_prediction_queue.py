@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bench.services import wait_until
 from onboard.api.prediction_queue import PredictionQueue, Turns
 from onboard.errors import UnavailableError
 from onboard.services import Services
@@ -41,8 +42,7 @@ def test_a_text_alone_is_answered_between_the_batches_of_others(services: Servic
             others.extend(threading.Thread(target=queue.predict, args=([ROW] * count,)) for count in (1, 3))
             for thread in others:
                 thread.start()
-            while len(queue._turns._waiting) < 2:
-                threading.Event().wait(0.01)
+            wait_until(lambda: len(queue._turns._waiting) == 2, 10, "both to wait")
 
     fake = Fake(arrive)
     queue._predictor = fake  # type: ignore[assignment]
@@ -83,8 +83,7 @@ def test_turns_go_to_whoever_has_waited_longest() -> None:
         for name in "abc":
             threads.append(threading.Thread(target=work, args=(name,)))
             threads[-1].start()
-            while len(turns._waiting) < len(threads):
-                threading.Event().wait(0.01)
+            wait_until(lambda: len(turns._waiting) == len(threads), 10, "one more to wait")
         turns.give_way()
         assert order == ["a", "b", "c"]
     for thread in threads:

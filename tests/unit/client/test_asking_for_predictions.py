@@ -1,0 +1,66 @@
+"""Predictions through the client: in order, in parts, and by one version."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from fake_service import FakeService, answer
+
+from onboard import errors
+from onboard.api.guarding import BODY_BYTES
+
+ROW = {"task": "paws", "text_a": "a", "text_b": "b"}
+ANSWER = {"predictions": [{"label": 1, "probability": 0.9, "task": "paws", "version": 2}]}
+
+
+def test_predictions_come_in_order(service: FakeService, tmp_path: Path) -> None:
+    service.routes["POST", "/v1/predict"] = answer(ANSWER)
+    (found,) = service.client(tmp_path).predict([ROW])
+    assert (found.label, found.probability, found.task, found.version) == (1, 0.9, "paws", 2)
+    assert json.loads(service.requests[0].content) == {"inputs": [ROW]}
+
+
+def test_many_inputs_are_sent_in_parts_and_a_wrong_one_stops_them_all(service: FakeService, tmp_path: Path) -> None:
+    def echo(request: httpx.Request) -> httpx.Response:
+        inputs = json.loads(request.content)["inputs"]
+        found = [{"label": each["text"], "probability": 1.0, "task": "cola", "version": 1} for each in inputs]
+        return httpx.Response(200, json={"predictions": found})
+
+    service.routes["POST", "/v1/predict"] = echo
+    inputs = [{"task": "cola", "text": f"text {number}"} for number in range(600)]
+    found = service.client(tmp_path).predict(inputs)
+    assert [each.label for each in found] == [each["text"] for each in inputs]
+    assert len(service.requests) == 3
+    with pytest.raises(errors.InputError, match="Input 601"):
+        service.client(tmp_path).predict([*inputs, {"task": "cola", "text": ""}])
+    assert len(service.requests) == 3
+
+
+def test_one_version_answers_all_parts_though_an_alias_moves_meanwhile(service: FakeService, tmp_path: Path) -> None:
+    asked: list[set[str | None]] = []
+
+    def moving(request: httpx.Request) -> httpx.Response:
+        inputs = json.loads(request.content)["inputs"]
+        asked.append({each.get("ref") for each in inputs})
+        version = int(inputs[0]["ref"][1:]) if inputs[0].get("ref", "").startswith("v") else 6 + len(asked)
+        one = {"label": 1, "probability": 1.0, "task": "cola", "version": version}
+        return httpx.Response(200, json={"predictions": [one] * len(inputs)})
+
+    service.routes["POST", "/v1/predict"] = moving
+    found = service.client(tmp_path).predict([{"task": "cola", "text": "a"}] * 600)
+    assert {each.version for each in found} == {7}
+    assert asked == [{None}, {"v7"}, {"v7"}]
+
+
+def test_long_texts_are_sent_in_parts_that_the_service_takes(service: FakeService, tmp_path: Path) -> None:
+    service.routes["POST", "/v1/predict"] = lambda request: httpx.Response(
+        200, json={"predictions": ANSWER["predictions"] * len(json.loads(request.content)["inputs"])}
+    )
+    inputs = [{"task": "paws", "text": "щ" * 20_000}] * 120
+    assert len(service.client(tmp_path).predict(inputs)) == 120
+    sizes = [len(request.content) for request in service.requests]
+    assert 2 <= len(sizes) <= 3
+    assert max(sizes) < BODY_BYTES
