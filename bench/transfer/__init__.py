@@ -9,5 +9,7 @@ sharing.py   finished rows in a file, parts for several processes, a budget of t
 estimate.py  what the plan costs
 figures.py   means with intervals, paired differences, regret, Holm's correction
 plot.py      the curves as SVG
+words.py     what methods are called, how figures are shown
+verdicts.py  the numbers that were wanted
 page.py      docs/results/transfer.md
 """

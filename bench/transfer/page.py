@@ -10,42 +10,44 @@ from typing import Any, Final
 
 from bench.transfer.cells import (
     AUTO,
-    BASELINES,
     EMBEDDING_ONLY,
     MORE_SAMPLES,
-    MORE_SAMPLES_TASKS,
     RANDOM,
-    SHOTS,
     SOURCES,
     TITLES,
     UNGATED,
     WITH_EVERY_SOURCE,
     Run,
 )
-from bench.transfer.figures import BY_RULE, Cells, Figure, Key, Results, figure_of_tasks, figures
+from bench.transfer.figures import BY_RULE, Cells, Key, Results, figure_of_tasks, figures
 from bench.transfer.plot import Line
 from bench.transfer.recipes import CHOSEN_AT, CHOSEN_BY, CHOSEN_WITHOUT, CREDITED, EPOCHS, Recipe, RecipeKey
 from bench.transfer.runs import FLOAT32
+from bench.transfer.verdicts import NEAR, of_more, wanted_lines
+from bench.transfer.words import (
+    ASCENDING,
+    METHODS,
+    NONE,
+    OTHERS,
+    OURS,
+    RULED,
+    STARTS,
+    counted,
+    joined,
+    plain,
+    signed,
+    table_row,
+    title,
+    ungated,
+    with_interval,
+)
 
-MOST_REGRET: Final = 1.0  # points
-NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be called comparable
-METHODS: Final = {
-    "embedding": "embedding only", "hypernetwork": "hypernetwork + embedding",
-    BY_RULE: "what `--tune-hypernetwork auto` publishes", "full": "full fine-tuning",
-    "adapters": "Adapters†", "lora": "LoRA, r = 8", "prompt": "prompt tuning", "tfidf": "TF-IDF + logistic regression",
-}  # fmt: skip
-STARTS: Final = {AUTO: "auto", "hand": "hand-picked", RANDOM: "random"}
-OURS: Final = (Key("embedding", AUTO), Key("hypernetwork", AUTO))
-RULED: Final = Key(BY_RULE, AUTO)
-OTHERS: Final = tuple(Key(method) for method in BASELINES)
 PLOTTED: Final = (*OURS, *OTHERS)
 TABLED: Final = (
     *(Key(method, start) for method, _, _ in OURS for start in STARTS),
     RULED,
     *OTHERS,
 )
-ASCENDING: Final = tuple(sorted(SHOTS))
-NONE: Final = "–"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def markdown(results: Results, facts: Facts) -> str:
     tasks = list(results.hands)
     parts = [
         _head(results, facts),
-        _wanted(results, tasks),
+        wanted_lines(results, tasks),
         ["![Mean accuracy over the number of labelled rows](transfer.svg)", ""],
         *(_accuracies(results, tasks, shots) for shots in (*EMBEDDING_ONLY, *ASCENDING)),
         _beside_others(results, tasks),
@@ -94,7 +96,7 @@ def lines(results: Results) -> list[Line]:
     """What is plotted: means over the tasks by n."""
     tasks = list(results.hands)
     return [
-        Line(_title(key), {n: found for n in (*EMBEDDING_ONLY, *ASCENDING) if (found := results.mean(tasks, n, key))})
+        Line(title(key), {n: found for n in (*EMBEDDING_ONLY, *ASCENDING) if (found := results.mean(tasks, n, key))})
         for key in PLOTTED
     ]
 
@@ -103,9 +105,9 @@ def _head(results: Results, facts: Facts) -> list[str]:
     machine = facts.machine
     were = "1 run of the plan was" if facts.missing == 1 else f"{facts.missing} runs of the plan were"
     left = [f"**{were} not made; what depends on them is left out.**", ""]
-    draws = _counted(len(results.seeds), "draw")
+    draws = counted(len(results.seeds), "draw")
     hours, lost = results.core_seconds()
-    unknown = f", those of {_counted(lost, 'early run')} not known" if lost else ""
+    unknown = f", those of {counted(lost, 'early run')} not known" if lost else ""
     alone = " One draw says nothing of what draws differ by: the intervals are of the test rows alone."
     return [
         "# A new task with few rows: here, and elsewhere", "",
@@ -121,71 +123,11 @@ def _head(results: Results, facts: Facts) -> list[str]:
     ]  # fmt: skip
 
 
-def _wanted(results: Results, tasks: Sequence[str]) -> list[str]:
-    """The numbers that were wanted, beside what was found."""
-    told = [
-        "## What was wanted", "",
-        "Verdicts go by the value that was found: where its interval reaches across the bound, so few draws and test "
-        "rows cannot tell.", "",
-        "| what | found | verdict |", "|---|---|---|",
-        *_regret_verdict(results),
-        *_hand_verdict(results),
-    ]  # fmt: skip
-    for other, most in (("full", 0.0), ("lora", 0.0), ("prompt", 0.0)):
-        told += _gain_verdict(results, tasks, 32, OURS[0], Key(other), most, "goal")
-    told += _gain_verdict(results, tasks, 32, OURS[0], Key("prompt"), 0.0, "floor")
-    told += _gain_verdict(results, tasks, 32, OURS[0], Key("lora"), -NEAR, "floor")
-    for shots in ASCENDING:
-        for other in ("adapters", "lora"):
-            told += _gain_verdict(results, tasks, shots, OURS[1], Key(other), 0.0, "goal")
-    for shots in MORE_SAMPLES:
-        told += _gain_verdict(results, _of_more(results), shots, OURS[0], OURS[1], -NEAR, "footnote 4")
-    return [*told, ""]
-
-
-def _regret_verdict(results: Results) -> list[str]:
-    found = results.regrets("embedding", WITH_EVERY_SOURCE)
-    what = f"regret of auto, embedding only, at most {MOST_REGRET:g} point, n = {_and(WITH_EVERY_SOURCE)}"
-    wanted = len(results.hands) * len(WITH_EVERY_SOURCE)
-    if len(found) < wanted:
-        return [_unmeasured(what, len(found), wanted)]
-    mean = figure_of_tasks(found)
-    shown = mean.told(_decimals(mean, MOST_REGRET))
-    return [_row(what, f"{shown} over {_counted(mean.cells, 'cell')}", _met(mean.value <= MOST_REGRET))]
-
-
-def _hand_verdict(results: Results) -> list[str]:
-    told = []
-    for method, _, _ in OURS:
-        found = results.beside_hand(method, ASCENDING)
-        what = f"auto is not significantly below the hand-picked source, {METHODS[method]}"
-        below = [f"{TITLES[each.task]} at {each.shots}" for each in found if each.below]
-        cells = sum(each.p_value is not None for each in found)
-        wanted = len(ASCENDING) * sum(task not in UNGATED for task in results.hands)
-        told.append(_unmeasured(what, cells, wanted) if cells < wanted or not wanted else
-                    _row(what, f"below in {len(below)} of {_counted(cells, 'cell')}", _met(not below)))  # fmt: skip
-    return told
-
-
-def _gain_verdict(
-    results: Results, tasks: Sequence[str], shots: int, key: Key, other: Key, most: float, kind: str
-) -> list[str]:
-    beyond = "above" if most == 0 else f"at most {-most:g} points below"
-    what = f"{kind}: {METHODS[key.method]} {beyond} {METHODS[other.method]}, n = {shots}"
-    gain = results.gain(tasks, shots, key, other)
-    if gain is None:
-        there = sum(results.measured(task, shots, key) and results.measured(task, shots, other) for task in tasks)
-        return [_unmeasured(what, there, len(tasks))]
-    return [
-        _row(what, _signed(gain, _decimals(gain, most)), _met(gain.value > most if most == 0 else gain.value >= most))
-    ]
-
-
 def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]:
     only = f"Embedding only and TF-IDF were run. With {shots} rows a task of more labels (TREC has six) lacks some."
     told = [
         f"## n = {shots}", "", *([only, ""] if shots in EMBEDDING_ONLY else []),
-        _row("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds"),
+        table_row("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds"),
         "|---" * (len(tasks) + 4) + "|",
     ]  # fmt: skip
     found = []
@@ -194,7 +136,9 @@ def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]
         if not any(cells):
             continue
         mean = results.mean(tasks, shots, key)
-        found.append(_row(_title(key), *map(_value, cells), mean.shown if mean else NONE, *_cost(results, shots, key)))
+        found.append(
+            table_row(title(key), *map(plain, cells), mean.shown if mean else NONE, *_cost(results, shots, key))
+        )
     return [*told, *found, ""] if found else []
 
 
@@ -218,20 +162,20 @@ def _beside_others(results: Results, tasks: Sequence[str]) -> list[str]:
     told = [
         "## Beside the others", "",
         "Points that ours, from auto, is above the other on the mean over the tasks; a deficit is negative.", "",
-        _row("ours", "n", "tasks", *map(_title, OTHERS)), "|---" * (len(OTHERS) + 3) + "|",
+        table_row("ours", "n", "tasks", *map(title, OTHERS)), "|---" * (len(OTHERS) + 3) + "|",
     ]  # fmt: skip
-    among = {"all": tasks, f"but {_ungated()}": [task for task in tasks if task not in UNGATED]}
+    among = {"all": tasks, f"but {ungated()}": [task for task in tasks if task not in UNGATED]}
     for key, shots, name in product((*OURS, RULED), ASCENDING, among):
         gains = [results.gain(among[name], shots, key, other) for other in OTHERS]
         if any(gains):
-            told.append(_row(METHODS[key.method], shots, name, *map(_signed, gains)))
+            told.append(table_row(METHODS[key.method], shots, name, *map(signed, gains)))
     return [*told, ""]
 
 
 def _beside_hand(results: Results) -> list[str]:
     told = [
         "## Auto beside the source that the paper picked by hand", "",
-        f"p: that auto is not below, one-sided, after Holm over the cells of a method; {_ungated()} is shown and not "
+        f"p: that auto is not below, one-sided, after Holm over the cells of a method; {ungated()} is shown and not "
         "judged.", "",
         "| method | task | n | hand-picked | auto took | gain | p |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -239,8 +183,8 @@ def _beside_hand(results: Results) -> list[str]:
         for each in results.beside_hand(method, ASCENDING):
             p_value = NONE if each.p_value is None else f"{each.p_value:.3f}{' (below)' if each.below else ''}"
             took = _taken(results, each.task, each.shots, method)
-            told.append(_row(METHODS[method], TITLES[each.task], each.shots, results.hands[each.task], took,
-                             _signed(each.gain), p_value))  # fmt: skip
+            told.append(table_row(METHODS[method], TITLES[each.task], each.shots, results.hands[each.task], took,
+                             signed(each.gain), p_value))  # fmt: skip
     return [*told, ""]
 
 
@@ -259,31 +203,27 @@ def _regrets(results: Results) -> list[str]:
         "| tasks | n | regret |", "|---|---|---|",
     ]  # fmt: skip
     found = results.regrets("embedding", WITH_EVERY_SOURCE)
-    told += [_row(TITLES[task], n, each.shown) for (task, n), each in figures(found, by_task=True).items()]
+    told += [table_row(TITLES[task], n, each.shown) for (task, n), each in figures(found, by_task=True).items()]
     for counts in (*((n,) for n in WITH_EVERY_SOURCE), WITH_EVERY_SOURCE):
         of_these = {place: matrix for place, matrix in found.items() if place[1] in counts}
         if not results.hands or len(of_these) < len(results.hands) * len(counts):
             continue  # a mean of some tasks is not that of all
-        told.append(_row("**all**", _and(counts), f"**{figure_of_tasks(of_these).shown}**"))
+        told.append(table_row("**all**", joined(counts), f"**{figure_of_tasks(of_these).shown}**"))
         judged: Cells = {place: matrix for place, matrix in of_these.items() if place[0] not in UNGATED}
         if judged:
-            told.append(_row(f"all but {_ungated()}", _and(counts), figure_of_tasks(judged).shown))
+            told.append(table_row(f"all but {ungated()}", joined(counts), figure_of_tasks(judged).shown))
     return [*told, ""]
 
 
 def _every_source(results: Results, tasks: Sequence[str]) -> list[str]:
     told, starts = ["## Every start, embedding only", ""], (AUTO, RANDOM, *SOURCES)
-    told += [_row("n", "start", *(TITLES[task] for task in tasks)), "|---" * (len(tasks) + 2) + "|"]
+    told += [table_row("n", "start", *(TITLES[task] for task in tasks)), "|---" * (len(tasks) + 2) + "|"]
     for shots in WITH_EVERY_SOURCE:
         for start in starts:
             cells = [results.mean([task], shots, Key("embedding", start)) for task in tasks]
             if any(cells):
-                told.append(_row(shots, start, *map(_value, cells)))
+                told.append(table_row(shots, start, *map(plain, cells)))
     return [*told, ""]
-
-
-def _of_more(results: Results) -> list[str]:
-    return [task for task in MORE_SAMPLES_TASKS if task in results.hands]
 
 
 def _more_samples(results: Results) -> list[str]:
@@ -293,15 +233,15 @@ def _more_samples(results: Results) -> list[str]:
         "Footnote 4 of the paper: embedding-only tuning is lower with few samples and comparable with more; here that "
         f"is to be at most {NEAR:g} points below hypernetwork + embedding on the mean of these tasks. Both are from "
         "auto; in brackets what embedding only has more than the other. The other methods were not run.", "",
-        _row("n", "task", METHODS["embedding"], *(METHODS[key.method] for key in others)), "|---" * 6 + "|",
+        table_row("n", "task", METHODS["embedding"], *(METHODS[key.method] for key in others)), "|---" * 6 + "|",
     ]  # fmt: skip
-    places = [(task, shots) for shots in MORE_SAMPLES for task in _of_more(results)]
+    places = [(task, shots) for shots in MORE_SAMPLES for task in of_more(results)]
     alone = results.each(places, OURS[0])
     columns = [(results.each(places, key), results.gains(places, OURS[0], key)) for key in others]
     for task, shots in places:
-        cells = [f"{_value(of.get((task, shots)))} [{_signed(gains.get((task, shots)))}]" for of, gains in columns]
+        cells = [f"{plain(of.get((task, shots)))} [{signed(gains.get((task, shots)))}]" for of, gains in columns]
         if (task, shots) in alone or any((task, shots) in of for of, _ in columns):
-            told.append(_row(shots, TITLES[task], _shown(alone.get((task, shots))), *cells))
+            told.append(table_row(shots, TITLES[task], with_interval(alone.get((task, shots))), *cells))
     return [*told, ""]
 
 
@@ -330,8 +270,13 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
         "| method | learning rate | steps | rows a step | first draw | credited |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for (method, name), recipe in facts.recipes.items():
-        cells = [f"{recipe.learning_rate:g}", recipe.steps, recipe.batch, _shown(results.chosen_by(method, name))]
-        told.append(_row(_title(Key(method, recipe=name)), *cells, "yes" if CREDITED[method] == name else ""))
+        cells = [
+            f"{recipe.learning_rate:g}",
+            recipe.steps,
+            recipe.batch,
+            with_interval(results.chosen_by(method, name)),
+        ]
+        told.append(table_row(title(Key(method, recipe=name)), *cells, "yes" if CREDITED[method] == name else ""))
     embedding, tuning = (_listed(settings) for settings in (facts.embedding, facts.tuning))
     return [
         *told, "",
@@ -350,53 +295,8 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
 def _early(results: Results) -> str:
     """Where ours were trained before there was bfloat16."""
     found = sorted({run.shots for run, row in results.rows.items() if row.get("arithmetic") == FLOAT32})
-    return f", and so are ours of n = {_and(found)}, which were there before" if found else ""
+    return f", and so are ours of n = {joined(found)}, which were there before" if found else ""
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.items())
-
-
-def _title(key: Key) -> str:
-    return ", ".join(part for part in (METHODS[key.method], STARTS.get(key.start, key.start), key.recipe) if part)
-
-
-def _ungated() -> str:
-    return ", ".join(TITLES[task] for task in UNGATED)
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _unmeasured(what: str, cells: int, wanted: int) -> str:
-    return _row(what, NONE, f"not measured yet ({cells} of {_counted(wanted, 'cell')})")
-
-
-def _and(counts: Sequence[int]) -> str:
-    return " and ".join(map(str, counts))
-
-
-def _decimals(found: Figure, bound: float) -> int:
-    """A verdict is not hidden by rounding."""
-    return 2 if round(found.value, 1) == bound else 1
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "**not met**"
-
-
-def _value(found: Figure | None) -> str:
-    return f"{found.value:.1f}" if found else NONE
-
-
-def _shown(found: Figure | None) -> str:
-    return found.shown if found else NONE
-
-
-def _signed(found: Figure | None, decimals: int = 1) -> str:
-    return f"{found.value:+.{decimals}f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE
