@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.transfer.cells import MORE_SAMPLES, MORE_SAMPLES_TASKS, TITLES, UNGATED, WITH_EVERY_SOURCE
-from bench.transfer.figures import Figure, Key, Results, figure_of_tasks
+from bench.transfer.figures import Figure, Key, Results, bootstrap_of_tasks, figure_of_tasks
 from bench.transfer.words import ASCENDING, METHODS, NONE, OURS, counted, joined, signed, table_row
 
 MOST_REGRET: Final = 1.0  # points
@@ -42,8 +42,9 @@ def _regret_verdict(results: Results) -> list[str]:
     if len(found) < wanted:
         return [_unmeasured(what, len(found), wanted)]
     mean = figure_of_tasks(found)
-    shown = mean.told(_decimals(mean, MOST_REGRET))
-    return [table_row(what, f"{shown} over {counted(mean.cells, 'cell')}", _met(mean.value <= MOST_REGRET))]
+    low, high = bootstrap_of_tasks(found)
+    shown = f"{mean.told(_decimals(mean, MOST_REGRET))} over {counted(mean.cells, 'cell')}"
+    return [table_row(what, f"{shown}; bootstrap over tasks: {low:.1f} to {high:.1f}", _met(mean.value <= MOST_REGRET))]
 
 
 def _hand_verdict(results: Results) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.transfer.figures import figure, figure_of_tasks, figures, holm
+from bench.transfer.figures import bootstrap_of_tasks, figure, figure_of_tasks, figures, holm
 
 DIFFERENT, ROWS = 0.2, 500  # share of rows on which two methods differ
 
@@ -95,5 +95,7 @@ def test_a_mean_of_tasks_has_students_t_over_them_whatever_their_draws_share() -
     found = figure_of_tasks(cells)  # 4.303 × 0.2646 / √3
     assert (found.value, found.low, found.high) == pytest.approx((30.0, -35.7, 95.7), abs=0.05)
     assert found.cells == 6
+    # All three the lowest, or the highest: 1 of 27 draws with replacement each.
+    assert bootstrap_of_tasks(cells) == pytest.approx((10.0, 60.0))
     one = {place: matrix for place, matrix in cells.items() if place[0] == "a"}
     assert figure_of_tasks(one) == figure(one)
