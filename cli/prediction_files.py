@@ -31,10 +31,11 @@ def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[dict[str, str]
         raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(text_fields))
     if str(path) != "-":
         return read_texts(path, text_fields)
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-        copy.flush()
-        return read_texts(Path(copy.name), text_fields, shown="standard input")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "stdin.jsonl"  # remedies name it
+        with copy.open("wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        return read_texts(copy, text_fields, shown="standard input")
 
 
 def require_output(path: Path, source: Path | None) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from onboard.errors import UnavailableError
+from onboard.errors import InputError, UnavailableError
 from onboard.registry.versions import VersionRepository
 
 if TYPE_CHECKING:
@@ -70,14 +70,23 @@ class PredictionQueue:
         self._places = threading.BoundedSemaphore(_MOST_WAITING)
         self._predictor: Predictor | None = None
 
-    def predict(self, inputs: Sequence[dict[str, Any]]) -> list[Prediction]:
+    def predict(self, inputs: Sequence[dict[str, Any]], left: Callable[[], bool] = lambda: False) -> list[Prediction]:
         """Answers in input order.
+
+        Args:
+            left: whether the client has gone; asked before every batch.
 
         Raises:
             UnavailableError: too many wait already.
+            InputError: the client has gone.
             InputError, NotFoundError, PinMismatchError: as `onboard.serving.Predictor.predict`.
         """
         from onboard.serving.requests import parse_requests
+
+        def before_batch() -> None:
+            self._turns.give_way()
+            if left():
+                raise InputError("The client went away before it was answered.", "Ask again.")
 
         requests = parse_requests(inputs)
         if not self._places.acquire(blocking=False):
@@ -88,7 +97,7 @@ class PredictionQueue:
             with self._turns.taken():
                 if self._predictor is None:
                     self._require({str(request.reference) for request in requests})
-                return self._loaded().answer(requests, self._turns.give_way)
+                return self._loaded().answer(requests, before_batch)
         finally:
             self._places.release()
 

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, Request
 
 from onboard.api.access import requires
+from onboard.api.deps import ClientLeft
 from onboard.api.schemas.predictions import PredictionInputs, Predictions
 from onboard.domain.access import Scope
 
@@ -14,7 +15,7 @@ router = APIRouter(prefix="/v1/predict", tags=["predictions"], dependencies=[Dep
 
 
 @router.post("", response_model=Predictions)
-def predict(body: PredictionInputs, request: Request) -> dict[str, Any]:
+def predict(body: PredictionInputs, request: Request, left: ClientLeft) -> dict[str, Any]:
     """Answers in the order of the inputs; none when one of them is wrong."""
     inputs = [each.model_dump(exclude_none=True) for each in body.inputs]
-    return {"predictions": [answer.to_json() for answer in request.app.state.predictions.predict(inputs)]}
+    return {"predictions": [answer.to_json() for answer in request.app.state.predictions.predict(inputs, left)]}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.data.formats.source import lines_of
-from onboard.data.formats.table import FileProblems, Row, UnreadableError
+from onboard.data.formats.table import FileProblems, Row, UnreadableError, refuse_doubled
 from onboard.data.limits import MAX_LINE_BYTES
 
 _QUOTE_REMEDY: Final = (
@@ -53,7 +53,7 @@ class _DelimitedReader:
         for line, fields in self._records(silent=False):
             if not header:
                 header = tuple(name.strip() for name in fields)
-                _refuse_doubled(header, columns)
+                refuse_doubled(header, columns, _HEADER_REMEDY)
                 continue
             self._row += 1
             if len(fields) != len(header):
@@ -122,12 +122,6 @@ class TsvReader(_DelimitedReader):
 def _unquoted(field: str) -> str:
     match = _WHOLLY_QUOTED.fullmatch(field)
     return match[1].replace('""', '"') if match else field
-
-
-def _refuse_doubled(header: Sequence[str], columns: Sequence[str]) -> None:
-    for name in columns:
-        if header.count(name) > 1:
-            raise UnreadableError("doubled_column", f"has two columns called {name!r}", _HEADER_REMEDY)
 
 
 def _explain(error: csv.Error) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,21 @@ from onboard.data.limits import MAX_LINE_BYTES
 _LOOKAHEAD_ROWS: Final = 100
 _HEAD_BYTES: Final = 1024
 _REMEDY: Final = 'Write one object per line, like {"text": "…", "label": "…"}.'
+
+
+class _DoubledKeyError(Exception):
+    """Carries the key."""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object; the json module alone takes the last of two values for one key."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _DoubledKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return found
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)
 
 
 class JsonlReader:
@@ -68,10 +84,13 @@ def _parse(line: Line) -> dict[str, object]:
         message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
         raise _BadRowError("line_too_long", message, "Shorten the text; only its beginning is ever read.")
     try:
-        value = json.loads(line.data.decode("utf-8"))
+        value = _DECODER.decode(line.data.decode("utf-8"))
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 (byte {line.offset + error.start} of the file)"
         raise _BadRowError("not_utf8", message, "Save the file as UTF-8.") from error
+    except _DoubledKeyError as error:
+        message = f"gives the key {str(error)!r} twice"
+        raise _BadRowError("doubled_column", message, "Give every key once.") from error
     except json.JSONDecodeError as error:
         raise _BadRowError("bad_json", f"is not JSON: {error.msg} (character {error.colno})", _REMEDY) from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of open brackets

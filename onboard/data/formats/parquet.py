@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from onboard.data.formats.source import open_bytes, too_large
-from onboard.data.formats.table import FileProblems, Row, UnreadableError
+from onboard.data.formats.table import FileProblems, Row, UnreadableError, refuse_doubled
 from onboard.data.limits import MAX_FILE_BYTES, MAX_ROWS
 
 _BATCH_ROWS: Final = 512
@@ -40,6 +40,7 @@ class ParquetReader:
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
         with self._opened() as file:
+            refuse_doubled(file.schema_arrow.names, columns, "Name the columns once each.")
             _require_size(file, columns)
             number = 0
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(dict.fromkeys(columns))):

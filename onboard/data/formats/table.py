@@ -50,6 +50,13 @@ class UnreadableError(Exception):
         self.line = line
 
 
+def refuse_doubled(header: Sequence[str], columns: Sequence[str], remedy: str) -> None:
+    """Raise UnreadableError where a wanted column stands in the header more than once."""
+    for name in columns:
+        if header.count(name) > 1:
+            raise UnreadableError("doubled_column", f"has two columns called {name!r}", remedy)
+
+
 class FileProblems:
     """The problems of one file: fills in its name."""
 

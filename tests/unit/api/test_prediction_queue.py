@@ -9,7 +9,7 @@ import pytest
 
 from bench.services import wait_until
 from onboard.api.prediction_queue import PredictionQueue, Turns
-from onboard.errors import UnavailableError
+from onboard.errors import InputError, UnavailableError
 from onboard.services import Services
 
 ROW = {"task": "mood", "text": "a good film"}
@@ -69,6 +69,17 @@ def test_the_turn_is_passed_on_when_a_request_fails_and_places_are_given_back(se
         pass
     with pytest.raises(UnavailableError):
         queue.predict([ROW])
+
+
+def test_nothing_more_is_computed_for_a_client_that_has_gone(services: Services) -> None:
+    queue, gone = PredictionQueue(services), threading.Event()
+    fake = Fake(gone.set)
+    queue._predictor = fake  # type: ignore[assignment]
+    with pytest.raises(InputError, match="went away"):
+        queue.predict([ROW] * 5, gone.is_set)
+    assert fake.seen == [5]
+    queue.predict([ROW])  # its turn was passed on
+    assert fake.seen == [5, 1]
 
 
 def test_turns_go_to_whoever_has_waited_longest() -> None:

@@ -34,8 +34,12 @@ def as_csv(rows: list[dict[str, Any]], delimiter: str = ",") -> bytes:
 
 
 def as_parquet(rows: list[dict[str, Any]], schema: pa.Schema | None = None) -> bytes:
+    return parquet_of(pa.Table.from_pylist(rows, schema=schema))
+
+
+def parquet_of(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), buffer)
+    pq.write_table(table, buffer)
     return buffer.getvalue()
 
 
@@ -188,6 +192,7 @@ def test_only_the_wanted_columns_of_parquet_are_read(write_bytes, read) -> None:
         (b"text,label\nfine,a\none, two,b\n", "d.csv", "field_count", 2),
         (b"text\tlabel\nfine\ta\nno label\n", "d.tsv", "field_count", 2),
         (b"text,label,label\nfine,a,b\n", "d.csv", "doubled_column", None),
+        (parquet_of(pa.table([["fine"], ["a"], ["b"]], ["text", "label", "label"])), "d.pq", "doubled_column", None),
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_one_problem(data, name, code, row, write_bytes, problems_of) -> None:
@@ -222,6 +227,7 @@ def test_bad_lines_are_told_by_row_and_byte_and_the_others_are_still_checked(wri
         b'{"text": "", "label": "a"}',
         b"[" * 5000,
         b'{"text": "big", "label": ' + b"9" * 5000 + b"}",
+        b'{"text": "one", "label": "a", "text": "two"}',
     ]
     problems = problems_of(write_bytes(b"\n".join(lines), "d.jsonl"))
     assert [(each["row"], each["code"]) for each in problems if each["row"]] == [
@@ -231,6 +237,7 @@ def test_bad_lines_are_told_by_row_and_byte_and_the_others_are_still_checked(wri
         (6, "empty_text"),
         (7, "bad_json"),
         (8, "bad_json"),
+        (9, "doubled_column"),
     ]
     bad_byte = len(lines[0]) + 1 + lines[1].index(b"\xe9")
     assert f"byte {bad_byte} " in problems[0]["message"]
