@@ -39,8 +39,11 @@ def score_baselines(
 ) -> Baselines:
     """Metrics of each baseline, trained on `dataset.train` and scored on `held_out` (validation or test rows).
 
-    Classification: `majority` (the commonest training label) and `tfidf_logistic_regression`.
-    Regression: `mean` (of the training labels) and `tfidf_ridge`.
+    Classification: `majority` (the commonest label of training and held-out rows together) and
+    `tfidf_logistic_regression`. Regression: `mean` (of the training labels) and `tfidf_ridge`.
+
+    In what a hold-out leaves, a label is commonest just where fewer of its rows were held out than of others: with
+    many labels always one that no held-out row has, and a guess that is wrong on purpose is no bar.
 
     Raises:
         ValueError: no training or no held-out rows.
@@ -52,6 +55,7 @@ def score_baselines(
         scored = {name: evaluate_regression(values, found, metric) for name, found in predictions.items()}
     else:
         true_index = _indices(dataset, held_out)
+        predictions["majority"] = _commonest(_indices(dataset, dataset.train), true_index, len(dataset.labels))
         scored = {name: evaluate_classification(true_index, found, metric) for name, found in predictions.items()}
     return _with_drawn_rows_noted(scored, len(dataset.train))
 
@@ -61,8 +65,7 @@ def cross_validate_baselines(
 ) -> Baselines:
     """The same baselines by cross-validation over `dataset.train`, on the folds that the version was validated with.
 
-    The commonest label and the mean are those of all training rows: in the rest of a fold another label is commonest
-    just where the fold has more than its share of this one, and a guess that is wrong on purpose is no bar.
+    The commonest label and the mean are those of all training rows, for the reason that `score_baselines` gives.
 
     Args:
         folds: fold of every training row, (n,), below 0 for those that are only trained on; at least two folds.
@@ -79,9 +82,9 @@ def cross_validate_baselines(
     if dataset.kind == "regression":
         merged["mean"] = _mean(dataset.train, len(rows))
         return {name: cross_validated_regression(_values(rows), found, metric) for name, found in merged.items()}
-    every_index, classes = _indices(dataset, dataset.train), len(dataset.labels)
-    merged["majority"] = majority_probabilities(every_index, classes, len(rows))
+    every_index = _indices(dataset, dataset.train)
     true_index = every_index[judged]
+    merged["majority"] = _commonest(every_index[folds < 0], true_index, len(dataset.labels))
     return {name: cross_validated_classification(true_index, found, metric) for name, found in merged.items()}
 
 
@@ -108,6 +111,14 @@ def majority_probabilities(train_index: IntArray, classes: int, n: int) -> Float
     """
     counts = np.bincount(train_index, minlength=classes) + 1.0
     return np.tile(counts / counts.sum(), (n, 1))
+
+
+def _commonest(others_index: IntArray, judged_index: IntArray, classes: int) -> FloatArray:
+    """The labels' shares in both, for each of n judged rows, (n, K); among equals the judged rows' commonest leads."""
+    judged = np.bincount(judged_index, minlength=classes)
+    counts = np.bincount(others_index, minlength=classes) + judged + 1.0
+    counts += judged / (2 * len(judged_index))  # less than a row
+    return np.tile(counts / counts.sum(), (len(judged_index), 1))
 
 
 def _logistic_regression(

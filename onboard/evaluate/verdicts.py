@@ -41,6 +41,8 @@ def weakness(found: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] |
     if metric.low is None or metric.high is None:
         alike = metric.note == CONSTANT_PREDICTIONS
         return Weakness(alike, alike, f"Its {deciding} of {metric.value:.3g} has no interval: {metric.note}.")
+    if metric.n == 1:
+        return Weakness(False, False, "A single row was held out, which cannot tell.")
     beyond = metric.high < bar if deciding in LOWER_IS_BETTER else metric.low > bar
     shown: Callable[[float], str] = "{:.1%}".format if deciding in SHARE_METRICS else plain_number
     trivially = "the mean" if deciding in METRICS["regression"] else "the commonest label"

@@ -1,12 +1,16 @@
 import time
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, Example
 from onboard.evaluate import baselines, cross_validate_baselines, score_baselines
+from onboard.evaluate.evaluation import evaluate_classification
+from onboard.evaluate.verdicts import weakness
 
 COLOURS = ["red", "green", "blue"]
 
@@ -34,10 +38,26 @@ def test_words_that_give_the_label_away_are_found_and_the_majority_is_a_third():
     assert set(found["majority"]) == set(found["tfidf_logistic_regression"])
 
 
-def test_the_commonest_training_label_is_the_majority_even_where_the_test_rows_differ():
+def test_the_majority_is_the_commonest_label_of_training_and_held_out_rows_together():
     train = (*colour_rows(3), Example("blue again", None, "blue"))
     test = (*[Example("red", None, "red")] * 4, Example("blue", None, "blue"))
+    assert score_baselines(colours(train), test)["majority"]["accuracy"].value == 0.8
+    train = (*train, *[Example("blue", None, "blue")] * 4)
     assert score_baselines(colours(train), test)["majority"]["accuracy"].value == 0.2
+
+
+@pytest.mark.parametrize(("labels", "rows"), [(150, 2), (30, 3), (2, 40)])
+def test_what_a_hold_out_leaves_of_equal_labels_does_not_make_the_majority_wrong_on_purpose(labels: int, rows: int):
+    names = tuple(f"label {number}" for number in range(labels))
+    every = tuple(Example(f"{name}, row {row}", None, name) for name in names for row in range(rows))
+    dataset = holdout(Dataset(kind="classification", labels=names, train=every), 0)
+    found = score_baselines(dataset, dataset.validation)
+    commonest = max(Counter(row.label for row in dataset.validation).values()) / len(dataset.validation)
+    assert found["majority"]["accuracy"].value == pytest.approx(commonest)
+    true = np.array(dataset.class_indices(dataset.validation))
+    answered = np.where(np.arange(len(true)) == 0, true, (true + 1) % labels)
+    one_right = evaluate_classification(true, np.eye(labels)[answered] * 0.9 + 0.1 / labels, "accuracy")
+    assert weakness(one_right, found["majority"], "accuracy").weak
 
 
 def test_true_and_one_are_different_labels():
@@ -65,7 +85,7 @@ def test_a_label_without_training_rows_has_a_finite_loss():
 )
 def test_where_nothing_can_be_learned_tfidf_is_the_majority(train):
     found = score_baselines(colours(train), colour_rows(6))
-    assert found["tfidf_logistic_regression"] == found["majority"]
+    assert found["tfidf_logistic_regression"]["accuracy"] == found["majority"]["accuracy"]
 
 
 def test_overlap_makes_paraphrases_visible():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,3 +82,10 @@ def test_without_shared_rows_only_a_weak_version_after_a_good_one_is_held_back(
     missing, weak, predecessor_weak, allowed
 ):
     assert may_replace(missing, weak=weak, predecessor_weak=predecessor_weak).allowed is allowed
+
+
+def test_a_single_row_judges_nothing():
+    one = replace(metric(1.0, 0.2, 1.0), n=1)
+    told = weakness({"accuracy": one}, {"accuracy": one}, "accuracy")
+    assert (told.weak, told.judged) == (False, False)
+    assert "single row" in told.reason
