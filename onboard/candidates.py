@@ -15,7 +15,7 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import unpack_embedding
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.known_rows import TrainedRows
-from onboard.probe.candidates import FINGERPRINT, MEAN, Candidate, mean_candidate, random_candidate
+from onboard.probe.candidates import FINGERPRINT, MEAN, NOTHING, Candidate, in_sorted, mean_candidate, random_candidate
 from onboard.probe.prefilter import prefilter
 from onboard.registry.versions import Startable, VersionRepository
 from onboard.services import Services
@@ -41,7 +41,9 @@ class Collected:
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
 
-def collect_candidates(services: Services, base: Base, seed: int, fingerprint: np.ndarray | None = None) -> Collected:
+def collect_candidates(
+    services: Services, base: Base, seed: int, fingerprint: np.ndarray | None = None, rows: np.ndarray = NOTHING
+) -> Collected:
     """Everything that a new task could start from; where it is too much, what looks like the new task, and some others.
 
     Versions of all hypernetworks are candidates: the probe measures their numbers under the head.
@@ -51,6 +53,7 @@ def collect_candidates(services: Services, base: Base, seed: int, fingerprint: n
         base: that the task is learned on.
         seed: of `random`.
         fingerprint: of the new task (t,), where the base has fingerprints; without it everything is taken.
+        rows: hashes (n,) of all its rows: an embedding that knows one of them has no part in the mean.
     """
     with services.database.read() as session:
         repository = VersionRepository(session)
@@ -59,7 +62,8 @@ def collect_candidates(services: Services, base: Base, seed: int, fingerprint: n
         versions = repository.published((each.task, each.version) for each in kept)
     trained = TrainedRows(services, base)
     found, unreadable = _readable(versions, lambda version: _candidate(services, version, trained))
-    extra = shipped_candidates(base, [candidate.z for candidate in found], seed, fingerprint)
+    fresh = [candidate.z for candidate in found if _knows_none(rows, candidate.trained_rows)]
+    extra = shipped_candidates(base, fresh, seed, fingerprint)
     anchors = {anchor.name for anchor in base.anchors}
     measured = len(found) + sum(each.embedding in anchors for each in extra)
     return Collected([*found, *extra], len(known) + len(anchors), measured, unreadable)
@@ -81,7 +85,7 @@ def shipped_candidates(
 
     Args:
         base: that the task is learned on.
-        learned: embeddings of tasks (t,); they count in the mean, as do all anchors.
+        learned: embeddings of tasks (t,) that count in the mean, as do all anchors.
         seed: of `random`.
         fingerprint: of the new task (t,): only the anchors nearest to it are worth a measurement. None takes them all.
     """
@@ -98,14 +102,19 @@ def shipped_candidates(
 
 
 def named_candidate(
-    services: Services, base: Base, seed: int, init: str, fingerprint: np.ndarray | None = None
+    services: Services,
+    base: Base,
+    seed: int,
+    init: str,
+    fingerprint: np.ndarray | None = None,
+    rows: np.ndarray = NOTHING,
 ) -> Candidate:
     """The candidate that `--init` names: `random`, `mean`, `fingerprint`, an anchor, or TASK[@REF].
 
     No other version is read, but for `mean`, which is made of the embeddings of all.
 
     Args:
-        services, base, seed: as for `collect_candidates`.
+        services, base, seed, rows: as for `collect_candidates`.
         init: the name.
         fingerprint: of the new task (t,), where the base has fingerprints.
 
@@ -118,7 +127,9 @@ def named_candidate(
             repository = VersionRepository(session)
             known = repository.startable(base.digest)
             versions = repository.published((each.task, each.version) for each in known)
-        learned, _ = _readable(versions, lambda version: unpack_embedding(services.read(version.artifact)))
+        trained = TrainedRows(services, base)
+        fresh = [version for version in versions if _knows_none(rows, trained.own(version))]
+        learned, _ = _readable(fresh, lambda version: unpack_embedding(services.read(version.artifact)))
         return next(each for each in shipped_candidates(base, learned, seed, None) if each.embedding == MEAN)
     shipped = {each.embedding: each for each in shipped_candidates(base, (), seed, None)}
     if fingerprint is not None:
@@ -135,6 +146,10 @@ def named_candidate(
     if version.base_digest != base.digest:  # an alias has moved while the job waited
         raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
     return _candidate(services, version, TrainedRows(services, base))
+
+
+def _knows_none(rows: np.ndarray, trained: np.ndarray) -> bool:
+    return not in_sorted(rows, trained).any()
 
 
 def _readable(

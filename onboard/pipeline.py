@@ -167,11 +167,17 @@ def _probe(attempt: Run) -> Output:
 
 def _known(attempt: Run, start: Iterable[str]) -> list[int]:
     """Sorted hashes of those of the job's rows that trained an embedding that its training starts from, or the head."""
-    bench, dataset = attempt.bench, attempt.bench.dataset
+    bench, rows = attempt.bench, _every_row(attempt)
     trained = TrainedRows(attempt.services, bench.base)
-    rows = np.unique(bench.hashes([*dataset.train, *dataset.validation, *dataset.test]))
     learned = np.isin(rows, np.concatenate([trained.of_start(start), trained.tuning(bench.head, exactly=True)]))
     found: list[int] = rows[learned | in_sorted(rows, bench.base.known_rows)].tolist()
+    return found
+
+
+def _every_row(attempt: Run) -> np.ndarray:
+    """Sorted hashes of the job's rows, held-out ones too."""
+    dataset = attempt.bench.dataset
+    found: np.ndarray = np.unique(attempt.bench.hashes([*dataset.train, *dataset.validation, *dataset.test]))
     return found
 
 
@@ -179,10 +185,10 @@ def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray | None) -
     """The choice, and how it was made."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     if spec.init != "auto":
-        named = named_candidate(services, base, spec.seed, spec.init, fingerprint)
+        named = named_candidate(services, base, spec.seed, spec.init, fingerprint, _every_row(attempt))
         how = {"reason": "asked for", "strategy": None, "prefilter": None}
         return measure_named(evaluator, named), how
-    collected = collect_candidates(services, base, spec.seed, fingerprint)
+    collected = collect_candidates(services, base, spec.seed, fingerprint, _every_row(attempt))
     for reference, trouble in collected.unreadable.items():
         attempt.progress.note(f"{reference} was left out of the probe. {trouble}")
     strategy = spec.options.get("probe", "race")

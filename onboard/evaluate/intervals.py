@@ -21,6 +21,7 @@ import numpy as np
 
 from onboard.domain.report import Estimate, MetricJson
 from onboard.evaluate.metrics import FloatArray, IntArray, Margins
+from onboard.student import student_interval
 
 Z_95 = 1.959963984540054  # standard normal quantile at 97.5%
 DRAWS = 1000
@@ -136,12 +137,3 @@ def mean_interval(rows: FloatArray) -> tuple[float, float] | None:
         return None
     low, high = student_interval(rows)
     return max(0.0, low), high
-
-
-def student_interval(rows: FloatArray) -> tuple[float, float]:
-    """Student's t interval of a mean (n,); n ≥ 2."""
-    from scipy.special import stdtrit
-
-    n, mean = len(rows), float(rows.mean())
-    half = float(stdtrit(n - 1, 0.975)) * float(rows.std(ddof=1)) / math.sqrt(n)
-    return mean - half, mean + half

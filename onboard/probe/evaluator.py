@@ -15,6 +15,7 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie, log_probabilities_among
 from onboard.probe.candidates import NOTHING, Candidate, CandidateScore, in_sorted
 from onboard.probe.mapping import best_words, word_pool, words_without
+from onboard.student import student_interval
 
 _TEMPERATURES = np.array([1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 16.0])
 MINIMUM_ROWS = 4
@@ -214,10 +215,9 @@ def _bytes_of_adapters(engine: Engine) -> int:
 
 
 def interval(losses: np.ndarray) -> tuple[float, float, float]:
-    """Mean of losses (n,) and the ends of its 95% interval, which one row cannot tell: the mean itself then."""
+    """Mean of losses (n,), and the ends of its 95% interval (Student's t); of one row both are the mean itself."""
     mean = float(losses.mean())
-    spread = 1.96 * float(losses.std(ddof=1)) / len(losses) ** 0.5 if len(losses) > 1 else 0.0
-    return mean, mean - spread, mean + spread
+    return (mean, *student_interval(losses)) if len(losses) > 1 else (mean, mean, mean)
 
 
 def at_best_temperature(log_probabilities: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from onboard.probe.candidates import Candidate, CandidateScore
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator
+from onboard.student import half_interval
+
+_BACKFITS: Final = 50  # turns between rows and candidates; ten are enough unless few rows are shared
 
 
 @dataclass(frozen=True)
@@ -94,15 +98,43 @@ def race(
     return Raced(tuple(standing[index] for index in ranked), tuple(scores), losses[ranked])
 
 
-def ranking(standing: Sequence[Candidate], losses: np.ndarray) -> list[int]:
-    """Indices of candidates, best first, by their losses (C, n) against what the others have on the same rows.
+def ranking(standing: Sequence[Candidate], losses: np.ndarray, *, surely: bool = True) -> list[int]:
+    """Indices of candidates, best first, by what they would lose on average if all were measured on all rows.
 
-    Rows differ in difficulty far more than candidates do, and not all candidates are measured on the same ones.
+    Rows differ in difficulty far more than candidates do, and not all candidates are measured on the same ones: losses
+    (C, n) are taken for the sum of what is the candidate's and what is the row's, fitted by least squares.
+
+    Args:
+        standing: C candidates.
+        losses: (C, n), NaN where one knows a row.
+        surely: what a few rows say by chance is no merit: a candidate counts with the upper end of its 95% interval
+            (Student's t, with the correction for a finite population: measured on every row it has none).
     """
     there = ~np.isnan(losses)
-    usual = np.where(there, losses, 0.0).sum(0) / np.maximum(there.sum(0), 1)  # (n,)
-    means = [mean_of(each - usual) for each in losses]
+    apart = _apart(np.where(there, losses, 0.0), there)  # (n,)
+    means = [mean_of(each - apart) + (_unsure(each - apart) if surely else 0.0) for each in losses]
     return sorted(range(len(standing)), key=lambda index: (round(means[index], 6), standing[index].embedding))
+
+
+def _apart(losses: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """What is each row's (n,), whoever was measured on it, of losses (C, n); by turns, as backfitting does."""
+    found: np.ndarray = losses.sum(0) / np.maximum(there.sum(0), 1)
+    if there.all():
+        return found
+    for _ in range(_BACKFITS):
+        of_candidates = np.where(there, losses - found, 0.0).sum(1) / np.maximum(there.sum(1), 1)  # (C,)
+        found = np.where(there, losses - of_candidates[:, None], 0.0).sum(0) / np.maximum(there.sum(0), 1)
+    return found
+
+
+def _unsure(losses: np.ndarray) -> float:
+    """Half the 95% interval of what the mean over all rows (n,) would be, by those that are there."""
+    known = losses[~np.isnan(losses)]
+    if len(known) == len(losses):
+        return 0.0
+    if len(known) < 2:
+        return float("inf")
+    return half_interval(known) * float(np.sqrt(1.0 - len(known) / len(losses)))
 
 
 def paired(losses: np.ndarray, others: np.ndarray) -> tuple[float, float]:
@@ -129,7 +161,7 @@ def _kept(
     unjudged = set(range(len(standing))) - set(judged)  # they know most rows of this round, not of the next
     if not judged:
         return sorted(unjudged)
-    ranked = [judged[place] for place in ranking([standing[index] for index in judged], losses[judged])]
+    ranked = [judged[place] for place in ranking([standing[index] for index in judged], losses[judged], surely=False)]
     leader, most = ranked[0], max(settings.finalists, (len(ranked) + 1) // 2)
     kept = {
         index

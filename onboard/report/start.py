@@ -22,6 +22,8 @@ _WHAT: Final = {
     _MIXTURE: "a mixture of the best",
 }
 
+_PLAIN = ("random", "mean")  # starts that have learned nothing of their own
+
 
 def start_notes(init: Mapping[str, Any]) -> list[str]:
     """What the probe's numbers do not say: an alarm, ties, what a mixture is made of, what was not even measured."""
@@ -148,10 +150,11 @@ def _ties(init: Mapping[str, Any]) -> str:
     ties, others = [text(each) for each in listing(init.get("ties"))], len(mappings(init.get("candidates"))) - 1
     if not ties:
         return ""
-    if len(ties) <= MOST_TIES:
-        return f"A tie: the rows cannot tell it from {', '.join(ties)}."
     of = f"{len(ties)} of the {others} other" if others > len(ties) else f"the {len(ties)} other"
-    return f"A tie: the rows cannot tell it from {of} starting points."
+    others_told = ", ".join(ties) if len(ties) <= MOST_TIES else f"{of} starting points"
+    plain = [name for name in _PLAIN if name in ties and not init.get("alarm")]
+    barely = f" It is ahead of {' and '.join(plain)} by one standard error or more, not by two." if plain else ""
+    return f"A tie: the rows cannot tell it from {others_told}.{barely}"
 
 
 def _prefilter(init: Mapping[str, Any]) -> str:

@@ -60,7 +60,14 @@ LAYERS = (
     ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard"),
     ("onboard.model",),
     ("onboard.registry", "onboard.artifacts", "onboard.files", "onboard.queue", "onboard.hub", "onboard.embedding"),
-    ("onboard.domain", "onboard.errors", "onboard.settings", "onboard.untrusted", "onboard.sorted_header"),
+    (
+        "onboard.domain",
+        "onboard.errors",
+        "onboard.settings",
+        "onboard.untrusted",
+        "onboard.sorted_header",
+        "onboard.student",
+    ),
 )
 STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")
 

@@ -15,6 +15,7 @@ from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
 from onboard.candidates import collect_candidates, named_candidate
 from onboard.domain.job import JobState
+from onboard.embedding import unpack_embedding
 from onboard.errors import InputError
 from onboard.known_rows import TrainedRows
 from onboard.order import Order, prepare
@@ -181,6 +182,24 @@ def test_an_init_that_is_named_reads_no_other_embedding(
     anchors = [fingerprinted_base.embeddings[anchor.name] for anchor in fingerprinted_base.anchors]
     np.testing.assert_allclose(mean, np.mean([*read, *anchors], axis=0), atol=1e-6)
     assert len(read) == 3 + len(fingerprinted_base.sources)
+
+
+def test_the_mean_holds_no_embedding_that_knows_a_row_of_the_task(
+    desk: Desk, tiny_services: Services, tiny_base: Base
+) -> None:
+    desk.learn(opinions(12), "first")
+    desk.learn(opinions(12, start=40), "second")
+    knows, fresh = (desk.version(task) for task in ("first", "second"))
+    rows = TrainedRows(tiny_services, tiny_base).own(knows)[:1]
+    names = [each.name for each in (*tiny_base.anchors, *tiny_base.sources)]
+    shipped = [tiny_base.embeddings[name] for name in names]
+    z = [unpack_embedding(tiny_services.read(each.artifact)) for each in (fresh, knows)]
+    for known, learned in ((rows, z[:1]), (rows[:0], z)):
+        expected = np.mean([*learned, *shipped], axis=0)
+        of_all = collect_candidates(tiny_services, tiny_base, 0, rows=known).candidates
+        for mean in (of_all[-1], named_candidate(tiny_services, tiny_base, 0, "mean", rows=known)):
+            assert mean.embedding == "mean"
+            np.testing.assert_allclose(mean.z, expected, atol=1e-6)
 
 
 def test_a_mixture_knows_the_rows_of_all_that_it_is_made_of(

@@ -92,6 +92,36 @@ def test_easy_rows_that_only_one_is_measured_on_do_not_make_it_better() -> None:
     assert ranking(candidates, losses) == [0, 1]
 
 
+def test_one_is_not_better_for_having_bad_company_on_the_rows_that_it_was_measured_on() -> None:
+    difficulty = np.random.default_rng(1).uniform(0.0, 3.0, ROWS)
+    losses = np.stack([difficulty + level for level in (0.0, 0.05, 1.0)])  # source@v1, own@v2, own@v1
+    losses[1:, : ROWS // 2] = np.nan  # its task's versions know half of the rows, and one of them is bad
+    _, _, candidates = faked(dict(zip("abc", losses, strict=True)))
+    assert ranking(candidates, losses) == [0, 1, 2]
+    assert ranking(candidates, losses, surely=False) == [0, 1, 2]
+
+
+def test_what_four_rows_say_by_chance_does_not_win() -> None:
+    rng, won, by_means = np.random.default_rng(2), 0, 0
+    for _ in range(100):
+        losses = rng.uniform(0.0, 3.0, ROWS) + rng.normal(0.0, 0.3, (6, ROWS))
+        losses[0] -= 0.1
+        losses[1:, 4:] = np.nan
+        _, _, candidates = faked(dict(zip("abcdef", losses, strict=True)))
+        won += ranking(candidates, losses)[0] != 0
+        by_means += ranking(candidates, losses, surely=False)[0] != 0
+    assert won <= 15 < 30 <= by_means
+
+
+def test_a_version_of_the_task_itself_wins_by_the_few_rows_that_are_new_to_it() -> None:
+    rng = np.random.default_rng(3)
+    losses = rng.uniform(0.0, 3.0, ROWS) + rng.normal(0.0, 0.1, (3, ROWS))
+    losses[2] -= 0.5
+    losses[2, 8:] = np.nan
+    _, _, candidates = faked(dict(zip("abc", losses, strict=True)))
+    assert ranking(candidates, losses)[0] == 2
+
+
 def test_one_that_knows_nearly_all_rows_does_not_take_part() -> None:
     found = losses_of([0.0, 1.0])
     found["t0@v1"][ORDER[3:]] = np.nan

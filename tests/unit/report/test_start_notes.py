@@ -37,6 +37,14 @@ def test_the_alarm_stands_first_and_then_what_the_numbers_do_not_say() -> None:
     assert "a little training decided" in tuned
 
 
+def test_a_start_that_is_hardly_ahead_of_one_that_knows_nothing_is_told_as_such() -> None:
+    (told,) = start_notes({"ties": ["c@v1", "random"], "chosen": "a@v1"})
+    assert told == (
+        "A tie: the rows cannot tell it from c@v1, random. "
+        "It is ahead of random by one standard error or more, not by two."
+    )
+
+
 def test_nothing_is_said_of_what_was_not_there() -> None:
     assert start_notes({}) == []
     assert start_notes({"ties": [], "prefilter": {"considered": 9, "kept": 9}, "alarm": None, "weights": None}) == []
