@@ -60,7 +60,7 @@ def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guard
     if not guarded["tuning"]["kept"]:
         return Outcome(attempt.bench, trained, tuning=guarded["tuning"], guard=guarded["guard"])
     z, hypernetwork = taken(attempt, trained, tuned, guarded["share"])
-    final = {**trained, "z": z.tolist(), "more_rows": None, "label_next": guarded["label_next"]}
+    final = {**trained, "z": z.tolist(), "label_next": guarded["label_next"]}
     if trained["folds"] is not None:
         final |= {"folds": guarded["folds"], "no_estimate": _NO_ESTIMATE}
     return Outcome(

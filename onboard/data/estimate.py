@@ -99,7 +99,13 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
     steps = max(STEPS, min(MOST_STEPS, math.ceil(PASSES * rows / batch)))
     trained = ORDERS * _part(rows, batch, steps)
     if validation or not FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS:
-        choosing = min(validation, MOST_CHOOSING) if validation >= FEWEST_CHOOSING else 0
+        if validation < FEWEST_CHOOSING:
+            return Passes(trained=trained)
+        choosing = min(validation, MOST_CHOOSING)
+        halves = [rows - rows // 2, rows // 2]
+        with_curve = trained + sum(_part(count, batch * count / rows, steps) for count in halves)
+        if not regression and (gpu or affordable_curve(with_curve, tokens)):
+            return Passes((TRIED + 2) * choosing, with_curve)
         return Passes(TRIED * choosing, trained)
     kept = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
     folded = trained + sum(_part(count, batch * count / rows, steps) for count in kept)

@@ -10,6 +10,7 @@ from onboard.domain.report import decimals_of
 from onboard.report.reading import label_name, mapping, mappings, number, text
 
 FEWEST_ROWS: Final = 24  # training rows below which nothing is extrapolated (`onboard.train.learning_curve`)
+FEWEST_HELD_OUT: Final = 16  # held-out rows below which the curve is not tried (`onboard.train.learning`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,9 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
     if gain is not None and low is not None and high is not None:
         interval = f"95% interval {_points(low)} to {_points(high)}"
         untold = "" if round(100 * low) > 0 else ": no gain can be told"
-        said = (
-            f"With {more:.0f} more labels accuracy would change by about {_points(gain)} points ({interval}){untold}."
-        )
+        tuned = mapping(document.get("tuning")).get("kept") is True
+        whose = "the accuracy of the embedding alone, before the tuning," if tuned else "accuracy"
+        said = f"With {more:.0f} more labels {whose} would change by about {_points(gain)} points ({interval}){untold}."
     curve = [
         f"{100 * accuracy:.0f}% right with {rows:.0f} rows"
         for each in mappings(found.get("points"))
@@ -63,10 +64,12 @@ def _too_few(document: Mapping[str, Any]) -> str:
     """Why nothing is said of more labels, where no row was held out and the training rows are too few to try."""
     dataset = mapping(document.get("dataset"))
     rows = number(mapping(dataset.get("rows")).get("train"))
-    if document.get("state") != "succeeded" or document.get("validation_kind") == "held-out" or rows is None:
+    if document.get("state") != "succeeded" or rows is None or dataset.get("kind") != "classification":
         return ""
-    if dataset.get("kind") != "classification":
-        return ""
+    if document.get("validation_kind") == "held-out":
+        held = number(mapping(dataset.get("rows")).get("validation"))
+        few = held is not None and held < FEWEST_HELD_OUT
+        return f"What more labels would bring cannot be told by fewer than {FEWEST_HELD_OUT} held-out rows." * few
     counts = [number(each.get("count")) for each in mappings(dataset.get("labels"))]
     if counts and all(count == 1 for count in counts):
         return "What more labels would bring cannot be told: every label has one training row."

@@ -31,7 +31,8 @@ class FewShotSettings:
         norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
         seeds: orders of the batches that are trained side by side; the result is their mean.
         fold_seeds: the same of each fold of the cross-validation.
-        curve: shares of each fold's training rows that are trained on too, to see what more rows would bring.
+        curve: shares of each fold's training rows that are trained on too, to see what more rows would bring; where
+            rows are held out, whether two halves of the training rows are.
     """
 
     steps: int = 80

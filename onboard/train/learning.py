@@ -4,10 +4,11 @@ Where the hypernetwork has seen the like of a task, z starts next to where it sh
 teach beyond that is chance; on another kind of task it has far to go. So training goes far, and rows that were not
 trained on, out of fold or held out, say how much of the way is taken (`step_length`).
 
-The learning curve is wanted, but not at any price: from `submit` to the published version a job of 32 rows may take
-45 s on two cores, the probe 15 of them, start, check, evaluation and publishing 7; what is left is 23 s. 80 steps of 2
-of 32 rows, in two orders, pass 320 rows, the four folds 480, and their halves 320: of some 58 tokens each that is what
-there is time for. Of longer rows the curve is left out on a CPU.
+The learning curve is wanted (of each fold's halves, or of two halves where rows are held out), but not at any price:
+from `submit` to the published version a job of 32 rows may take 45 s on two cores, the probe 15 of them, start, check,
+evaluation and publishing 7; what is left is 23 s. 80 steps of 2 of 32 rows, in two orders, pass 320 rows, the four
+folds 480, and their halves 320: of some 58 tokens each that is what there is time for. Of longer rows, and of more, the
+curve is left out on a CPU.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.train.crossvalidation import IN_NONE, Fold, OutOfFold, held_out_scores, in_a_fold, part_rows
 from onboard.train.fewshot import FewShotSettings, Part, Trained, row_passes, train_parts
+from onboard.train.halves import SHARE, Halves, two_halves
 from onboard.train.learning_curve import MoreRows, more_rows
 from onboard.train.step_length import SHARES, LossByShare
 from onboard.train.suspects import Suspect, suspected_errors
@@ -45,6 +47,7 @@ class Learned:
         share: of the way from the start that was taken.
         folds: predictions of all rows by embeddings that were trained without them; None without a cross-validation.
         chosen_on: how many held-out rows chose that share; None where none did, or the folds.
+        halves: what embeddings of half of the rows make of the held-out ones; None where that was not asked.
         curve_left_out: whether the learning curve was wanted and would have taken too long.
     """
 
@@ -52,6 +55,7 @@ class Learned:
     share: float = 1.0
     folds: OutOfFold | None = None
     chosen_on: int | None = None
+    halves: Halves | None = None
     curve_left_out: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -64,6 +68,8 @@ class Learned:
         Args:
             targets: (n, K) of the training rows, one-hot.
         """
+        if self.halves is not None:
+            return self.halves.more_rows(len(targets))
         if self.folds is None or not self.folds.curve:
             return MoreRows((), reason=_NO_TIME) if self.curve_left_out else None
         scores, judged = {**self.folds.curve, 1.0: self.folds.scores}, self.folds.judged
@@ -122,10 +128,15 @@ def learn(
     everything = [
         Part(np.arange(len(rows.ids)), settings.seeds), *(Part(fold.kept, settings.fold_seeds) for fold in parted)
     ]  # fmt: skip
-    of_curve = [Part(chosen, settings.fold_seeds) for fold in parted for chosen in fold.shares.values()]
+    judging = None if parted else _judging(held)
+    halves = two_halves(dataset, seed) if judging is not None and settings.curve else []
+    of_curve = [
+        Part(chosen, settings.fold_seeds)
+        for chosen in (*(chosen for fold in parted for chosen in fold.shares.values()), *halves)
+    ]
     left_out = bool(of_curve) and not _affordable(engine, rows, [*everything, *of_curve], settings, seed)
     if left_out:
-        parted, of_curve = [replace(fold, shares={}) for fold in parted], []
+        parted, halves, of_curve = [replace(fold, shares={}) for fold in parted], [], []
     whole, *others = train_parts(
         engine.rounded(), start, rows, trie, settings, seed, [*everything, *of_curve], on_step, at_once
     )
@@ -139,15 +150,16 @@ def learn(
         others = [each.shortened(start, share) for each in others]
         folds = _out_of_fold(parted, fold, others, scores, _rows(parted, known), out_of_fold)
         return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
-    if held is not None and len(held.ids) >= FEWEST_CHOOSING:
-        chosen = choosing(len(held.ids))
-        ids = [held.ids[row] for row in chosen]
+    if judging is not None:
 
         def held_out(z: Sequence[np.ndarray]) -> np.ndarray:
-            return log_probabilities(engine, ids, z[0], trie, before_batch, scored_at_once)
+            return log_probabilities(engine, judging.ids, z[0], trie, before_batch, scored_at_once)
 
-        share, _ = _bearable(start, [whole], held_out, held.targets[chosen])
-        return Learned(whole.shortened(start, share), share, chosen_on=len(ids))
+        share, scores = _bearable(start, [whole], held_out, judging.targets)
+        of_halves = [held_out([each.shortened(start, share).z]) for each in others]
+        sizes = {SHARE: _mean_rows(halves, known), 1.0: float(len(rows.ids))}
+        compared = Halves.of(of_halves, scores, sizes, judging.targets) if halves else None
+        return Learned(whole.shortened(start, share), share, None, len(judging.ids), compared, left_out)
     return Learned(whole)
 
 
@@ -199,6 +211,14 @@ def choosing(count: int) -> list[int]:
     return [place * count // MOST_CHOOSING for place in range(MOST_CHOOSING)]
 
 
+def _judging(held: LabelledRows | None) -> LabelledRows | None:
+    """The held-out rows that choose; None where they are too few."""
+    if held is None or len(held.ids) < FEWEST_CHOOSING:
+        return None
+    chosen = choosing(len(held.ids))
+    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
+
+
 def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
     found = np.full(count, IN_NONE, dtype=np.int64)
     for number, fold in enumerate(parted):
@@ -207,9 +227,12 @@ def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
 
 
 def _rows(parted: Sequence[Fold], known: np.ndarray | None) -> dict[float, float]:
-    """Mean number of rows that were trained on, by share; those that the start was trained on are counted, too."""
-    before = set() if known is None else set(np.flatnonzero(known).tolist())
+    """Mean number of rows that were trained on, by share."""
     trained = [{**fold.shares, 1.0: fold.kept} for fold in parted]
-    return {
-        share: float(np.mean([len(before.union(rows[share].tolist())) for rows in trained])) for share in trained[0]
-    }
+    return {share: _mean_rows([rows[share] for rows in trained], known) for share in trained[0]}
+
+
+def _mean_rows(trained: Sequence[np.ndarray], known: np.ndarray | None) -> float:
+    """Of some trainings; rows that the start was trained on are counted, too."""
+    before = set() if known is None else set(np.flatnonzero(known).tolist())
+    return float(np.mean([len(before.union(rows.tolist())) for rows in trained])) if trained else 0.0

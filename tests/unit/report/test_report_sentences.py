@@ -2,9 +2,9 @@ import pytest
 
 from onboard.domain.moment import seconds_text
 from onboard.report import headline
-from onboard.report.label_next import FEWEST_ROWS, Asked, more_labels
+from onboard.report.label_next import FEWEST_HELD_OUT, FEWEST_ROWS, Asked, more_labels
 from onboard.report.sentences import interval_text, metric_text, value_text
-from onboard.train import learning_curve
+from onboard.train import learning, learning_curve
 
 
 def test_the_headline_says_it_in_one_sentence(document):
@@ -148,6 +148,26 @@ def test_too_few_rows_to_tell_what_more_would_bring_are_told() -> None:
         job(12, [6, 6], dataset=dataset),
     ):
         assert more_labels(nothing) is None
+
+
+def test_few_held_out_rows_cannot_tell_either() -> None:
+    assert FEWEST_HELD_OUT == learning.FEWEST_CHOOSING
+    rows = {"train": 40, "validation": FEWEST_HELD_OUT - 1}
+    dataset = {"kind": "classification", "rows": rows, "labels": [{"label": "a", "count": 20}] * 2}
+    found = more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset))
+    assert found is not None
+    assert found.sentences == ["What more labels would bring cannot be told by fewer than 16 held-out rows."]
+    rows["validation"] = FEWEST_HELD_OUT
+    assert more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset)) is None
+
+
+def test_after_a_tuning_the_curve_is_said_to_be_that_of_the_embedding_alone() -> None:
+    told = {"more": 32, "gain": 0.05, "low": 0.01, "high": 0.1}
+    found = more_labels({"more_rows": told, "tuning": {"kept": True}})
+    assert found is not None
+    assert found.sentences[0].startswith(
+        "With 32 more labels the accuracy of the embedding alone, before the tuning, would change by about +5 points"
+    )
 
 
 def test_without_an_estimate_its_reason_says_why_nothing_is_told_of_more_labels() -> None:

@@ -27,6 +27,7 @@ from onboard.train.crossvalidation import (
     part_rows,
 )
 from onboard.train.fewshot import FewShotSettings, train_embedding
+from onboard.train.halves import two_halves
 from onboard.train.learning import Learned, learn
 from onboard.train.suspects import Suspect
 
@@ -234,6 +235,28 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
     said = left.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
     assert said is not None
     assert (said.gain, "too long" in str(said.reason)) == (None, True)
+
+
+def test_held_out_rows_judge_embeddings_of_two_halves_which_change_nothing_else(tiny_engine: Engine) -> None:
+    rows, held = dataset_of(20), labelled(tiny_engine, dataset_of(16))
+    found, plain = (
+        learned(tiny_engine, rows, settings, cross_validated=False, held=held)
+        for settings in (SETTINGS, replace(SETTINGS, curve=()))
+    )
+    np.testing.assert_allclose(found.trained.z, plain.trained.z, atol=1e-6)
+    assert (found.share, found.chosen_on, plain.halves) == (plain.share, 16, None)
+    assert found.halves is not None
+    assert found.halves.half.tolist() == [0, 1] * 8
+    trie, half = tiny_engine.trie(["a", "b"]), two_halves(rows, 0)
+    assert sorted(np.concatenate(half).tolist()) == list(range(20))
+    targets = labelled(tiny_engine, rows).targets
+    more = found.more_rows(targets)
+    assert more is not None
+    assert [count for count, _ in more.points] == [10, 20]
+    assert "16 rows are too few" in str(more.reason)
+    assert plain.more_rows(targets) is None
+    of_all = log_probabilities(tiny_engine, held.ids, found.trained.z, trie)
+    np.testing.assert_allclose(found.halves.scores[1.0], of_all, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,53 @@
+"""The learning curve where rows are held out: embeddings of two halves of the training rows beside that of all.
+
+Every held-out row is judged once, by the embedding of one of the halves: so these differ in the curve's bootstrap as
+folds do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onboard.data.splits import folds
+from onboard.domain.dataset import Dataset
+from onboard.train.learning_curve import MoreRows, more_rows
+
+SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Halves:
+    """What the embeddings make of held-out rows.
+
+    Args:
+        scores: by share of the rows that was trained on, log-probabilities (m, K) of the held-out rows.
+        rows: how many rows that is, by share, those that the start was trained on included.
+        half: whose embedding was asked, of each held-out row (m,).
+        targets: (m, K), one-hot.
+    """
+
+    scores: Mapping[float, np.ndarray]
+    rows: Mapping[float, float]
+    half: np.ndarray
+    targets: np.ndarray
+
+    @classmethod
+    def of(
+        cls, by_half: Sequence[np.ndarray], by_all: np.ndarray, rows: Mapping[float, float], targets: np.ndarray
+    ) -> Halves:
+        """Of what each embedding makes of all held-out rows, (m, K) each: they take turns."""
+        places = np.arange(len(by_all))
+        half = places % len(by_half)
+        return cls({SHARE: np.stack(by_half)[half, places], 1.0: by_all}, rows, half, targets)
+
+    def more_rows(self, there: int) -> MoreRows:
+        """What more labelled rows would buy, where there are so many."""
+        return more_rows(self.scores, self.rows, self.targets, self.half, there)
+
+
+def two_halves(dataset: Dataset, seed: int) -> list[np.ndarray]:
+    """Indices of the training rows in two halves, stratified."""
+    return [np.array(half) for half in folds(dataset, 2, seed)]
