@@ -48,6 +48,7 @@ TABLED: Final = (
     RULED,
     *OTHERS,
 )
+MOST_HOURS: Final = 16  # of one core: eight of two
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _head(results: Results, facts: Facts) -> list[str]:
         "tasks of a mean, or for one task over its n; Student's t) and that of the test rows, paired where two "
         f"methods are compared.{'' if len(results.seeds) > 1 else alone} Of more than 64 rows ours hold a quarter "
         "out, as the service does, to say how far to train and to tune; the other methods train on all. "
-        f"All runs together took {hours / 3600:.1f} hours of one core{unknown}.", "",
+        f"All runs together took {hours / 3600:.1f} hours of one core (at most {MOST_HOURS} were wanted){unknown}.", "",
         *(left if facts.missing else []),
     ]  # fmt: skip
 
@@ -196,7 +197,8 @@ def _taken(results: Results, task: str, shots: int, method: str) -> str:
 def _regrets(results: Results) -> list[str]:
     told = [
         "## Regret of auto", "",
-        "Embedding only: points below the oracle, the start (random or a source) that is best on the other draws, "
+        "Embedding only (a tuning from every source was not in the plan): points below the oracle, the start (random "
+        "or a source) that is best on the other draws, "
         "scored on this one. Below zero auto found something better, or what is best on the other draws is not on "
         "this one. Means have Student's t over the tasks: what chooses the oracle makes their draws depend on one "
         "another. Of so few tasks the bootstrap that stands beside the verdict is too narrow (90 to 92% for 95%).", "",
