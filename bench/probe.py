@@ -6,8 +6,8 @@
 The embeddings are the base's own, mixtures of two of them, and perturbed ones (`bench/probe_pool.py`); the task's own,
 and what bears its name, is not among them. The probe is timed as a job runs it: fingerprint, prefilter, race, last
 round. Beside it every embedding is measured on all rows (up to --exhaustive of them), and a few one by one, as a probe
-without batches would, to tell what that costs. Both choices are trained as a job trains; the regret is what the probe's
-choice is worse by on test rows.
+without batches would, to tell what that costs. Both choices are trained as a job trains, with the folds that say how
+much of the way is taken; the regret is what the probe's choice is worse by on test rows.
 
 Every task and draw leaves a line of JSON in FOLDER; what is there is not done again.
 Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 from bench import probe_registry
+from bench.as_a_job import SETTINGS, STEP, Lesson
 from bench.as_if_new import drawn_tests
 from bench.budgeted import DATA, append, datasets_there, finished
 from bench.machine import describe
@@ -39,13 +40,11 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
-from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
 from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.prefilter import prefilter
-from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.workbench import Workbench, label_words
 
 TASKS: Final = ("sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "cola")
@@ -92,14 +91,14 @@ class Cell:
         return found
 
     def tested(self, found: ProbeResult) -> tuple[float, float]:
-        """Accuracy in per cent and log-loss in nats on the test rows, after the standard training from the choice."""
+        """Accuracy in per cent and log-loss in nats on the test rows, after a job's training from the choice."""
         words = found.chosen.words
         key = found.z.tobytes() + repr(words).encode()
         if key not in self._tested:
             engine, trie = self.bench.engine, self.bench.engine.trie(words)
-            rows = LabelledRows(self.ids, self.targets)
-            trained = train_embedding(engine.rounded(), found.z, rows, trie, FewShotSettings(), self.draw)
-            scores = log_probabilities(engine, self.test_ids, trained.z, trie)
+            rows = self.bench.labelled(self.bench.dataset.train)
+            lesson = Lesson(engine, self.bench, rows, found.z, trie, self.draw)
+            scores = log_probabilities(engine, self.test_ids, lesson.z, trie)
             right = (scores.argmax(1) == self.test_targets.argmax(1)).mean()
             self._tested[key] = 100 * float(right), -float((self.test_targets * scores).sum(1).mean())
         return self._tested[key]
@@ -139,7 +138,7 @@ def run(base: Base, asked: argparse.Namespace) -> list[Row]:
     """Everything that was asked for, in that order; what is missing is measured and its line added."""
     output = asked.work / "probe.jsonl"
     done = {json.dumps(row["key"]): row for row in finished(output)}
-    settings = json.loads(json.dumps([asdict(ProbeSettings()), asdict(FewShotSettings())]))
+    settings = json.loads(json.dumps([asdict(ProbeSettings()), asdict(SETTINGS), STEP]))
     found = []
     for draw in range(asked.draws):
         for task in asked.tasks:

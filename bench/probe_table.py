@@ -35,7 +35,7 @@ def _introduction(document: Mapping[str, Any], cells: Sequence[Mapping[str, Any]
         "perturbed ones. Means over the draws. Rows are counted as they go through the model; one that is trained on "
         f"counts {TRAINED_COST}. One by one: every embedding alone on all rows; its CPU seconds are those of "
         "20 embeddings, multiplied. Regret: what the probe's choice is worse by than that of measuring every embedding "
-        "on all rows (with the same last round), on test rows after the standard training, with a 95% bootstrap "
+        "on all rows (with the same last round), on test rows after a job's training, with a 95% bootstrap "
         f"interval over tasks where there are {LEAST_TASKS} of them and {LEAST_CELLS} draws at least. Beyond "
         f"{document['exhaustive']:,} embeddings it is against the best choice among so many of them.\n"
     )

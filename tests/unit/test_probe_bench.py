@@ -52,9 +52,12 @@ def test_every_size_is_probed_and_compared_and_nothing_is_measured_twice(
     assert json.loads((tmp_path / "out.json").read_text())["rows"] == document["rows"]
 
 
-@pytest.mark.parametrize("changed", ["ProbeSettings", "FewShotSettings"])
+@pytest.mark.parametrize(
+    ("changed", "other"),
+    [("ProbeSettings", lambda: ProbeSettings(exhaustive=True)), ("SETTINGS", FewShotSettings(steps=1))],
+)
 def test_with_other_settings_it_is_measured_again(
-    asked: list[str], monkeypatch: pytest.MonkeyPatch, changed: str
+    asked: list[str], monkeypatch: pytest.MonkeyPatch, changed: str, other: Any
 ) -> None:
     measured: list[str] = []
 
@@ -67,8 +70,7 @@ def test_with_other_settings_it_is_measured_again(
     monkeypatch.setattr(probe, "page", lambda document: "")
     for _ in range(2):
         assert probe.main(asked) == 0
-    other = {"ProbeSettings": ProbeSettings(exhaustive=True), "FewShotSettings": FewShotSettings(steps=1)}[changed]
-    monkeypatch.setattr(probe, changed, lambda: other)
+    monkeypatch.setattr(probe, changed, other)
     assert probe.main(asked) == 0
     assert measured == ["moods", "moods"]
 

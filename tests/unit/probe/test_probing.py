@@ -17,6 +17,7 @@ from onboard.domain.dataset import Example
 from onboard.errors import CancelledError
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.probe import evaluator as evaluators
 from onboard.probe.candidates import RANDOM, Candidate, ProbeResult, in_sorted, mean_candidate, random_candidate
 from onboard.probe.choice import ProbeSettings, choose, measure_named
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, at_best_temperature
@@ -156,6 +157,27 @@ def test_the_tree_of_the_same_words_is_grown_once(evaluator: Make, monkeypatch: 
     monkeypatch.setattr(measured.engine, "trie", lambda words: grown.append(words) or grow(words))
     measured.measure([Candidate(f"t{seed}@v1", z(seed)) for seed in range(4)], everything(measured))
     assert grown == [WORDS]
+
+
+def test_a_small_memory_budget_measures_fewer_candidates_at_once_and_the_same(
+    evaluator: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, at_once = [Candidate(f"t{seed}@v1", z(seed), WORDS) for seed in range(5)], []
+    real = evaluators.mixed_edge_logits
+
+    def watched(engine: Engine, ids: Any, generated: Any, tries: Sequence[Any], *rest: Any) -> np.ndarray:
+        at_once.append(len(tries))
+        return real(engine, ids, generated, tries, *rest)
+
+    monkeypatch.setattr(evaluators, "mixed_edge_logits", watched)
+    generous, tight = evaluator(ROWS), evaluator(ROWS, generated_bytes=1)
+    rows = np.arange(len(ROWS))
+    for each in (generous, tight):
+        each.measure(known, rows)
+    assert at_once == [5, 1, 1, 1, 1, 1]
+    for candidate in known:
+        one, other = (each.losses(candidate, rows) for each in (generous, tight))
+        np.testing.assert_allclose(other, one, atol=1e-4)
 
 
 def test_a_probe_of_nothing_is_an_error_of_the_caller(evaluator: Make) -> None:
