@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,25 +19,23 @@ from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.finals import FinalSettings
 
-TEXTS = ("good", "bad", "fine", "sad") * 2
-ROWS = [Example(f"{word} {thing}", None, "") for thing in ("film", "plot") for word in TEXTS]
-LIKED = np.array([row.text_a.split()[0] in ("good", "fine") for row in ROWS])
-KNOWN = {"strong@v1": ("good", "bad", 2.0), "weak@v1": ("great", "awful", 0.5)}  # words, and how sure of them
+ROWS = [Example(f"text {number}", None, "") for number in range(18)]
+KNOWN = {"strong@v1": (("good", "bad", "fine"), 2.0), "weak@v1": (("great", "awful", "sad"), 0.5)}  # and how sure
 NOTHING = np.zeros(16, dtype=np.float32)
 CANDIDATES = [
     Candidate(RANDOM, NOTHING),
     Candidate(MEAN, NOTHING),
-    *(Candidate(name, NOTHING, words=(liked, disliked)) for name, (liked, disliked, _) in KNOWN.items()),
+    *(Candidate(name, NOTHING, words=words) for name, (words, _) in KNOWN.items()),
 ]
 NAMES = ["good", "bad", "great", "awful", "yes", "no", "same", "other", "film", "is"]  # one token each
 
 
-def logit(candidate: str, row: int, word: str) -> float:
-    """What the candidate makes of a word: it knows its own two, all others are noise."""
+def logit(candidate: str, row: int, word: str, label: int, labels: int) -> float:
+    """What the candidate makes of a word for a row of that label: it knows its own words, all others are noise."""
     noise = np.random.default_rng(zlib.crc32(f"{candidate} {row} {word}".encode())).normal(0.0, 0.3)
-    liked, disliked, sure = KNOWN.get(candidate, ("", "", 0.0))
-    speaks = {liked: 1.0, disliked: -1.0}.get(word, 0.0)
-    return float(noise + sure * speaks * (1.0 if LIKED[row] else -1.0))
+    words, sure = KNOWN.get(candidate, ((), 0.0))
+    speaks = (1.0 if words.index(word) == label else -1.0) if word in words[:labels] else 0.0
+    return float(noise + sure * speaks)
 
 
 @pytest.fixture
@@ -44,37 +43,56 @@ def _played(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model's answers are made up: a tiny one knows nothing of its words."""
 
     def measure(self: Evaluator, missing: Sequence[tuple[Candidate, np.ndarray]]) -> None:
+        labels = self.targets.shape[1]
         for candidate, rows in missing:
             seen = self._seen[candidate.embedding]
             words = [self.engine.encoder.tokenizer.decode([token]).strip() for token in seen.trie.edge_token]
             for row in rows:
-                seen.logits[row] = [logit(candidate.embedding, row, word) for word in words]
+                seen.logits[row] = [logit(candidate.embedding, row, word, row % labels, labels) for word in words]
             seen.there[rows] = True
 
     monkeypatch.setattr(Evaluator, "_measure", measure)
 
 
-def chosen(engine: Engine, names: Sequence[str]) -> ProbeResult:
-    """The choice for a task that calls its labels like this: the liked ones first."""
+def chosen(engine: Engine, names: Sequence[str], order: Sequence[int] = ()) -> ProbeResult:
+    """The choice for a task that calls its labels like this, in this order of the names."""
+    order = order or range(len(names))
     ids = engine.encoder.encode([(row.text_a, None) for row in ROWS])
-    targets = np.eye(2, dtype=np.float32)[np.where(LIKED, 0, 1)]
+    targets = np.eye(len(names), dtype=np.float32)[np.arange(len(ROWS)) % len(names)]
     hashes = np.arange(len(ROWS), dtype=np.int64) + max(row_hashes(ROWS))
-    evaluator = Evaluator(engine, ids, targets, names, hashes, mapped=True)
-    return choose(evaluator, CANDIDATES, np.arange(len(ROWS)), ProbeSettings(finals=FinalSettings(steps=0)))
+    called = [names[label] for label in order]
+    candidates = [replace(each, words=tuple(each.words[: len(names)])) for each in CANDIDATES]
+    evaluator = Evaluator(engine, ids, targets[:, list(order)], called, hashes, mapped=True)
+    return choose(evaluator, candidates, np.arange(len(ROWS)), ProbeSettings(finals=FinalSettings(steps=0)))
 
 
 @pytest.mark.usefixtures("_played")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=2, unique=True))
+@given(st.lists(st.sampled_from(NAMES), min_size=2, max_size=3, unique=True))
 @example(["bad", "good"])
-@example(["good", "yes"])
+@example(["fine", "good", "bad"])
 def test_other_names_for_the_labels_change_nothing(tiny_engine: Engine, names: list[str]) -> None:
-    expected, found = chosen(tiny_engine, ["yes", "no"]), chosen(tiny_engine, names)
-    assert found.chosen.embedding == expected.chosen.embedding == "strong@v1"
-    assert found.chosen.words == expected.chosen.words == ("good", "bad")
-    assert found.chosen.loss == pytest.approx(expected.chosen.loss, abs=1e-6)
-    assert found.chosen.accuracy == expected.chosen.accuracy
-    assert (found.alarm, found.ties) == (expected.alarm, expected.ties) == (None, ())
+    expected, found = chosen(tiny_engine, ["yes", "no", "is"][: len(names)]), chosen(tiny_engine, names)
+    alike(expected, found)
+    assert found.chosen.embedding == "strong@v1"
+    assert found.chosen.words == expected.chosen.words == KNOWN["strong@v1"][0][: len(names)]
+
+
+@pytest.mark.usefixtures("_played")
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.permutations(range(3)))
+def test_the_order_of_three_labels_changes_nothing(tiny_engine: Engine, order: list[int]) -> None:
+    names = ["yes", "no", "is"]
+    expected, found = chosen(tiny_engine, names), chosen(tiny_engine, names, order)
+    alike(expected, found)
+    assert found.chosen.words == tuple(expected.chosen.words[label] for label in order)
+
+
+def alike(one: ProbeResult, other: ProbeResult) -> None:
+    assert other.chosen.embedding == one.chosen.embedding
+    assert other.chosen.loss == pytest.approx(one.chosen.loss, abs=1e-6)
+    assert other.chosen.accuracy == one.chosen.accuracy
+    assert (other.alarm, other.ties) == (one.alarm, one.ties)
 
 
 def taken(engine: Engine, sure: float, monkeypatch: pytest.MonkeyPatch) -> float:
