@@ -260,13 +260,14 @@ def _shared_rows(services: Services, base: Base, earlier: EmbeddingVersion, late
 
 
 def _held_out(services: Services, version: EmbeddingVersion) -> list[Example]:
-    from onboard.data.snapshot import load
-    from onboard.data.splits import holdout
+    from onboard.known_rows import dataset_of
 
-    record = _snapshot(services, version) if version.seeds else None
-    if record is None:
+    if not version.seeds:
         return []
-    dataset = holdout(load(services.read(record.artifact)), version.seeds[0])
+    try:
+        dataset = dataset_of(services, version)
+    except NotFoundError:  # a shipped source names one that was never stored here
+        return []
     return [*dataset.test, *dataset.validation]
 
 

@@ -12,8 +12,6 @@ from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.compare import words_in_order
 from onboard.data.hashes import row_hashes
-from onboard.data.snapshot import load as load_snapshot
-from onboard.data.splits import holdout
 from onboard.data.targets import targets_of
 from onboard.domain.dataset import Example
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
@@ -21,7 +19,7 @@ from onboard.embedding import verified_embedding
 from onboard.errors import DamagedError, NotFoundError
 from onboard.guard import Earlier
 from onboard.heads import hypernetwork_at
-from onboard.known_rows import read_snapshot
+from onboard.known_rows import dataset_of
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -160,7 +158,7 @@ def with_evidence(services: Services, base: Base, task: Kept, known: np.ndarray 
     if task.trouble or not version.dataset_digest or not version.seeds:
         return bare  # a shipped source never had a snapshot here
     try:
-        dataset = holdout(load_snapshot(read_snapshot(services, version.dataset_digest)), version.seeds[0])
+        dataset = dataset_of(services, version)
     except (NotFoundError, DamagedError) as error:
         trouble = f"Its dataset cannot be read: {error.message}"
         return Earlier(bare.name, bare.z, bare.trie, bare.reference, trouble=trouble)

@@ -13,8 +13,10 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes, unpack_hashes
+from onboard.data.held_out import split_as
 from onboard.data.snapshot import load as load_snapshot
 from onboard.data.splits import holdout
+from onboard.domain.dataset import Dataset
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import DamagedError, NotFoundError
@@ -31,6 +33,20 @@ def read_snapshot(services: Services, digest: str) -> bytes:
     with services.database.read() as session:
         record = SnapshotRepository(session).get(digest)
     return services.read(record.artifact)
+
+
+def dataset_of(services: Services, version: EmbeddingVersion) -> Dataset:
+    """A version's dataset, split as it was when the version was trained.
+
+    Which rows were held out stands in the version. Of one from before that was kept, today's rule says it, by its seed.
+
+    Raises:
+        NotFoundError, DamagedError: as of `read_snapshot`.
+    """
+    stored = load_snapshot(read_snapshot(services, version.dataset_digest))
+    if version.held_out is not None:
+        return split_as(stored, version.held_out)
+    return holdout(stored, version.seeds[0]) if version.seeds else stored
 
 
 def head_rows(services: Services, base: Base, version: int, *, exactly: bool = False) -> np.ndarray:
@@ -78,8 +94,7 @@ class TrainedRows:
             known += [self.tuning(each, exactly=exactly) for each in {present.origin, present.hypernetwork_version}]
             if not present.dataset_digest:
                 continue
-            seed = present.seeds[0] if exactly and present.seeds else None
-            known.append(self._trained_on(present.dataset_digest, seed))
+            known.append(self._trained_on(present.dataset_digest, present if exactly else None))
             waiting += self._versions(present.parents)
         return np.unique(np.concatenate(known))
 
@@ -114,24 +129,25 @@ class TrainedRows:
             return NOTHING
         with self._services.database.read() as session:
             line = BaseRepository(session).line(self._base.digest, version)
-            specs = [JobRepository(session).get(each.job).spec for each in line if each.job is not None]
+            jobs = [each.job for each in line if each.job is not None]
+            datasets = [JobRepository(session).get(job).spec.dataset for job in jobs]
+            published = [VersionRepository(session).of_job(job) if exactly else None for job in jobs]
         known = [NOTHING]
-        for spec in specs:
+        for dataset, by in zip(datasets, published, strict=True):
             try:
-                known.append(self._trained_on(spec.dataset, spec.seed if exactly else None))
+                known.append(self._trained_on(dataset, by))
             except NotFoundError:  # its task was deleted, and its rows with it: nothing is left to compare with
                 continue
         return np.unique(np.concatenate(known))
 
-    def _trained_on(self, digest: str, seed: int | None) -> np.ndarray:
-        """Hashes of a dataset's training rows, without those that were held out by this seed if one is given.
+    def _trained_on(self, digest: str, version: EmbeddingVersion | None) -> np.ndarray:
+        """Hashes of a dataset's training rows, without those that were held out of this version if one is given.
 
-        Where the rows are lost, and their hashes are not, none is taken for held out.
+        Where the rows are lost, and their hashes are not, none is taken for held out; nor where the version is gone.
         """
-        if seed is not None:
+        if version is not None:
             with suppress(DamagedError):
-                dataset = load_snapshot(read_snapshot(self._services, digest))
-                return np.array(row_hashes(holdout(dataset, seed).train), dtype=np.int64)
+                return np.array(row_hashes(dataset_of(self._services, version).train), dtype=np.int64)
         with self._services.database.read() as session:
             record = SnapshotRepository(session).get(digest)
         return unpack_hashes(self._services.read(record.row_hashes))

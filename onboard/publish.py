@@ -205,6 +205,7 @@ def _draft(attempt: Run, probed: Output, outcome: Outcome, found: Output) -> Emb
         code_version=code_version(),
         method=attempt.bench.base.method,
         seeds=(spec.seed,),
+        held_out=attempt.bench.held_out,
         low=dataset.low,
         high=dataset.high,
         metrics=found["metrics"],

@@ -10,6 +10,7 @@ import numpy as np
 
 from onboard.bases import Base, find_base
 from onboard.data.hashes import row_hashes, rows_without
+from onboard.data.held_out import held_out_places
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.data.snapshot import load as load_snapshot
@@ -45,6 +46,7 @@ class Workbench:
         unlabelled: texts of which the report names those to label next; their labels mean nothing.
         head: version of the hypernetwork that the task is learned under.
         known_rows: sorted hashes of the rows that trained it; None where it is the first: the base knows its rows.
+        held_out: places, in the stored dataset, of the training rows that are held out.
         left_out: how many rows of a split judge nothing, as what the training starts from knows them.
         trained_at_once, scored_at_once: how many rows the GPU's memory takes.
     """
@@ -56,6 +58,7 @@ class Workbench:
     unlabelled: tuple[Example, ...] = ()
     head: int = FIRST_HYPERNETWORK
     known_rows: np.ndarray | None = None
+    held_out: tuple[int, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
@@ -151,10 +154,14 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
         )
     engine = engine_at(services, base, record.head)
     known = None if record.head == FIRST_HYPERNETWORK else head_rows(services, base, record.head)
-    dataset = holdout(load_snapshot(read_snapshot(services, spec.dataset)), spec.seed)
+    stored = load_snapshot(read_snapshot(services, spec.dataset))
+    dataset = holdout(stored, spec.seed)
     pool = spec.options.get("unlabelled")
     unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
-    return Workbench(base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known)
+    return Workbench(
+        base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known,
+        held_out_places(stored, dataset),
+    )  # fmt: skip
 
 
 def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def server_settings(tmp_path: Path, base: Base, url: str, name: str) -> Settings
 def fill(services: Services, base: Base) -> None:
     for seed in (1, 2, 3):
         add_version(services, base, "mood", (1, 2), ("good", "bad"), z=embedding_of(seed))
-    add_version(services, base, "colours", ("red", "blue"), ("red", "blue"), z=embedding_of(9))
+    add_version(services, base, "colours", ("red", "blue"), ("red", "blue"), z=embedding_of(9), held_out=(0, 2))
     with services.database.write() as session:
         aliases = AliasRepository(session)
         aliases.move("mood", "good", 2, actor="me", reason="promoted")

@@ -12,8 +12,6 @@ from onboard.answers import answers
 from onboard.bases import Base
 from onboard.compare import drawn
 from onboard.data.hashes import rows_without
-from onboard.data.snapshot import load as load_snapshot
-from onboard.data.splits import holdout
 from onboard.domain.dataset import Example, label_key
 from onboard.domain.task import EmbeddingVersion
 from onboard.embedding import verified_embedding
@@ -27,7 +25,7 @@ from onboard.evaluate import (
     evaluate_regression,
 )
 from onboard.heads import engine_at
-from onboard.known_rows import read_snapshot
+from onboard.known_rows import dataset_of
 from onboard.services import Services
 
 SPLITS: Final = ("validation", "test")
@@ -87,10 +85,9 @@ def _held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequen
     if not version.seeds or not version.dataset_digest:
         return nothing
     try:
-        content = read_snapshot(services, version.dataset_digest)
+        dataset = dataset_of(services, version)
     except NotFoundError:
         return nothing
-    dataset = holdout(load_snapshot(content), version.seeds[0])
     return {"validation": dataset.validation, "test": dataset.test}
 
 

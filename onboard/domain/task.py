@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 VersionKind = Literal["source", "onboarded", "carried"]
 
 FIRST_HYPERNETWORK: Final = 1  # the version that every base brings
+_NOT_TOLD: Final = frozenset({"fingerprint", "held_out"})  # of a version, by its document
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class EmbeddingVersion:
         weak: no better than always answering the majority.
         fingerprint: of its dataset, packed; None where the base has no fingerprints, or has its own of a source.
         mixed_from: weight of each embedding by its name where it was initialised from a mixture; else empty.
+        held_out: places, in its stored dataset, of the training rows that were held out; None where that is not known.
         job: id of the job that published it; None for a shipped source.
         created_at: epoch seconds; 0 until it is published.
     """
@@ -103,6 +105,7 @@ class EmbeddingVersion:
     fingerprint: str | None = None
     mixed_from: dict[str, float] = field(default_factory=dict)
     learned_under: int | None = None
+    held_out: tuple[int, ...] | None = None
     job: str | None = None
     version: int = 0
     created_at: float = 0.0
@@ -123,7 +126,7 @@ class EmbeddingVersion:
         return tuple(self.mixed_from) or ((self.parent,) if self.parent else ())
 
     def to_json(self) -> dict[str, Any]:
-        """The version as a JSON-compatible document, without the fingerprint; times are ISO 8601 in UTC."""
+        """The version as a JSON-compatible document without fingerprint and held-out rows; times are ISO 8601, UTC."""
         return {
             "task": self.task,
             "version": self.version,
@@ -158,7 +161,7 @@ class EmbeddingVersion:
         Raises KeyError, TypeError, ValueError for anything else.
         """
         told = {"mixed_from": {}, "learned_under": None, **document}
-        facts = {each.name: told[each.name] for each in fields(cls) if each.name != "fingerprint"}
+        facts = {each.name: told[each.name] for each in fields(cls) if each.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
 

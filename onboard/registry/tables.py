@@ -232,6 +232,7 @@ class EmbeddingVersionRow(Table):
     fingerprint: Mapped[str | None]  # Base64 of float32, as backups hold rows as JSON
     mixed_from: Mapped[dict[str, Any] | None]
     learned_under: Mapped[int | None]  # only of a carried version
+    held_out: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     unlearning: Mapped[str | None]  # the deleted task that it descends from; nothing new starts from it
     created_at: Mapped[float]
     __table_args__ = (

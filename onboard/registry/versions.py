@@ -283,6 +283,7 @@ def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
         fingerprint=row.fingerprint,
         mixed_from=row.mixed_from or {},
         learned_under=row.learned_under,
+        held_out=None if row.held_out is None else tuple(row.held_out),
         job=row.job,
         created_at=row.created_at,
     )

@@ -166,6 +166,22 @@ def test_numbers_of_versions_go_on_after_the_upgrade_that_lets_them_be_deleted(d
         assert versions.add(sample_version(), sample_task()).version == 4
 
 
+def test_versions_from_before_held_out_rows_were_kept_have_none_after_the_upgrade(database: Database) -> None:
+    register_sample_base(database)
+    with database.write() as session:
+        VersionRepository(session).add(replace(sample_version(), held_out=(1, 2)), sample_task())
+    with schema.migrating(database.url) as migration:
+        migration.downgrade("20261124b")
+        columns = {each["name"] for each in inspect(migration.session.connection()).get_columns("embedding_versions")}
+        assert "held_out" not in columns
+    schema.upgrade(database.url)
+    with database.write() as session:
+        versions = VersionRepository(session)
+        assert versions.resolve("colours@v1").held_out is None
+        added = versions.add(replace(sample_version(), held_out=(3,)), sample_task())
+        assert versions.resolve(added.reference).held_out == (3,)
+
+
 @pytest.mark.services
 def test_upgrades_of_a_server_at_once_wait_for_one_another(postgres: PostgresServer) -> None:
     url = postgres.create("upgraded_at_once") + "?options=-c%20lock_timeout%3D20s"  # fail rather than hang

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from registry_samples import ARTIFACT, BASE, register_sample_base, sample_base, sample_spec, sample_task, sample_version
-from sqlalchemy import delete, insert
+from sqlalchemy import delete, insert, text
 from sqlalchemy.exc import IntegrityError
 
 from onboard.artifacts import digest_of
@@ -365,6 +365,21 @@ def test_a_version_keeps_the_fingerprint_of_its_data_and_what_it_was_mixed_from(
     again = EmbeddingVersion.from_json(found.to_json())
     assert replace(again, created_at=0.0) == replace(found, created_at=0.0, fingerprint=None)
     assert named(database) == [("colours@v1", "AACAPw==")]
+
+
+@pytest.mark.parametrize("held_out", [None, (), (0, 3, 250_000)])
+def test_a_version_keeps_what_was_held_out_of_its_training(
+    database: Database, held_out: tuple[int, ...] | None
+) -> None:
+    with database.write() as session:
+        VersionRepository(session).add(replace(sample_version(), held_out=held_out), sample_task())
+        missing = session.scalar(text("SELECT count(*) FROM embedding_versions WHERE held_out IS NULL"))
+    assert missing == (held_out is None)
+    with database.read() as session:
+        found = VersionRepository(session).resolve("colours@v1")
+    assert found.held_out == held_out
+    assert "held_out" not in found.to_json()
+    assert EmbeddingVersion.from_json(found.to_json()).held_out is None
 
 
 def test_a_version_that_an_earlier_service_tells_of_was_mixed_from_nothing(database: Database) -> None:
