@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from onboard.data.hashes import normalised
 from onboard.data.limits import HOLDOUT_FREE_ROWS
+from onboard.data.together import hanging_together, of_one_text
 from onboard.domain.dataset import Dataset, Example, example_key, in_canonical_rows, label_key
 from onboard.errors import InputError
 
@@ -55,30 +55,15 @@ def is_folded(dataset: Dataset) -> bool:
 def holdout(dataset: Dataset, seed: int) -> Dataset:
     """The dataset with a validation split: its own, or a quarter of the training rows, 512 at most.
 
-    At least one row of every class is held out, but a class of one row keeps it for training. Up to 64 training rows
-    nothing is held out, and validation stays empty.
-    Rows that share a text are all held out or all trained on, as in `folds`; where such groups leave room that none of
-    them fits into, single rows fill it.
+    Classes are held out in proportion, at least one row of every class, but a class of one row keeps it for training.
+    Up to 64 training rows nothing is held out, and validation stays empty.
+    Rows that share a text are all held out or all trained on, as in `folds`, unless that took too many rows or all of a
+    class; rows whose whole text is the same are so even then. Where no such group fits any more, fewer are held out.
     """
     count = held_out_of(len(dataset.train))
     if dataset.validation or not count:
         return dataset
-    strata = _strata(dataset, seed)
-    of = _number_of(strata)
-    left = Counter(dict(enumerate(_proportional([len(stratum) for stratum in strata], count))))
-    held = set[int]()
-
-    def hold(group: Sequence[int]) -> None:
-        wanted = Counter(of[index] for index in group)
-        if held.isdisjoint(group) and wanted <= left:
-            held.update(group)
-            left.subtract(wanted)
-
-    groups = _hanging_together(dataset, strata, most=count)
-    for rows in chain(groups, ([index] for group in groups for index in group)):
-        hold(rows)
-        if not left.total():
-            break
+    held = _held_out(dataset.train, _strata(dataset, seed), count)
     return replace(
         dataset,
         train=in_canonical_rows([row for index, row in enumerate(dataset.train) if index not in held]),
@@ -86,13 +71,60 @@ def holdout(dataset: Dataset, seed: int) -> Dataset:
     )
 
 
+def _held_out(rows: Sequence[Example], strata: Strata, count: int) -> set[int]:
+    """Indices of so many of the rows, or of as many as whole groups come to; one row of every stratum is left."""
+    sizes = [len(stratum) for stratum in strata]
+    quotas, most = _proportional(sizes, count), [size - 1 for size in sizes]
+    groups = hanging_together(rows, chain.from_iterable(strata), most=count)
+    drawn = _Drawn(strata, sum(quotas))
+    drawn.add(groups, quotas)
+    if drawn.room:  # no group fits into the quotas any more: those with all rows of a class are parted
+        none = _Drawn(strata, 0)
+        parts = (of_one_text(rows, group) if none.beyond(group, most) else [group] for group in groups)
+        groups = list(chain.from_iterable(parts))
+        drawn.add(groups, quotas)
+        drawn.add(sorted(groups, key=lambda group: drawn.beyond(group, quotas)), most)
+    return drawn.rows
+
+
+class _Drawn:
+    """Rows that are drawn, in whole groups.
+
+    Args:
+        strata: indices of all rows.
+        room: how many rows may be drawn.
+    """
+
+    def __init__(self, strata: Strata, room: int) -> None:
+        self.rows = set[int]()
+        self.room = room
+        self._of = _number_of(strata)
+        self._counts = [0] * len(strata)
+
+    def beyond(self, group: Iterable[int], limits: Sequence[int]) -> int:
+        """How many rows there would be beyond the limits of the group's strata, were it drawn, too."""
+        more = Counter(self._of[index] for index in group)
+        return sum(max(0, self._counts[number] + count - limits[number]) for number, count in more.items())
+
+    def add(self, groups: Iterable[list[int]], limits: Sequence[int]) -> None:
+        """Draw the groups, in their order, that the limits of the strata, and the room, still take."""
+        for group in groups:
+            if not self.room:
+                break
+            if len(group) <= self.room and self.rows.isdisjoint(group) and not self.beyond(group, limits):
+                self.rows.update(group)
+                self.room -= len(group)
+                for index in group:
+                    self._counts[self._of[index]] += 1
+
+
 def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...]:
     """Indices into `dataset.train` of each fold's held-out rows; the folds are stratified and part the rows.
 
     Rows that share a text stand in one fold: who has learned one of them knows something of the other, and would be
     judged too well by it. Where more rows than make a fold hang together by their texts, those are what the task is
-    about (the entries of a list of questions, say), and all rows are parted one by one.
-    There are never more folds than rows, so no fold is empty.
+    about (the entries of a list of questions, say), and they are parted; but rows whose whole text is the same are not.
+    There are never more folds than such groups, so no fold is empty; where all rows have one text, there is one.
 
     Raises:
         ValueError: fewer than two folds, or fewer than two rows to part.
@@ -103,9 +135,11 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
         raise ValueError("cross-validation needs two folds and two rows at least")
     strata = _strata(dataset, seed)
     of = _number_of(strata)
+    groups = hanging_together(rows, chain.from_iterable(strata), most=len(rows) / count)
+    count = min(count, len(groups))
     found: list[list[int]] = [[] for _ in range(count)]
     held = [Counter[int]() for _ in range(count)]  # rows of each stratum by fold
-    for group in sorted(_hanging_together(dataset, strata, most=len(rows) / count), key=len, reverse=True):
+    for group in sorted(groups, key=len, reverse=True):
         wanted = [of[index] for index in group]
         fold = _least_crowded(held, wanted)
         found[fold] += group
@@ -118,36 +152,9 @@ def _least_crowded(held: Sequence[Counter[int]], wanted: Sequence[int]) -> int:
     return min(range(len(held)), key=lambda fold: (sum(held[fold][each] for each in wanted), held[fold].total()))
 
 
-def _hanging_together(dataset: Dataset, strata: Strata, most: float) -> list[list[int]]:
-    """The training rows in groups that share no text, in the order of the strata; one by one where a group has more
-    than `most` rows.
-    """
-    together = _sharing_a_text(dataset.train)
-    if max(Counter(together).values()) > most:
-        together = list(range(len(together)))
-    groups: dict[int, list[int]] = {}
-    for index in (index for stratum in strata for index in stratum):
-        groups.setdefault(together[index], []).append(index)
-    return list(groups.values())
-
-
-def _sharing_a_text(rows: Sequence[Example]) -> list[int]:
-    """Of each row the first one that it hangs together with, by a text that both hold or by a chain of such rows."""
-    first = list(range(len(rows)))
-
-    def root(index: int) -> int:
-        while first[index] != index:
-            index = first[index]
-        return index
-
-    seen: dict[str, int] = {}
-    for index, row in enumerate(rows):
-        for text in (row.text_a, row.text_b):
-            if text:
-                other = root(seen.setdefault(normalised(text), index))
-                low, high = sorted((other, root(index)))
-                first[high] = low
-    return [root(index) for index in range(len(rows))]
+def by_stratum(dataset: Dataset, seed: int) -> tuple[int, ...]:
+    """Indices of all training rows, one class (or tenth of the values) after the other, in the seed's order."""
+    return tuple(chain.from_iterable(_strata(dataset, seed)))
 
 
 def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
@@ -203,7 +210,10 @@ def _even(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def _proportional(sizes: Sequence[int], total: int) -> list[int]:
-    """Quotas in proportion to the sizes, summing to `total` if that can be: one at least, never all of a stratum."""
+    """Quotas in proportion to the sizes, summing to `total` if that can be: one at least, never all of a stratum.
+
+    What strata of one row cannot give the others do, each time the one that has given the least share.
+    """
     exact = [size * total / sum(sizes) for size in sizes]
     quotas = [min(max(int(share), 1), size - 1) for share, size in zip(exact, sizes, strict=True)]
     while sum(quotas) > total:  # so many classes that one row of each is too much
@@ -212,4 +222,6 @@ def _proportional(sizes: Sequence[int], total: int) -> list[int]:
     for index in by_rest:
         if sum(quotas) < total and quotas[index] < sizes[index] - 1:
             quotas[index] += 1
+    while sum(quotas) < total and (able := [index for index, size in enumerate(sizes) if quotas[index] < size - 1]):
+        quotas[min(able, key=lambda index: quotas[index] / sizes[index])] += 1
     return quotas

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from onboard.data.limits import FEWEST_FOLDED_ROWS
-from onboard.data.splits import folds
+from onboard.data.splits import by_stratum, folds
 from onboard.domain.dataset import Dataset, Example
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
@@ -69,6 +69,7 @@ def rows_in_folds(dataset: Dataset, fold: Sequence[int]) -> tuple[Example, ...]:
 def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: np.ndarray | None = None) -> list[Fold]:
     """The folds of the training rows; none with fewer than 8 rows to hold out, and no shares with fewer than 16 rows.
 
+    Where all rows have one text, case and blanks aside, there are none either.
     A row that the start knows is no witness, nor is one whose label could not be learned without it: both are trained
     on by all folds.
 
@@ -83,9 +84,9 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
         return []
     parted = [np.array(held) for held in folds(dataset, FOLDS, seed)]
     witness = _witnesses(dataset, parted, known)
-    if witness.sum() < FEWEST_FOLDED_ROWS:
+    if len(parted) < 2 or witness.sum() < FEWEST_FOLDED_ROWS:
         return []
-    dealt = [index for (index,) in folds(dataset, count, seed)]  # by stratum: evenly spaced, they are fair samples
+    dealt = by_stratum(dataset, seed)  # evenly spaced, they are fair samples
     found = []
     for held in filter(len, (held[witness[held]] for held in parted)):
         left_out = set(held.tolist())

@@ -158,13 +158,6 @@ def test_rows_that_share_a_text_are_held_out_together() -> None:
         assert [sum(row.label == label for row in held.validation) for label in ("no", "yes")] == [13, 13]
 
 
-def test_single_rows_fill_what_no_group_fits_into() -> None:
-    linked = [(f"premise {number // 10}", f"claim {number}") for number in range(100)]
-    held = holdout(pairs(*linked), seed=0)
-    assert len(held.validation) == 25
-    assert len(texts_of(held.train) & texts_of(held.validation)) == 1
-
-
 def test_a_text_that_most_rows_hold_is_what_the_task_is_about() -> None:
     dataset = pairs(*((f"question {number}", "the only answer") for number in range(12)))
     assert [len(part) for part in folds(dataset, 4, seed=0)] == [3, 3, 3, 3]
