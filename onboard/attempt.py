@@ -1,6 +1,7 @@
 """One attempt at a job, and its stages: each leaves its output, so that the next attempt goes on after the last one.
 
-An output is stored under a key of everything that it depends on (job, request, base, head, code).
+An output is stored under a key of everything that it depends on (job, request, base, head, code, and what came out of
+the stages before it).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from onboard.version import code_version
 from onboard.workbench import Workbench
 
 _NOTE_EVERY_STEPS: Final = 10
+_HOW_IT_WENT: Final = {"seconds", "halved"}  # of an output: differs from one attempt to the next
 
 Output = dict[str, Any]
 
@@ -64,17 +66,18 @@ class Run:
 
         return on_step
 
-    def stage(self, stage: Stage, work: Callable[[], Output], *more: str) -> Output:
+    def stage(self, stage: Stage, work: Callable[[], Output], *built_on: Output | None) -> Output:
         """The stage's stored output, or the stage run now and its output stored.
 
         Args:
             stage: which.
             work: what it does; its output is JSON and has `numbers` for the log. An artifact that it names as
                 `artifact` has to be there still where a stored output is used.
-            more: what else it depends on.
+            built_on: outputs of earlier stages that it makes use of, None for one that there is not. A stored output is
+                not used where one of them has come out differently since.
         """
         self.checkpoint()
-        key = self._key(stage, more)
+        key = self._key(stage, built_on)
         output = self._stored(key)
         if output is not None:
             self.progress.note(f"{stage.value}: resumed from the output of an earlier attempt")
@@ -108,9 +111,10 @@ class Run:
             return None  # collected, or damaged: the stage is run again
         return output
 
-    def _key(self, stage: Stage, more: tuple[str, ...]) -> str:
+    def _key(self, stage: Stage, built_on: Sequence[Output | None]) -> str:
         depends = [
-            self.job.id, stage.value, self.job.spec.to_json(), self.base.digest, self.base.head, code_version(), *more
+            self.job.id, stage.value, self.job.spec.to_json(), self.base.digest, self.base.head, code_version(),
+            *map(_digest, built_on),
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
@@ -120,3 +124,11 @@ class Run:
         self.progress.note(
             f"the GPU's memory is too small for {rows} rows at once: going on with {fewer}", rows_at_once=fewer
         )
+
+
+def _digest(output: Output | None) -> str | None:
+    """Of what came out of a stage; the same when it is read back from its artifact, and when it is made again alike."""
+    if output is None:
+        return None
+    came_out = {name: value for name, value in output.items() if name not in _HOW_IT_WENT}
+    return hashlib.sha256(json.dumps(came_out).encode()).hexdigest()

@@ -69,14 +69,14 @@ def _run(job: Job, services: Services, progress: Progress) -> None:
     attempt = _check(job, services, progress)
     probed = attempt.stage(Stage.PROBE, lambda: _probe(attempt))
     attempt.bench = attempt.bench.without_witnesses(probed["known"])
-    trained = attempt.stage(Stage.TRAIN, lambda: _train(attempt, probed))
+    trained = attempt.stage(Stage.TRAIN, lambda: _train(attempt, probed), probed)
     alone = Judged(attempt.bench, job.spec, probed, trained, progress)
     tuned = guarded = None
     if job.spec.tune_hypernetwork != "never":
-        tuned = attempt.stage(Stage.TUNE, lambda: tune_stage(attempt, probed, trained, alone))
+        tuned = attempt.stage(Stage.TUNE, lambda: tune_stage(attempt, probed, trained, alone), probed, trained)
     if tuned is not None and tuned["artifact"]:
         guarded = attempt.stage(
-            Stage.GUARD, lambda: guard_stage(attempt, probed, trained, tuned), tuned["artifact"]
+            Stage.GUARD, lambda: guard_stage(attempt, probed, trained, tuned), probed, trained, tuned
         )  # fmt: skip
     _publish(attempt, probed, trained, alone, tuned, guarded)
 
@@ -89,12 +89,9 @@ def _publish(
     while True:
         judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
         if found is None:
-            step = "the embedding alone"
-            if tuned and guarded and outcome.tuned:
-                step = f"{guarded['share']} of {tuned['artifact']}"
             before = alone if outcome.tuned else None
             work = partial(judge, judged, attempt.services, outcome.also_chosen, before)
-            found = attempt.stage(Stage.EVALUATE, work, step)
+            found = attempt.stage(Stage.EVALUATE, work, probed, trained, tuned, guarded)
         attempt.progress.stage_started(Stage.PUBLISH)
         attempt.checkpoint()
         try:

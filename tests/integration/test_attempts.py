@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 from real_jobs import STAGES, Desk, HookedProgress, opinions
+from sqlalchemy import select
 
 from onboard import pipeline
 from onboard.bases import Base
-from onboard.domain.job import Job, JobState
+from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, PinMismatchError, StorageError
 from onboard.register import register_base
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.tables import JobRow, StageOutputRow
 from onboard.services import Services
 from onboard.testing import RecordedProgress
 from onboard.train.fewshot import FewShotSettings
@@ -109,6 +111,55 @@ def _damage(services: Services) -> None:
 def _remove(services: Services) -> None:
     for path in _outputs(services):
         path.unlink()
+
+
+def test_a_start_that_comes_out_differently_is_trained_from_anew(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    _starting_from(monkeypatch, "stsb@v1")
+    undisturbed = desk.learn(opinions(24), "undisturbed")
+    _starting_from(monkeypatch, "sst2@v1")
+    desk.submit(opinions(24))
+    with pytest.raises(_CrashError):
+        desk.run(desk.claim(), crash_after("train"))
+    desk.lose()
+    _damage_probed(desk.services)
+    _starting_from(monkeypatch, "stsb@v1")
+    progress = RecordedProgress()
+    result = desk.run(desk.claim(), progress).result or {}
+    assert progress.stages == STAGES
+    assert desk.version("mood@v1").parent == desk.version("undisturbed@v1").parent == "stsb@v1"
+    assert result["embedding_digest"] == undisturbed["embedding_digest"]
+
+
+def test_a_start_that_comes_out_alike_has_been_trained_from(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.submit(opinions(24))
+    with pytest.raises(_CrashError):
+        desk.run(desk.claim(), crash_after("train"))
+    desk.lose()
+    _damage_probed(desk.services)
+    monkeypatch.setattr(pipeline, "learn", _never)
+    progress = RecordedProgress()
+    assert desk.run(desk.claim(), progress).state is JobState.SUCCEEDED
+    assert progress.stages == ["check", "probe", "evaluate"]
+
+
+def _starting_from(monkeypatch: pytest.MonkeyPatch, embedding: str) -> None:
+    """Let the probe choose this one, as it may when another is no longer there."""
+
+    def choose(evaluator: Any, candidates: Any, *_: Any) -> Any:
+        (named,) = (each for each in candidates if each.embedding == embedding)
+        return pipeline.measure_named(evaluator, named)
+
+    monkeypatch.setattr(pipeline, "choose", choose)
+
+
+def _damage_probed(services: Services) -> None:
+    """The output of the probe of the job that waits."""
+    with services.database.read() as session:
+        waiting = select(JobRow.id).where(JobRow.state != JobState.SUCCEEDED)
+        of_probe = select(StageOutputRow.artifact).where(StageOutputRow.stage == Stage.PROBE)
+        path = services.file(session.scalars(of_probe.where(StageOutputRow.job.in_(waiting))).one())
+    assert path is not None
+    path.write_bytes(path.read_bytes()[:-9])
 
 
 def test_an_attempt_that_lost_its_job_cannot_publish(desk: Desk) -> None:
