@@ -20,7 +20,7 @@ from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import Learned, choosing, learn
 from onboard.train.step_length import NEARLY, SHARES, LossByShare, tuned_out_of_fold
 from onboard.train.tuning import Tuned
-from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
+from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
 from onboard.workbench import Workbench
 
 SETTINGS: Final = replace(FewShotSettings(), curve=())  # the learning curve decides nothing
@@ -49,9 +49,10 @@ class Lesson:
 
     @cached_property
     def held(self) -> LabelledRows | None:
-        """Held-out rows, those that choose; None without any."""
+        """Held-out rows, those that choose; None where none do."""
         validation = self.bench.dataset.validation
-        return self.bench.labelled([validation[row] for row in choosing(len(validation))]) if validation else None
+        chosen = choosing(len(validation))
+        return self.bench.labelled([validation[row] for row in chosen]) if chosen else None
 
     @cached_property
     def learned(self) -> Learned:
@@ -89,10 +90,15 @@ class Lesson:
                 rows=len(right),
                 majority=others["majority"]["accuracy"].value,
                 tfidf=others["tfidf_logistic_regression"]["accuracy"].value,
-                training_loss=mean_loss(self._scores(self.engine, self.rows, self.z), self.rows.targets),
+                training_loss=self._training_loss,
                 labels=targets.shape[1],
             )
         )
+
+    def _training_loss(self) -> float:
+        places = fitted(len(self.rows.ids))
+        rows = LabelledRows([self.rows.ids[row] for row in places], self.rows.targets[places])
+        return mean_loss(self._scores(self.engine, rows, self.z), rows.targets)
 
     def losses(
         self, shares: Sequence[float], tuned: Tuned, tuned_on: Callable[[np.ndarray, LabelledRows], Tuned]

@@ -148,7 +148,7 @@ class Place:
         tested = self._tested(material, trie, trained.z, self.engine.hypernetwork)
         accuracy, loss = tested["accuracy"], tested["training"]
         count, labels = len(material.truth), len(bench.words)
-        worth = worth_tuning(EmbeddingAlone(accuracy, count, majority, tfidf, loss, labels))
+        worth = worth_tuning(EmbeddingAlone(accuracy, count, majority, tfidf, lambda: loss, labels))
         return {"z": trained.z.tolist(), "majority": majority, "tfidf": tfidf, "auto": worth.tune, **tested}
 
     def tune(self, alone: Row, recipe: TuningSettings, run: str, seed: int) -> Row:

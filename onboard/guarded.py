@@ -20,7 +20,7 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.outcome import Outcome, embedding, taken, tuned_weights
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
-from onboard.tuned import folds_after, held_rows
+from onboard.tuned import fitted_rows, folds_after, held_rows
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
 
@@ -74,8 +74,7 @@ def _gained(
         tuned: output of the tune stage, which may have measured both losses.
         share: of the proposed step, that was let through.
     """
-    held = held_rows(bench)
-    rows = held or bench.dataset.train
+    rows = held_rows(bench) or fitted_rows(bench)
     evidence, count = tuned["tuning"].get("evidence"), tuned["tuning"].get("rows", len(rows))
     measured = (tuned["losses"].get(str(part)) for part in (0, share))
     was, now = (

@@ -23,7 +23,7 @@ from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_of_fold
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
-from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
+from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
 from onboard.tuning_slot import take_slot
 from onboard.workbench import Workbench
 
@@ -84,9 +84,15 @@ def _told(attempt: Run, reason: str, *, tried: bool) -> Output:
 
 
 def held_rows(bench: Workbench) -> tuple[Example, ...]:
-    """The held-out rows that a tuning is measured on."""
+    """The held-out rows that a tuning is measured on; none where they are too few to choose anything."""
     held = bench.dataset.validation
     return tuple(held[row] for row in choosing(len(held)))
+
+
+def fitted_rows(bench: Workbench) -> tuple[Example, ...]:
+    """The training rows that an embedding is measured on."""
+    train = bench.dataset.train
+    return tuple(train[row] for row in fitted(len(train)))
 
 
 def folds_after(trained: Output, tuned: Output, share: float) -> Output | None:
@@ -122,8 +128,8 @@ def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -
         evidence = "rows that were predicted without themselves"
         rows = rows_in_folds(bench.dataset, trained["folds"]["fold"])
         losses = LossByShare.of(log_of(trained["folds"]["probabilities"]), folds, bench.targets(rows))
-    elif bench.dataset.validation:
-        rows, evidence = held_rows(bench), "held-out rows"
+    elif rows := held_rows(bench):
+        evidence = "held-out rows"
         losses = _held_losses(attempt, words, rows, embedding(trained), tuned)
     else:
         return _Wanted(1.0, {"proposed": 1.0}, {})
@@ -210,8 +216,8 @@ def _embedding_alone(attempt: Run, probed: Output, trained: Output, alone: Judge
         rows=found["accuracy"].n if found and "accuracy" in found else 0,
         majority=accuracy(baselines.get("majority")),
         tfidf=accuracy(baselines.get("tfidf_logistic_regression")),
-        training_loss=attempt.bench.loss(
-            attempt.bench.dataset.train, probed["words"], embedding(trained), attempt.checkpoint
+        training_loss=lambda: attempt.bench.loss(
+            fitted_rows(attempt.bench), probed["words"], embedding(trained), attempt.checkpoint
         ),
         labels=len(probed["words"]),
     )

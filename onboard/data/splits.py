@@ -118,6 +118,11 @@ class _Drawn:
                     self._counts[self._of[index]] += 1
 
 
+def evenly_spaced(count: int, most: int) -> list[int]:
+    """Places of at most so many of `count` rows, evenly spaced: rows are sorted by their texts."""
+    return [place * count // most for place in range(most)] if count > most else list(range(count))
+
+
 def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...]:
     """Indices into `dataset.train` of each fold's held-out rows; the folds are stratified and part the rows.
 

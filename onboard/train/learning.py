@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from onboard.data.estimate import affordable_curve
+from onboard.data.splits import evenly_spaced
 from onboard.domain.dataset import Dataset
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
@@ -116,7 +117,7 @@ def learn(
         engine, start, rows, trie, settings, seed, on_step, at_once: as of `train_parts`.
         dataset: whose training rows `rows` are, for the stratification.
         cross_validated: whether to train folds; with fewer than 8 rows there are none all the same.
-        held: held-out rows; without folds they choose how much of the way is taken. Fewer than 16 choose nothing.
+        held: held-out rows; without folds they choose how much of the way is taken, as far as they are `choosing`.
         known: whether each training row (n,) has trained the start, so that nothing predicts it as if it were new.
         before_batch: called before every batch that is only scored; may raise to stop.
         scored_at_once: how many rows fit into the memory when they are only scored.
@@ -205,18 +206,14 @@ def _out_of_fold(
 
 
 def choosing(count: int) -> list[int]:
-    """Places of at most `MOST_CHOOSING` of so many held-out rows, evenly spaced: they are sorted by their texts."""
-    if count <= MOST_CHOOSING:
-        return list(range(count))
-    return [place * count // MOST_CHOOSING for place in range(MOST_CHOOSING)]
+    """Places of those of so many held-out rows that choose something: none of fewer than 16, and at most 256."""
+    return evenly_spaced(count, MOST_CHOOSING) if count >= FEWEST_CHOOSING else []
 
 
 def _judging(held: LabelledRows | None) -> LabelledRows | None:
     """The held-out rows that choose; None where they are too few."""
-    if held is None or len(held.ids) < FEWEST_CHOOSING:
-        return None
-    chosen = choosing(len(held.ids))
-    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
+    chosen = choosing(len(held.ids)) if held is not None else []
+    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen]) if held and chosen else None
 
 
 def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:

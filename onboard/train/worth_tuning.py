@@ -10,12 +10,16 @@ comparison with the embedding alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+
+from onboard.data.splits import evenly_spaced
 
 FEWEST_ROWS: Final = 16  # below them the accuracies say nothing
 GOOD: Final = 0.9  # accuracy from which on little is left to gain
 BY_HEART: Final = 0.05  # of ln K: a training loss below it says that the rows are known by heart already
+MOST_FITTED: Final = 2048  # training rows whose loss is measured
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class EmbeddingAlone:
         rows: that it was measured on.
         majority: of always giving the commonest label, on the same rows.
         tfidf: of the TF-IDF baseline, on the same rows.
-        training_loss: mean loss of the trained embedding on its training rows, nats.
+        training_loss: measures the mean loss of the trained embedding on the training rows that are `fitted`, nats;
+            called only where nothing cheaper decides.
         labels: how many (K).
     """
 
@@ -37,7 +42,7 @@ class EmbeddingAlone:
     rows: int
     majority: float | None
     tfidf: float | None
-    training_loss: float
+    training_loss: Callable[[], float]
     labels: int
 
 
@@ -47,6 +52,11 @@ class Worth:
 
     tune: bool
     reason: str
+
+
+def fitted(count: int) -> list[int]:
+    """Places of those of so many training rows that show whether they are known by heart: at most 2,048."""
+    return evenly_spaced(count, MOST_FITTED)
 
 
 def worth_tuning(alone: EmbeddingAlone) -> Worth:
@@ -64,7 +74,7 @@ def worth_tuning(alone: EmbeddingAlone) -> Worth:
     shown = f"{alone.accuracy:.0%} of {alone.rows} rows"
     if alone.accuracy >= GOOD:
         return Worth(False, f"The embedding alone gets {shown} right: little is left to gain.")
-    if alone.training_loss < BY_HEART * math.log(alone.labels):
+    if alone.training_loss() < BY_HEART * math.log(alone.labels):
         return Worth(False, "The embedding alone knows its training rows by heart: tuning has nothing more to fit.")
     for bar, whose in ((alone.majority, "the commonest label"), (alone.tfidf, "TF-IDF")):
         if bar is not None and alone.accuracy <= bar:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from real_jobs import Desk, opinions
+from real_jobs import Desk, opinions, write_rows
 from safetensors import safe_open
 from tuned_jobs import (
     TUNED,
@@ -27,6 +27,7 @@ from onboard.fetch import fetch
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress
+from onboard.train import worth_tuning
 from onboard.train.fewshot import train_embedding
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import Worth
@@ -123,6 +124,28 @@ def test_auto_leaves_the_hypernetwork_alone_where_tuning_is_not_worth_it(
     assert alone.tfidf == result["baselines"]["validation"]["tfidf_logistic_regression"]["accuracy"]["value"]
 
 
+def test_auto_measures_no_training_rows_where_no_others_show_what_there_is_to_gain(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuned.Workbench, "loss", lambda *_, **__: pytest.fail("rows were measured"))
+    result = desk.learn(opinions(6), init="sst2", tune_hypernetwork="auto")
+    assert result["tuning"]["reason"].startswith("No rows show")
+
+
+def test_auto_measures_a_part_of_very_many_training_rows(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def loss(_: Any, rows: Any, *__: Any) -> float:
+        measured.append(len(rows))
+        return 0.5
+
+    monkeypatch.setattr(worth_tuning, "MOST_FITTED", 20)
+    monkeypatch.setattr(tuned, "worth_tuning", lambda alone: Worth(alone.training_loss() > 1.0, "So it is."))
+    monkeypatch.setattr(tuned.Workbench, "loss", loss)
+    assert desk.learn(opinions(24), init="sst2", tune_hypernetwork="auto")["tuning"]["reason"] == "So it is."
+    assert measured == [20]
+
+
 @pytest.mark.parametrize("better", [True, False])
 def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, better: bool
@@ -216,6 +239,15 @@ def test_without_an_estimate_of_the_tuned_version_it_is_said_and_the_training_ro
     assert result["tuning"]["evidence"] == "training rows"
     assert "tuned the hypernetwork" in result["validation_reason"]
     assert result["weak_reason"].startswith("Judged before the tuning. ")
+
+
+def test_fewer_than_16_held_out_rows_choose_nothing_and_so_their_estimate_is_fair(desk: Desk, gently: None) -> None:
+    held = write_rows(desk.folder / "held.jsonl", opinions(15, start=60))
+    result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always", options={"validation": held})
+    tuning, estimate = result["tuning"], result["metrics"]["validation"]["accuracy"]
+    assert (tuning["proposed"], "by_share" in tuning) == (1.0, False)
+    assert (tuning["kept"], tuning["evidence"], tuning["rows"]) == (True, "training rows", 40)
+    assert (estimate["n"], result["validation_kind"], result["validation_reason"]) == (15, "held-out", None)
 
 
 def test_a_tuned_version_is_measured_on_held_out_rows_as_it_is_published(

@@ -37,6 +37,7 @@ from onboard.model.interpolate import between
 from onboard.model.weights import hypernetwork_digest
 from onboard.probe.choice import ProbeSettings
 from onboard.probe.finals import FinalSettings
+from onboard.train import worth_tuning
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.step_length import LossByShare
 from onboard.train.tuning import TuningSettings
@@ -195,7 +196,14 @@ def test_the_rule_is_asked_about_rows_that_were_predicted_without_themselves(
     assert [row["worth"] for row in rows] == [asdict(worth)] * 3
     assert [row["share"] for row in rows] == [0.5 if worth.tune else 0.0] * 3
     assert [each.rows for each in asked] == [12] * 3
-    assert all(each.majority is not None and each.tfidf is not None and each.training_loss > 0 for each in asked)
+    assert all(each.majority is not None and each.tfidf is not None for each in asked)
+    monkeypatch.setattr(worth_tuning, "MOST_FITTED", 5)
+    scored: list[int] = []
+    monkeypatch.setattr(
+        as_a_job, "log_probabilities", lambda _, ids, *__, **___: scored.append(len(ids)) or -np.ones((len(ids), 1))
+    )  # type: ignore[func-returns-value]
+    assert asked[-1].training_loss() == 1.0
+    assert scored == [5]
 
 
 @pytest.mark.parametrize(

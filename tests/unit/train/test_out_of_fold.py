@@ -302,7 +302,8 @@ def test_many_held_out_rows_choose_by_a_fair_part_of_them() -> None:
     chosen = learning.choosing(1000)
     assert (len(chosen), len(set(chosen))) == (learning.MOST_CHOOSING, learning.MOST_CHOOSING)
     assert (chosen[0], chosen[128]) == (0, 500)
-    assert learning.choosing(3) == [0, 1, 2]
+    assert learning.choosing(16) == list(range(16))
+    assert learning.choosing(15) == []
 
 
 def test_several_orders_of_the_batches_are_averaged(tiny_engine: Engine) -> None:
