@@ -139,8 +139,8 @@ class Place:
         """The embedding alone: one order of the batches, from the fingerprint of the rows, which needs no probe."""
         material = self._material(task, seed)
         bench, rows = material.bench, material.rows
+        assert self.base.fingerprints is not None, "on this base a fingerprint is no embedding"
         start = bench.fingerprint(rows.ids, rows.targets)
-        assert start is not None, "the base has no fingerprints"
         trie = self.engine.trie(bench.words)
         trained = train_embedding(self.engine.rounded(), start.astype(np.float32), rows, trie, ALONE, seed)
         baselines = score_baselines(bench.dataset, list(bench.dataset.test))

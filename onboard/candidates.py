@@ -52,7 +52,7 @@ def collect_candidates(
         services: where the learned tasks lie.
         base: that the task is learned on.
         seed: of `random`.
-        fingerprint: of the new task (t,), where the base has fingerprints; without it everything is taken.
+        fingerprint: of the new task, as `Workbench.fingerprint` gives it; without it everything is taken.
         rows: hashes (n,) of all its rows: an embedding that knows one of them has no part in the mean.
     """
     with services.database.read() as session:
@@ -70,12 +70,13 @@ def collect_candidates(
 
 
 def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.ndarray) -> list[Startable]:
+    """Those that the prefilter takes; sources of a base without fingerprints have none, and are always among them."""
     of_base = base.fingerprints.of if base.fingerprints is not None else {}
     fingerprints = [
         unpack_fingerprint(each.fingerprint) if each.fingerprint is not None else of_base.get(each.task)
         for each in known
     ]
-    return [known[index] for index in prefilter(fingerprint, fingerprints)]
+    return [known[index] for index in prefilter(fingerprint, fingerprints, scaled=base.fingerprints is not None)]
 
 
 def shipped_candidates(
@@ -87,15 +88,16 @@ def shipped_candidates(
         base: that the task is learned on.
         learned: embeddings of tasks (t,) that count in the mean, as do all anchors.
         seed: of `random`.
-        fingerprint: of the new task (t,): only the anchors nearest to it are worth a measurement. None takes them all.
+        fingerprint: of the new task: only the anchors nearest to it are worth a measurement. None takes them all, and
+            so does a base without fingerprints, where it is no embedding either.
     """
     anchors = {anchor.name: anchor for anchor in base.anchors}
     names: Sequence[str] = list(anchors)
+    own: list[Candidate] = []
     if fingerprint is not None and base.fingerprints is not None:
         names = base.fingerprints.nearest(fingerprint, names, _NEAREST)
-    found = [Candidate(name, base.embeddings[name]) for name in names]
-    if fingerprint is not None:
-        found.append(Candidate(FINGERPRINT, fingerprint))
+        own = [Candidate(FINGERPRINT, fingerprint)]
+    found = [*(Candidate(name, base.embeddings[name]) for name in names), *own]
     found.append(random_candidate(int(base.document["task_embedding_size"]), seed))
     everything = [*learned, *(base.embeddings[name] for name in anchors)]
     return [*found, *([mean_candidate(everything)] if everything else [])]
@@ -116,7 +118,7 @@ def named_candidate(
     Args:
         services, base, seed, rows: as for `collect_candidates`.
         init: the name.
-        fingerprint: of the new task (t,), where the base has fingerprints.
+        fingerprint: of the new task; it can be started from where the base's embeddings started at fingerprints.
 
     Raises:
         InputError: there is none, or it belongs to another base.
@@ -132,7 +134,7 @@ def named_candidate(
         learned, _ = _readable(fresh, lambda version: unpack_embedding(services.read(version.artifact)))
         return next(each for each in shipped_candidates(base, learned, seed, None) if each.embedding == MEAN)
     shipped = {each.embedding: each for each in shipped_candidates(base, (), seed, None)}
-    if fingerprint is not None:
+    if fingerprint is not None and base.fingerprints is not None:
         shipped[FINGERPRINT] = Candidate(FINGERPRINT, fingerprint)
     if init in shipped:
         return shipped[init]

@@ -139,7 +139,7 @@ def _probe(attempt: Run) -> Output:
     return {
         "z": result.z.tolist(),
         "words": list(chosen.words),
-        "fingerprint": None if fingerprint is None else pack_fingerprint(fingerprint),
+        "fingerprint": pack_fingerprint(fingerprint),
         "init": {
             "chosen": chosen.embedding,
             "candidates": [score.to_json() for score in result.scores],
@@ -178,7 +178,7 @@ def _every_row(attempt: Run) -> np.ndarray:
     return found
 
 
-def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray | None) -> tuple[ProbeResult, Output]:
+def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray) -> tuple[ProbeResult, Output]:
     """The choice, and how it was made."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     if spec.init != "auto":

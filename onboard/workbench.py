@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from onboard.bases import Base, find_base
+from onboard.bases.fingerprints import Projections
 from onboard.data.hashes import row_hashes, rows_without
 from onboard.data.held_out import held_out_places
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
@@ -88,20 +89,24 @@ class Workbench:
         scores = log_probabilities(self.engine, labelled.ids, z, trie, checkpoint, self.scored_at_once)
         return mean_loss(scores, labelled.targets)
 
-    def fingerprint(self, ids: Sequence[Sequence[int]], targets: np.ndarray) -> np.ndarray | None:
-        """What encoded rows look like to the bare backbone (t,), scaled as the base's own; None when it has none."""
+    def fingerprint(self, ids: Sequence[Sequence[int]], targets: np.ndarray) -> np.ndarray:
+        """What encoded rows look like to the bare backbone.
+
+        Returns:
+            (t,), scaled as the base's own; where it has none, 64 numbers without a scale, which are no embedding.
+        """
         known = self.base.fingerprints
-        if known is None:
-            return None
+        projections = Projections.fixed(self.engine.backbone.config.d_model) if known is None else known.projections
         trie = self.engine.trie(self.words)
         order = np.argsort([len(each) for each in ids], kind="stable")
 
         def measure() -> np.ndarray:
             parts = [order[part] for part in self.scored_at_once.parts(len(order))]
             batches = [Batch([ids[row] for row in part], trie, targets[part]) for part in parts]
-            return raw_fingerprint(self.engine, batches, known.projections)
+            return raw_fingerprint(self.engine, batches, projections)
 
-        return known.scaled(self.scored_at_once.fitting(len(order), measure))
+        raw = self.scored_at_once.fitting(len(order), measure)
+        return raw if known is None else known.scaled(raw)
 
     def hashes(self, rows: Sequence[Example]) -> np.ndarray:
         """64-bit hashes of rows (n,)."""

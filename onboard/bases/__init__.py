@@ -119,7 +119,7 @@ class Base:
 
     @cached_property
     def fingerprints(self) -> Fingerprints | None:
-        """What its tasks look like to its backbone; None when the embeddings did not start from that."""
+        """What its tasks look like to its backbone; None when their embeddings did not start from that."""
         from onboard.bases.fingerprints import FINGERPRINTS, read_fingerprints
 
         path = self.folder / FINGERPRINTS

@@ -76,7 +76,7 @@ class EmbeddingVersion:
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
         weak: no better than always answering the majority.
-        fingerprint: of its dataset, packed; None where the base has no fingerprints, or has its own of a source.
+        fingerprint: of its dataset, packed; None of a shipped source, and of versions from before there were any.
         mixed_from: weight of each embedding by its name where it was initialised from a mixture; else empty.
         held_out: places, in its stored dataset, of the training rows that were held out; None where that is not known.
         job: id of the job that published it; None for a shipped source.

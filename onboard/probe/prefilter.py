@@ -2,8 +2,8 @@
 
 A fingerprint is known before an embedding is read, so that ten thousand versions cost one SELECT. It may mislead; that
 is why some of the candidates are chosen to be unlike those that were chosen already, whatever the new task looks like.
-Candidates without one (published before there were fingerprints) are all measured: nothing says that they are not worth
-it.
+Candidates without one (published before there were fingerprints, or a source whose rows nobody has looked at) are all
+measured: nothing says that they are not worth it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def prefilter(
     fingerprints: Sequence[np.ndarray | None],
     nearest: int = NEAREST,
     spread: int = SPREAD,
+    *,
+    scaled: bool = True,
 ) -> list[int]:
     """Indices of those to be measured, in their order; all of them where they are few.
 
@@ -31,11 +33,16 @@ def prefilter(
         fingerprints: of each candidate (t,); those without one are taken besides.
         nearest: how many of the largest cosine are taken.
         spread: how many more, each the one farthest from all that were taken before it.
+        scaled: whether their numbers have mean 0 and deviation 1; else those of the candidates give the scale. There
+            are enough of them wherever it matters.
     """
     known = [(index, each) for index, each in enumerate(fingerprints) if each is not None]
     if len(known) <= nearest + spread:
         return list(range(len(fingerprints)))
     points = np.stack([each for _, each in known])  # (N, t)
+    if not scaled:
+        middle, deviation = points.mean(0), points.std(0) + _TINY
+        points, fingerprint = (points - middle) / deviation, (fingerprint - middle) / deviation
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), _TINY)
     taken = {known[place][0] for place in _taken(points, fingerprint, nearest, spread)}
     return [index for index, each in enumerate(fingerprints) if each is None or index in taken]

@@ -20,6 +20,7 @@ from onboard.errors import InputError
 from onboard.known_rows import TrainedRows
 from onboard.order import Order, prepare
 from onboard.probe.candidates import Candidate
+from onboard.probe.prefilter import prefilter
 from onboard.register import register_base
 from onboard.services import Services
 from onboard.submit import submit
@@ -157,6 +158,39 @@ def test_versions_from_before_there_were_fingerprints_are_measured_however_many_
     kept = collect_candidates(tiny_services, fingerprinted_base, 0, like)
     assert "old@v1" in [each.embedding for each in kept.candidates]
     assert kept.kept == 32 + 8 + 1 + 12
+
+
+def test_a_base_without_fingerprints_prefilters_by_those_of_the_versions_and_always_measures_what_has_none(
+    desk: Desk, tiny_services: Services, tiny_base: Base
+) -> None:
+    assert "fingerprint" not in started_from(desk.learn(opinions(20), "first"))
+    like = unpack_fingerprint(desk.version("first").fingerprint or "")
+    assert like.shape == (64,)
+    unlike = np.random.default_rng(0).standard_normal((60, 64)).astype(np.float32) * (np.abs(like) + 1)
+    for number, each in enumerate(unlike):
+        add_version(tiny_services, tiny_base, f"other{number}", *LABELS, fingerprint=pack_fingerprint(each))
+    add_version(tiny_services, tiny_base, "old", *LABELS)
+    result = desk.learn(opinions(20, start=40), "again")
+    measured = started_from(result) - {"mixture", "random", "mean"}
+    always = {"old@v1", "topics-2", "sst2@v1", "stsb@v1"}
+    assert {"first@v1"} | always < measured
+    assert len(measured) == 32 + 8 + len(always)
+    assert result["init"]["prefilter"] == {"considered": 60 + 1 + len(always), "kept": len(measured)}
+    with pytest.raises(InputError, match="no embedding 'fingerprint'"):
+        named_candidate(tiny_services, tiny_base, 0, "fingerprint", like)
+
+
+def test_on_a_base_without_fingerprints_the_versions_give_the_scale(tiny_services: Services, tiny_base: Base) -> None:
+    register_base(tiny_services, tiny_base)
+    scale = np.array([1000.0, *[0.01] * 63])
+    raw = (5000.0 + np.random.default_rng(0).standard_normal((60, 64)) * scale).astype(np.float32)
+    for number, each in enumerate(raw):
+        add_version(tiny_services, tiny_base, f"task{number}", *LABELS, fingerprint=pack_fingerprint(each))
+    kept = collect_candidates(tiny_services, tiny_base, 0, raw[17])
+    names = {each.embedding for each in kept.candidates if each.embedding.startswith("task")}
+    on_one_scale, as_they_are = (prefilter(raw[17], list(raw), scaled=scaled) for scaled in (False, True))
+    assert names == {f"task{number}@v1" for number in on_one_scale}
+    assert on_one_scale != as_they_are
 
 
 def test_an_init_that_is_named_reads_no_other_embedding(

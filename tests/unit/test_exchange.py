@@ -22,6 +22,7 @@ from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, Projections, 
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
+from onboard.domain.dataset import Dataset, Example
 from onboard.errors import (
     ConflictError,
     DamagedError,
@@ -34,6 +35,7 @@ from onboard.errors import (
 )
 from onboard.model.importers import load_hyperformer
 from onboard.serving import Predictor
+from onboard.workbench import Workbench
 
 QUESTIONS = [
     {"task": "cola", "text": "a b c"},
@@ -148,6 +150,27 @@ def test_fingerprints_are_exported_and_imported_as_they_are(folder: Path, tmp_pa
     contents = {(place / FINGERPRINTS).read_bytes() for place in (first.folder, tmp_path / "exported", second.folder)}
     assert len(contents) == 1
     assert (second.folder / FINGERPRINTS).stat().st_mode & 0o044 == 0o044
+
+
+def fingerprint_on(base: Base) -> np.ndarray:
+    rows = (Example("a b c", None, "0"), Example("d e", None, "1"), Example("f g", None, "1"))
+    bench = Workbench(base, load_engine(base, "cpu"), Dataset("classification", ("0", "1"), rows), ("0", "1"))
+    return bench.fingerprint(bench.encode(rows), bench.targets(rows))
+
+
+def test_a_base_without_fingerprints_takes_those_of_new_tasks_and_its_export_takes_the_same(
+    folder: Path, tmp_path: Path
+) -> None:
+    first = imported(folder, tmp_path / "first")
+    files = export_base(first, tmp_path / "exported")
+    assert FINGERPRINTS not in {path.name for path in files}
+    second = imported(tmp_path / "exported", tmp_path / "second")
+    assert first.fingerprints is second.fingerprints is None
+    found = fingerprint_on(first)
+    assert (found.shape, found.dtype) == ((64,), np.float32)
+    assert np.isfinite(found).all()
+    assert found.std() > 0
+    assert fingerprint_on(second).tobytes() == found.tobytes()
 
 
 @pytest.mark.parametrize("harm", ["other bytes", "a task is missing", "no scale", "no projections"])

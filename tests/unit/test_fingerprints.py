@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,18 @@ def test_projections_are_normal_fit_any_size_and_are_the_same_for_a_seed() -> No
     assert not any(np.array_equal(one, two) for one, two in zip(drawn, other, strict=True))
 
 
+def test_the_fixed_projections_are_signs_and_the_same_for_ever() -> None:
+    fixed = Projections.fixed(40)
+    assert [matrix.shape for matrix in fixed] == [(32, 40), (32, 40), (32, 80)]
+    assert {matrix.dtype for matrix in fixed} == {np.dtype(np.float32)}
+    assert set(np.unique(np.concatenate([matrix.ravel() for matrix in fixed])).tolist()) == {-1.0, 1.0}
+    assert all(abs(float(matrix.mean())) < 0.1 for matrix in fixed)
+    signs = b"".join((matrix > 0).tobytes() for matrix in fixed)
+    assert (
+        hashlib.sha256(signs).hexdigest() == "a21c52f5001185918319b203304cd466067225d35252c79a22608a0a7c5196ed"
+    )  # versions keep what was taken on them
+
+
 def test_the_nearest_come_first_and_only_those_that_were_asked_for(raw: dict[str, np.ndarray]) -> None:
     fingerprints = Fingerprints.from_raw(PROJECTIONS, raw)
     nearly = fingerprints.scaled(raw["two"] + 0.1)
@@ -105,6 +118,13 @@ def test_the_twelve_nearest_anchors_are_candidates_and_the_fingerprint_itself(fi
 def test_without_a_fingerprint_all_anchors_are_candidates(fingerprinted_base: Base) -> None:
     found = shipped_candidates(fingerprinted_base, [], 0, None)
     assert names(found) == [*(anchor.name for anchor in fingerprinted_base.anchors), "random", "mean"]
+
+
+def test_on_a_base_without_fingerprints_one_chooses_no_anchors_and_is_no_embedding_to_start_from(
+    tiny_base: Base,
+) -> None:
+    found = shipped_candidates(tiny_base, [], 0, np.ones(64, dtype=np.float32))
+    assert names(found) == ["topics-2", "random", "mean"]
 
 
 def test_the_mean_is_of_all_tasks_and_anchors_near_or_far(fingerprinted_base: Base) -> None:

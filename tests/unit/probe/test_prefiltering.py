@@ -25,6 +25,20 @@ def test_the_nearest_are_taken_whatever_their_length() -> None:
     assert found == [17, 90]
 
 
+def test_raw_fingerprints_are_put_on_the_scale_of_the_candidates_first() -> None:
+    """What all datasets have in common, and a number that is large in every one, say nothing."""
+    scale = np.array([1000.0, *[0.01] * 15], dtype=np.float32)
+    shapes = np.array([each for each in drawn(200) if each is not None])
+    rng = np.random.default_rng(3)
+    shapes[[60, 61, 62]] = shapes[17] + 0.1 * rng.standard_normal((3, 16)).astype(np.float32)
+    raw: list[np.ndarray | None] = list(5000.0 + shapes.astype(np.float64) * scale)
+    wanted = raw[17]
+    assert wanted is not None
+    assert prefilter(wanted, raw, nearest=4, spread=0, scaled=False) == [17, 60, 61, 62]
+    assert prefilter(wanted, raw, nearest=4, spread=0) != [17, 60, 61, 62]
+    assert prefilter(wanted, [wanted] * 60, nearest=4, spread=2, scaled=False) == [0, 1, 2, 3, 4, 5]
+
+
 def test_beside_the_nearest_stand_some_that_are_unlike_all_that_were_taken() -> None:
     """A crowd looks like the new task; the three others, which do not, are found all the same."""
     rng = np.random.default_rng(1)
