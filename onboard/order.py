@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
 from onboard.domain.job import JobSpec, KindChoice, ProbeStrategy, TuneHypernetwork
-from onboard.errors import InputError
+from onboard.errors import InputError, OnboardError
 
 if TYPE_CHECKING:
     from onboard.data.read import ReadOptions
+    from onboard.data.verbaliser import Verbaliser
     from onboard.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
@@ -64,8 +65,11 @@ class Order:
         return check_task_name(self.task) if self.task is not None else task_name_of(self.dataset)
 
 
-def check(order: Order) -> dict[str, Any]:
+def check(order: Order, default_base: str) -> dict[str, Any]:
     """The document of `onboard check --json`: what the checks say and how long the job would take.
+
+    Args:
+        default_base: whose words the labels get where the order names none.
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
@@ -74,7 +78,7 @@ def check(order: Order) -> dict[str, Any]:
     from onboard.data.read import read_dataset
 
     name = order.name
-    checked = read_dataset(order.dataset, _options(order))
+    checked = read_dataset(order.dataset, _options(order, verbaliser=_verbaliser_at_hand(order.base or default_base)))
     report = checked.report.to_json()
     seconds = estimate_of(report, unlabelled=len(checked.unlabelled.rows) if checked.unlabelled else 0)
     return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
@@ -88,16 +92,19 @@ def prepare(order: Order, default_base: str) -> Request:
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
-        NotFoundError: the base does not exist.
+        NotFoundError, DamagedError: the base does not exist, or its tokenizer cannot be read.
     """
     from onboard.bases import find_base
-    from onboard.bases.tokens import token_counter
+    from onboard.bases.tokens import token_counter, verbaliser_of
     from onboard.data.read import read_dataset
     from onboard.submit import Request
 
     name = order.name
     base = find_base(order.base or default_base)
-    options = _options(order, count_tokens=token_counter(base), max_tokens=int(base.document["max_tokens"]))
+    options = _options(
+        order, count_tokens=token_counter(base), max_tokens=int(base.document["max_tokens"]),
+        verbaliser=verbaliser_of(base),
+    )  # fmt: skip
     spec = JobSpec(
         task=name, dataset="", init=order.init, tune_hypernetwork=order.tune_hypernetwork, method=order.method,
         kind=order.kind, metric=order.metric, shots=order.shots, seed=order.seed, base=order.base or default_base,
@@ -120,6 +127,17 @@ def split_labels(text: str) -> tuple[str, ...]:
     if not labels or not all(labels):
         raise InputError("labels: one is empty.", _LABELS_REMEDY, field="labels")
     return labels
+
+
+def _verbaliser_at_hand(base: str) -> Verbaliser | None:
+    """None where the base or its tokenizer cannot be read: a dataset can be checked all the same."""
+    from onboard.bases import find_base
+    from onboard.bases.tokens import verbaliser_of
+
+    try:
+        return verbaliser_of(find_base(base))
+    except OnboardError:
+        return None
 
 
 def _options(order: Order, **more: Any) -> ReadOptions:

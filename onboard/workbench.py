@@ -175,4 +175,4 @@ def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:
     if buckets is not None:
         assert len(buckets.words) == BUCKETS
         return buckets.words
-    return verbalise(dataset.labels, engine.encoder.label_ids, engine.encoder.tokenizer.unk_token_id)
+    return verbalise(dataset.labels, engine.encoder.word_ids, engine.encoder.tokenizer.unk_token_id)

@@ -56,7 +56,7 @@ class Intake:
             InputError: the client has gone, or the child died.
             TooLargeError: the child needed too much memory.
         """
-        return self._done(content_bytes, left, orders.check, order)
+        return self._done(content_bytes, left, orders.check, order, self._settings.base)
 
     def submit(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> tuple[Job, str | None]:
         """See `onboard.submit.submit`; the rest as `check`."""

@@ -1,26 +1,78 @@
-"""Counting a base's tokens without loading torch."""
+"""A base's tokens without loading torch: how many a text has, and the words that its labels go by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onboard.bases import Base
+from onboard.data.verbaliser import Verbaliser, verbalise
+from onboard.errors import DamagedError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_RESTORE = "make the base again or restore it"
 
 
 def token_counter(base: Base) -> Callable[[str, str | None], int] | None:
     """Tokens of a text or of a pair with its separator, end token included, before any cutting.
 
     None when the base's tokenizer is not one `tokenizer.json`.
-    """
-    path = base.folder / "backbone" / "tokenizer.json"
-    if not path.is_file():
-        return None
-    from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(path))
+    Raises:
+        DamagedError: that file cannot be read.
+    """
+    tokenizer = _tokenizer(base)
+    if tokenizer is None:
+        return None
     separator = str(base.document["pair_separator"])
 
     def count(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False).ids)
 
     return lambda a, b: count(a) + 1 + (0 if b is None else count(separator) + count(b))
+
+
+def verbaliser_of(base: Base) -> Verbaliser | None:
+    """What gives labels the words that a job on this base gives them.
+
+    None when the base's tokenizer is not one `tokenizer.json` with its `tokenizer_config.json`.
+
+    Raises:
+        DamagedError: one of these files cannot be read.
+    """
+    tokenizer, config = _tokenizer(base), base.folder / "backbone" / "tokenizer_config.json"
+    if tokenizer is None or not config.is_file():
+        return None
+    unknown = _unknown_token(config)
+    unknown_id = None if unknown is None else tokenizer.token_to_id(unknown)
+
+    def token_ids(word: str) -> Sequence[int]:
+        ids: list[int] = tokenizer.encode(word, add_special_tokens=False).ids
+        return ids
+
+    return partial(verbalise, token_ids=token_ids, unknown_id=unknown_id)
+
+
+def _tokenizer(base: Base) -> Tokenizer | None:
+    path = base.folder / "backbone" / "tokenizer.json"
+    if not path.is_file():
+        return None
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises nothing narrower
+        raise DamagedError(f"{path} cannot be read: {error}", _RESTORE) from error
+
+
+def _unknown_token(config: Path) -> str | None:
+    try:
+        token = json.loads(config.read_text(encoding="utf-8")).get("unk_token")
+    except (OSError, ValueError, AttributeError) as error:
+        raise DamagedError(f"{config} cannot be read: {error}", _RESTORE) from error
+    return token if isinstance(token, str) else None

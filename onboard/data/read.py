@@ -24,6 +24,7 @@ from onboard.data.splits import shots
 from onboard.data.suspects import suspected_errors
 from onboard.data.texts import telling_texts
 from onboard.data.unlabelled import Pool, pool_of
+from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
 from onboard.domain.job import KindChoice
 from onboard.errors import InputError
@@ -47,6 +48,7 @@ class ReadOptions:
         seed: seed of that draw.
         count_tokens: the base's tokenizer, for the warning about cut texts; None leaves it out.
         max_tokens: tokens after which the base cuts.
+        verbaliser: of the base; it gives labels their words; None asks no base, and leaves out the warning about them.
         suspects: whether to look for label errors (seconds, up to a few thousand rows).
         hide_folders: name files without their folder in errors (uploads lie in temporary ones).
     """
@@ -62,6 +64,7 @@ class ReadOptions:
     seed: int = 0
     count_tokens: CountTokens | None = None
     max_tokens: int = 128
+    verbaliser: Verbaliser | None = None
     suspects: bool = True
     hide_folders: bool = False
 
@@ -110,7 +113,7 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
 
     Raises:
         DatasetError: `data["problems"]` lists all problems (a hundred at most), `data["problem_count"]` counts them.
-        InputError: an option is wrong.
+        InputError: an option is wrong, or the base cannot tell the labels apart, whatever they are called.
         NotFoundError, NotAllowedError, UnavailableError: the hub has not, or may not give, or is not there.
     """
     options = options or ReadOptions()
@@ -130,10 +133,11 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)
     findings += [*repeats, *shared, *_shot_findings(splits["train"], options)]
-    findings += _dataset_findings(dataset, splits["train"], options)
+    words = (options.verbaliser or verbalise)(dataset.labels)
+    findings += _dataset_findings(dataset, splits["train"], words, options)
     findings += pool.findings() if pool else []
     shown = str(source) if str(source).startswith(hub.SCHEME) else _shown(Path(source), options)
-    report = _report(shown, located, tables["train"], rows, settled, dataset, findings, options)
+    report = _report(shown, located, tables["train"], rows, settled, dataset, words, findings, options)
     return Checked(dataset, report, pool)
 
 
@@ -241,10 +245,13 @@ def _shot_findings(train: list[LabelledRow], options: ReadOptions) -> list[Findi
     return [Finding("few_rows", message, len(train))]
 
 
-def _dataset_findings(dataset: Dataset, train: list[LabelledRow], options: ReadOptions) -> list[Finding]:
+def _dataset_findings(
+    dataset: Dataset, train: list[LabelledRow], words: Sequence[str], options: ReadOptions
+) -> list[Finding]:
     findings: list[Finding | None] = []
     if dataset.kind == "classification":
         findings += label_findings(dataset.labels, [row.label for row in dataset.train])
+        findings.append(words_finding(dataset.labels, words) if options.verbaliser else None)
         findings.append(_suspects(dataset, train) if options.suspects else None)
     if options.count_tokens is not None:
         rows = (*dataset.train, *dataset.validation, *dataset.test)
@@ -284,6 +291,7 @@ def _report(
     rows_read: Mapping[str, list[LabelledRow]],
     settled: Settled,
     dataset: Dataset,
+    words: Sequence[str],
     findings: list[Finding],
     options: ReadOptions,
 ) -> CheckReport:
@@ -298,7 +306,7 @@ def _report(
         label_field=train.fields.label if train.fields else "",
         rows_read={split: len(rows_read.get(split, [])) for split in _SPLITS},
         rows={"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)},
-        labels=label_rows(dataset),
+        labels=label_rows(dataset, words),
         low=dataset.low,
         high=dataset.high,
         mean_characters=mean_characters(everything),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.problems import Finding
 from onboard.data.splits import holdout, is_folded
-from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example, Kind, Label, label_key
 
 ValidationMethod = Literal["submitted", "held_out", "cross_validated", "none"]
@@ -93,12 +93,12 @@ class CheckReport:
         }
 
 
-def label_rows(dataset: Dataset) -> tuple[LabelRows, ...]:
-    """Every class label with its words and its rows by split."""
+def label_rows(dataset: Dataset, words: Sequence[str]) -> tuple[LabelRows, ...]:
+    """Every class label with its words, which are given in the order of the labels, and its rows by split."""
     train, validation, test = (_counts(rows) for rows in (dataset.train, dataset.validation, dataset.test))
     return tuple(
         LabelRows(label, word, train[label_key(label)], validation[label_key(label)], test[label_key(label)])
-        for label, word in zip(dataset.labels, verbalise(dataset.labels), strict=True)
+        for label, word in zip(dataset.labels, words, strict=True)
     )
 
 

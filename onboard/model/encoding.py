@@ -74,10 +74,14 @@ class TextEncoder:
         Raises:
             InputError: the tokenizer makes nothing of the word.
         """
-        ids = self._tokens([word])[0]
+        ids = self.word_ids(word)
         if not ids:
             raise InputError(f"The label word {word!r} has no tokens.", "Choose a word with letters or digits.")
         return [*ids, self.eos_id]
+
+    def word_ids(self, word: str) -> list[int]:
+        """Token ids of a word alone, without end-of-sequence; empty where the tokenizer makes nothing of it."""
+        return self._tokens([word])[0]
 
     def _tokens(self, texts: list[str]) -> list[list[int]]:
         if not texts:

@@ -44,16 +44,10 @@ class SourceRows:
         if dataset.low is not None and dataset.high is not None:
             words = Buckets(dataset.low, dataset.high).words
         else:
-            tokenizer = encoder.tokenizer
-            words = verbalise(dataset.labels, lambda word: _tokens(encoder, word), tokenizer.unk_token_id)
+            words = verbalise(dataset.labels, encoder.word_ids, encoder.tokenizer.unk_token_id)
         return Source(
             self.name, dataset.kind, dataset.labels, words, dataset.low, dataset.high, dataset.train, dataset.validation
         )
-
-
-def _tokens(encoder: TextEncoder, word: str) -> list[int]:
-    ids: list[int] = encoder.tokenizer(word, add_special_tokens=False)["input_ids"]
-    return ids
 
 
 def folder_entries(folder: Path) -> dict[str, SourceEntry]:

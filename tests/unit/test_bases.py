@@ -10,7 +10,9 @@ import pytest
 
 from onboard.bases import Base, find_base, folder_digest, shipped_bases
 from onboard.bases.load import load_engine, resolve_device
-from onboard.bases.tokens import token_counter
+from onboard.bases.tokens import token_counter, verbaliser_of
+from onboard.data.verbaliser import verbalise
+from onboard.domain.dataset import Label
 from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
 
 
@@ -146,3 +148,32 @@ def test_tokens_are_counted_as_the_encoder_counts_them(tiny_base: Base) -> None:
 def test_tokens_cannot_be_counted_without_a_tokenizer_file(copy: Path) -> None:
     (copy / "backbone" / "tokenizer.json").unlink()
     assert token_counter(find_base(str(copy))) is None
+
+
+@pytest.mark.parametrize("name", ["tiny", "mini"])
+@pytest.mark.parametrize("labels", [
+    ("CardLost", "card_lost", "not_entailment"), (1, "1", True, 10, 0.5), ("😀", "😡", "👍🏽", "👍"),
+    ("\ufe0f", "否定", "Schön"), ("a b c d e f g h i j k l m", "a b c d e f g h i j k l n"),
+], ids=str)  # fmt: skip
+def test_labels_get_their_words_without_the_model_as_a_job_gives_them(
+    tiny_base: Base, name: str, labels: tuple[Label, ...]
+) -> None:
+    from transformers import AutoTokenizer
+
+    from onboard.model.encoding import TextEncoder
+
+    base = tiny_base if name == "tiny" else find_base(name)
+    encoder = TextEncoder(AutoTokenizer.from_pretrained(base.folder / "backbone"))
+    verbaliser = verbaliser_of(base)
+    assert verbaliser is not None
+    assert verbaliser(labels) == verbalise(labels, encoder.word_ids, encoder.tokenizer.unk_token_id)
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json"])
+def test_a_tokenizer_that_is_not_there_gives_no_words_and_a_damaged_one_is_told(copy: Path, file: str) -> None:
+    path = copy / "backbone" / file
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(DamagedError, match=file):
+        verbaliser_of(find_base(str(copy)))
+    path.unlink()
+    assert verbaliser_of(find_base(str(copy))) is None

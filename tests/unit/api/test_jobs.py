@@ -35,6 +35,16 @@ def test_a_submission_is_a_job_with_its_place_and_owner(door: TestClient, app: F
     assert app.state.started == ["default"]
 
 
+def test_a_check_shows_the_words_that_a_job_on_the_base_of_the_service_gives(door: TestClient) -> None:
+    labels = ["The customer wants his money back. " * 4 + last for last in ("Now.", "Or not?")]
+    rows = [{"text": f"day number {number}", "label": labels[number % 2]} for number in range(20)]
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    checked = door.post("/v1/check", files={"dataset": ("weather.jsonl", content)}).json()
+    submitted = submit(door, content).json()
+    for told in (checked, submitted):
+        assert [(each["code"], each["count"]) for each in told["warnings"]] == [("label_words", 2)]
+
+
 def test_the_same_key_is_the_same_job(door: TestClient, rows: bytes) -> None:
     first, second = (submit(door, rows, key="night-7").json() for _ in range(2))
     assert first["job"] == second["job"]

@@ -12,25 +12,25 @@ from onboard.errors import InputError
 from onboard.order import Order
 
 
-def wait_for_ever(order: Order) -> dict[str, Any]:
+def wait_for_ever(order: Order, _base: str = "") -> dict[str, Any]:
     """Leaves its number beside the dataset's folder."""
     _say_so(order)
     threading.Event().wait()
     raise AssertionError("nobody ends it")
 
 
-def die(order: Order) -> dict[str, Any]:
+def die(order: Order, _base: str = "") -> dict[str, Any]:
     """As the system does to a process that takes too much memory."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("it was killed")
 
 
-def say_who(order: Order) -> dict[str, Any]:
+def say_who(order: Order, _base: str = "") -> dict[str, Any]:
     """Fails by the number of its process."""
     raise InputError(f"{os.getpid()}, {order.dataset}")
 
 
-def take_two_gigabytes(order: Order) -> dict[str, Any]:
+def take_two_gigabytes(order: Order, _base: str = "") -> dict[str, Any]:
     """As a hostile dataset would."""
     return {"taken": len(bytearray(2 << 30))}
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,6 +14,7 @@ from dataset_rows import balanced
 from typer.testing import CliRunner
 
 from cli.check import check
+from onboard.bases import find_base
 from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
 from onboard.errors import DatasetError, InputError
 from onboard.order import split_labels
@@ -56,6 +59,37 @@ def test_people_see_task_labels_warnings_and_that_nothing_was_queued(write_jsonl
     shown = run(write_jsonl(rows), "--task", "cards")
     for words in ("cards", "classification", "card lost", '"[red]ok[/red]"', "repeated exactly", "nothing was queued"):
         assert words in shown
+
+
+EMOJI = ("😀", "😡", "👍")
+
+
+def test_labels_are_shown_by_the_words_that_a_job_gives_them(write_jsonl) -> None:
+    document = json.loads(run(write_jsonl(balanced(20, EMOJI)), "--json"))
+    assert sorted(each["word"] for each in document["labels"]) == ["label 1", "label 2", "label 3"]
+    assert [(each["code"], each["count"]) for each in document["warnings"]] == [("label_words", 3)]
+    start = "The customer wants his money back as the parcel has never arrived"
+    long = json.loads(run(write_jsonl(balanced(20, (f"{start} at home", f"{start} at work"))), "--json"))
+    assert [each["word"] for each in long["labels"]] == [start.lower(), f"{start.lower()} 2"]
+    assert [(each["code"], each["count"]) for each in long["warnings"]] == [("label_words", 2)]
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_dataset_is_checked_where_there_is_no_base_or_a_damaged_one(
+    write_jsonl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damaged: bool
+) -> None:
+    base = tmp_path / "base"
+    if damaged:
+        shutil.copytree(find_base("mini").folder, base)
+        (base / "backbone" / "tokenizer.json").write_text("{", encoding="utf-8")
+    monkeypatch.setenv("ONBOARD_BASE", str(base))
+    document = json.loads(run(write_jsonl(balanced(20, EMOJI)), "--json"))
+    assert [(each["label"], each["word"]) for each in document["labels"]] == [(each, each) for each in sorted(EMOJI)]
+    assert document["warnings"] == []
+
+
+def test_the_time_is_said_to_be_that_without_tuning(write_jsonl) -> None:
+    assert "on a laptop if the hypernetwork is not tuned" in run(write_jsonl(balanced()))
 
 
 def test_flags_reach_the_checks(write_jsonl) -> None:
@@ -116,3 +150,13 @@ def test_the_command_and_the_checks_import_nothing_heavy() -> None:
         "celery",
     }
     assert not heavy & set(loaded)
+
+
+def test_the_words_are_found_without_loading_the_model(write_jsonl) -> None:
+    program = (
+        "import sys; from onboard.order import Order, check; "
+        f"print(check(Order({str(write_jsonl(balanced(20, EMOJI)))!r}), 'mini')['labels'][0]['word'], *sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert found[:2] == ["label", "1"]
+    assert not {"torch", "transformers"} & set(found)
