@@ -22,11 +22,18 @@ WORDS = "good bad fine poor great awful happy sad same other yes no positive neg
 SIZE = 16
 
 
-def make_tiny_base(folder: Path, seed: int = 0) -> Base:
-    """A base with the sources `sst2` (two labels, two training rows) and `stsb` (a regression)."""
+def make_tiny_base(folder: Path, seed: int = 0, tokenizer_of: Path | None = None) -> Base:
+    """A base with the sources `sst2` (two labels, two training rows) and `stsb` (a regression).
+
+    Args:
+        folder: where it goes.
+        seed: of its weights.
+        tokenizer_of: folder of another tokenizer; None makes a tiny one.
+    """
     torch.manual_seed(seed)
-    make_tiny_tokenizer(folder / "tokenizer", WORDS.split())
-    tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
+    if tokenizer_of is None:
+        make_tiny_tokenizer(folder / "tokenizer", WORDS.split())
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_of or folder / "tokenizer")
     config = T5Config(
         vocab_size=len(tokenizer), d_model=16, d_ff=32, d_kv=8, num_layers=2, num_decoder_layers=2, num_heads=2,
         dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, tie_word_embeddings=True,

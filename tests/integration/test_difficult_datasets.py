@@ -3,23 +3,49 @@ or refused with row, field and remedy, and nothing queued."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from peaked import Peaked
 from real_jobs import Desk, opinions, write_rows
+from tiny_base import make_tiny_base
 
+from onboard.bases import Base, find_base
+from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
 from onboard.errors import DatasetError
-from onboard.order import Order, prepare
+from onboard.model import engine
+from onboard.order import Order, check, prepare
+from onboard.register import register_base
 from onboard.report import render
 from onboard.services import Services
 from onboard.serving.predictor import Predictor
 from onboard.submit import submit
 from onboard.testing import MemoryDoorbell
+from onboard.workbench import label_words
 
 Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def wordy_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """A tiny base with the tokenizer of `mini`, which has no bytes for what it does not know."""
+    return make_tiny_base(tmp_path_factory.mktemp("wordy"), tokenizer_of=find_base("mini").folder / "backbone")
+
+
+@pytest.fixture(params=["bytes", "no bytes"])
+def either(request: pytest.FixtureRequest, desk: Desk) -> Desk:
+    """A desk on the tiny base, whose tokenizer falls back to bytes, and one on a base whose tokenizer does not."""
+    if request.param == "bytes":
+        return desk
+    base = request.getfixturevalue("wordy_base")
+    services = replace(desk.services, settings=desk.services.settings.model_copy(update={"base": str(base.folder)}))
+    register_base(services, base)
+    return Desk(services, desk.folder)
 
 
 def cycled(count: int, labels: Sequence[Any]) -> list[Row]:
@@ -43,7 +69,20 @@ def warnings(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {each["code"]: each for each in result["dataset"]["warnings"]}
 
 
-@pytest.mark.parametrize("classes", [2, 10, 30])
+def answers_of(desk: Desk, task: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+    """Every label of a task, and what the version answers where the model is sure of that label's words."""
+    version, predictor = desk.version(task), Predictor(desk.services)
+    encoder = load_engine(find_base(desk.services.settings.base), "cpu").encoder
+    sure = Peaked()
+    monkeypatch.setattr("onboard.model.scoring.edge_logits", sure)
+    for label, word in zip(version.labels, version.words, strict=True):
+        sure.tokens = encoder.label_ids(word)
+        (answer,) = predictor.predict([{"task": task, "text": "film was good"}])
+        assert answer.probability > 0.99
+        yield label, answer.label
+
+
+@pytest.mark.parametrize("classes", [2, 10, 30, 70])
 def test_one_row_a_class_is_learned_and_is_no_estimate(desk: Desk, classes: int) -> None:
     result = learn(desk, cycled(classes, [f"class{n}" for n in range(classes)]))
     assert result["metrics"]["validation"] is None
@@ -68,7 +107,7 @@ def test_two_thousand_rows_are_learned_and_a_part_is_held_out(desk: Desk) -> Non
 
 
 def test_a_hundred_and_fifty_classes_are_learned_and_each_can_be_the_answer(
-    desk: Desk, tiny_services: Services
+    desk: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labels = [f"class_{number}" for number in range(150)]
     result = learn(desk, cycled(300, labels))
@@ -76,30 +115,55 @@ def test_a_hundred_and_fifty_classes_are_learned_and_each_can_be_the_answer(
     assert len(set(desk.version("odd").words)) == 150
     (answer,) = Predictor(tiny_services).predict([{"task": "odd", "text": "film was good"}])
     assert answer.label in labels
+    answers = list(answers_of(desk, "odd", monkeypatch))
+    assert sorted(label for label, _ in answers) == sorted(labels)
+    assert [answer for _, answer in answers] == [label for label, _ in answers]
 
 
-@pytest.mark.parametrize(("labels", "renamed"), [
-    ((1, "1", True, 10), 1),
-    (("😀", "😡", "👍🏽", "👍"), 0),
-    (("The customer wants his money back. " * 5, "The customer wants his money back. " * 4 + "Or not?"), 2),
-], ids=["numbers", "emoji", "sentences"])  # fmt: skip
-def test_labels_of_any_kind_come_back_as_they_were_submitted(
-    desk: Desk, tiny_services: Services, labels: tuple[Any, ...], renamed: int
+@pytest.mark.parametrize(("labels", "with_bytes", "without"), [
+    ((1, "1", True, 10), 1, 1),
+    (("😀", "😡", "👍🏽", "👍"), 0, 4),
+    (("The customer wants his money back. " * 5, "The customer wants his money back. " * 4 + "Or not?"), 2, 2),
+    (("\ufe0f", "\u200b", "seen"), 0, 2),
+], ids=["numbers", "emoji", "sentences", "invisible"])  # fmt: skip
+def test_labels_of_any_kind_come_back_as_they_were_submitted_and_are_known_by_the_words_that_the_check_shows(
+    either: Desk, labels: tuple[Any, ...], with_bytes: int, without: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = learn(desk, cycled(24, labels))
+    base = either.services.settings.base
+    renamed = with_bytes if "wordy" not in base else without
+    result = learn(either, cycled(24, labels))
     told = [each["label"] for each in result["dataset"]["labels"]]
     assert sorted(map(repr, told)) == sorted(map(repr, labels))
-    assert len(set(desk.version("odd").words)) == len(labels)
-    (answer,) = Predictor(tiny_services).predict([{"task": "odd", "text": "film was good"}])
-    assert repr(answer.label) in map(repr, labels)
+    assert len(set(either.version("odd").words)) == len(labels)
     assert result["metrics"]["validation"]["accuracy"]["n"] == 24
     assert warnings(result).get("label_words", {"count": 0})["count"] == renamed
+    order = Order(str(either.folder / "odd.jsonl"))
+    words = label_words(prepare(order, base).checked.dataset, load_engine(find_base(base), "cpu"))
+    checked = check(order, base)
+    assert [(each["label"], each["word"]) for each in checked["labels"]] == list(zip(told, words, strict=True))
+    assert [each for each in checked["warnings"] if each["code"] == "label_words"] == [
+        each for each in result["dataset"]["warnings"] if each["code"] == "label_words"
+    ]
+    answers = list(answers_of(either, "odd", monkeypatch))
+    assert [repr(answer) for _, answer in answers] == [repr(label) for label, _ in answers]
 
 
-def test_texts_of_twenty_thousand_characters_are_learned_and_said_to_be_cut(desk: Desk) -> None:
+def test_texts_of_twenty_thousand_characters_are_learned_and_said_to_be_cut(
+    desk: Desk, tiny_base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widths, limit, pad = set(), tiny_base.document["max_tokens"], engine.pad
+
+    def padded(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
+        widths.update(map(len, ids))
+        assert max(widths) <= limit
+        return pad(ids, pad_id)
+
+    monkeypatch.setattr(engine, "pad", padded)
     rows = opinions(16)
     long = [{**row, "text": (row["text"] + " ") * (20_000 // len(row["text"]))} for row in rows[:4]]
     found = warnings(learn(desk, [*long, *rows[4:]]))["cut_texts"]
+    Predictor(desk.services).predict([{"task": "odd", "text": long[0]["text"]}])
+    assert max(widths) == limit
     assert found["count"] == 4
     assert found["message"].startswith("4 of 16 rows are longer than")
 
