@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from onboard.attempt import Output, Run
-from onboard.data.verbaliser import LABEL_WORDS, words_finding
+from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
 from onboard.domain.names import LATEST, Reference
@@ -266,7 +266,7 @@ def _dataset(attempt: Run, draft: EmbeddingVersion, trained: Output) -> dict[str
         for label, word in zip(dataset.labels, draft.words, strict=False)
     ]
     words = words_finding(dataset.labels, attempt.bench.words) if dataset.labels else None
-    told = [each for each in report.get("warnings", []) if each["code"] != LABEL_WORDS]
+    told = [each for each in report.get("warnings", []) if each["code"] != "label_words"]
     rows = {"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)}
     return {
         "name": draft.task,

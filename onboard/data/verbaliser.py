@@ -14,7 +14,6 @@ from onboard.domain.dataset import Label, in_canonical_order, label_key, label_t
 from onboard.errors import InputError
 
 MAX_WORDS: Final = 12
-LABEL_WORDS: Final = "label_words"  # code of the warning about labels that do not go by their own words
 
 _JOINTS: Final = re.compile(r"(?<=[^\W\d_])[-/:|.,;\\]+(?=\w)|(?<=\w)[-/:|.,;\\]+(?=[^\W\d_])")
 _SPARE_STEMS: Final = ("label", "class", "answer", "choice")
@@ -65,7 +64,9 @@ def words_finding(labels: Sequence[Label], words: Sequence[str]) -> Finding | No
         f"to the base it is {word!r}, unless the start brings words of its own. Answers say it as it was submitted."
     )
     shown = tuple({"label": label, "words": word} for label, word in other[:MAX_EXAMPLES])
-    return Finding(LABEL_WORDS, message, len(other), "Short labels in plain words are learned from fewer rows.", shown)
+    return Finding(
+        "label_words", message, len(other), "Short labels in plain words are learned from fewer rows.", shown
+    )
 
 
 def _all_words_of(label: Label) -> str:
