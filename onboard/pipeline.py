@@ -134,7 +134,8 @@ def _probe(attempt: Run) -> Output:
     rows = bench.probed(spec.seed)
     fingerprint = bench.fingerprint(bench.encode(rows), bench.targets(rows))
     evaluator = bench.evaluator(rows, attempt.checkpoint)
-    result, how = _start(attempt, evaluator, fingerprint)
+    everything = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
+    result, how = _start(attempt, evaluator, fingerprint, everything)
     chosen = result.chosen
     return {
         "z": result.z.tolist(),
@@ -151,7 +152,7 @@ def _probe(attempt: Run) -> Output:
             "weights": result.weights,
             "known_too": result.known_too,
         },
-        "known": _known(attempt, result.weights or [chosen.embedding]),
+        "known": _known(attempt, everything, result.weights or [chosen.embedding]),
         "numbers": {
             "chosen": chosen.embedding,
             "loss": chosen.loss,
@@ -162,30 +163,23 @@ def _probe(attempt: Run) -> Output:
     }
 
 
-def _known(attempt: Run, start: Iterable[str]) -> list[int]:
-    """Sorted hashes of those of the job's rows that trained an embedding that its training starts from, or the head."""
-    bench, rows = attempt.bench, _every_row(attempt)
+def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> list[int]:
+    """Those of the job's rows (sorted hashes) that trained an embedding that its training starts from, or the head."""
+    bench = attempt.bench
     trained = TrainedRows(attempt.services, bench.base)
     learned = np.isin(rows, np.concatenate([trained.of_start(start), trained.tuning(bench.head, exactly=True)]))
     found: list[int] = rows[learned | in_sorted(rows, bench.base.known_rows)].tolist()
     return found
 
 
-def _every_row(attempt: Run) -> np.ndarray:
-    """Sorted hashes of the job's rows, held-out ones too."""
-    dataset = attempt.bench.dataset
-    found: np.ndarray = np.unique(attempt.bench.hashes([*dataset.train, *dataset.validation, *dataset.test]))
-    return found
-
-
-def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray) -> tuple[ProbeResult, Output]:
-    """The choice, and how it was made."""
+def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray, rows: np.ndarray) -> tuple[ProbeResult, Output]:
+    """The choice, and how it was made; `rows` are the hashes of all rows of the job."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     if spec.init != "auto":
-        named = named_candidate(services, base, spec.seed, spec.init, fingerprint, _every_row(attempt))
+        named = named_candidate(services, base, spec.seed, spec.init, fingerprint, rows)
         how = {"reason": "asked for", "strategy": None, "prefilter": None}
         return measure_named(evaluator, named), how
-    collected = collect_candidates(services, base, spec.seed, fingerprint, _every_row(attempt))
+    collected = collect_candidates(services, base, spec.seed, fingerprint, rows)
     for reference, trouble in collected.unreadable.items():
         attempt.progress.note(f"{reference} was left out of the probe. {trouble}")
     strategy = spec.options.get("probe", "race")

@@ -20,7 +20,7 @@ from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from onboard.bases.load import fresh_engine
 from onboard.data.estimate import train_passes
 from onboard.data.splits import held_out_of
-from onboard.evaluate.baselines import predict_baselines
+from onboard.evaluate.baselines import predict_learned
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.rounding import has_bfloat16
@@ -110,7 +110,7 @@ def _told(start: Start) -> Row:
 
 def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
     if run.method == "tfidf":
-        found = predict_baselines(cell.dataset, cell.dataset.train, cell.test, run.seed)
+        found = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
         return Learned(found["tfidf_logistic_regression"].argmax(1))
     if run.method in OURS:
         return _ours(cell, run)

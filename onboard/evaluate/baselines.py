@@ -49,13 +49,15 @@ def score_baselines(
         ValueError: no training or no held-out rows.
         InputError: an unknown metric.
     """
-    predictions = predict_baselines(dataset, dataset.train, held_out, seed)
+    learned = predict_learned(dataset, dataset.train, held_out, seed)
     if dataset.kind == "regression":
         values = _values(held_out)
+        predictions = {"mean": _mean(dataset.train, len(held_out)), **learned}
         scored = {name: evaluate_regression(values, found, metric) for name, found in predictions.items()}
     else:
         true_index = _indices(dataset, held_out)
-        predictions["majority"] = _commonest(_indices(dataset, dataset.train), true_index, len(dataset.labels))
+        commonest = _commonest(_indices(dataset, dataset.train), true_index, len(dataset.labels))
+        predictions = {"majority": commonest, **learned}
         scored = {name: evaluate_classification(true_index, found, metric) for name, found in predictions.items()}
     return _with_drawn_rows_noted(scored, len(dataset.train))
 
@@ -76,49 +78,41 @@ def cross_validate_baselines(
     for fold in np.unique(folds[judged]):
         left_out = np.flatnonzero(folds[judged] == fold)
         kept = [dataset.train[row] for row in np.flatnonzero(folds != fold)]
-        for name, found in predict_baselines(dataset, kept, [rows[place] for place in left_out], seed).items():
+        for name, found in predict_learned(dataset, kept, [rows[place] for place in left_out], seed).items():
             by_name.setdefault(name, []).append((left_out, found))
-    merged = {name: merge_folds(len(rows), parts) for name, parts in by_name.items()}
+    learned = {name: merge_folds(len(rows), parts) for name, parts in by_name.items()}
     if dataset.kind == "regression":
-        merged["mean"] = _mean(dataset.train, len(rows))
+        merged = {"mean": _mean(dataset.train, len(rows)), **learned}
         return {name: cross_validated_regression(_values(rows), found, metric) for name, found in merged.items()}
     every_index = _indices(dataset, dataset.train)
     true_index = every_index[judged]
-    merged["majority"] = _commonest(every_index[folds < 0], true_index, len(dataset.labels))
+    merged = {"majority": _commonest(every_index[folds < 0], true_index, len(dataset.labels)), **learned}
     return {name: cross_validated_classification(true_index, found, metric) for name, found in merged.items()}
 
 
-def predict_baselines(
+def predict_learned(
     dataset: Dataset, train: Sequence[Example], rows: Sequence[Example], seed: int
 ) -> dict[str, FloatArray]:
-    """Predictions of every baseline for `rows`: probabilities (n, K), or values (n,) for regression."""
+    """Predictions of the TF-IDF baseline for `rows`, by its name: probabilities (n, K), or values (n,)."""
     if not train or not rows:
         raise ValueError(f"baselines need training and held-out rows, not {len(train)} and {len(rows)}")
     chosen = _at_most(train, seed)
     if dataset.kind == "regression":
-        return {"mean": _mean(train, len(rows)), "tfidf_ridge": _ridge(chosen, rows)}
-    classes = len(dataset.labels)
-    return {
-        "majority": majority_probabilities(_indices(dataset, train), classes, len(rows)),
-        "tfidf_logistic_regression": _logistic_regression(chosen, _indices(dataset, chosen), rows, classes),
-    }
+        return {"tfidf_ridge": _ridge(chosen, rows)}
+    found = _logistic_regression(chosen, _indices(dataset, chosen), rows, len(dataset.labels))
+    return {"tfidf_logistic_regression": found}
 
 
-def majority_probabilities(train_index: IntArray, classes: int, n: int) -> FloatArray:
-    """The training labels' shares (one row added per class) for each of n rows, (n, K).
-
-    The most probable class is the commonest label, the first of the label order among equals.
-    """
-    counts = np.bincount(train_index, minlength=classes) + 1.0
-    return np.tile(counts / counts.sum(), (n, 1))
+def _shares(counts: IntArray | FloatArray, n: int) -> FloatArray:
+    """Shares of labels (K), with one row added to each, for each of n rows, (n, K)."""
+    return np.tile((counts + 1.0) / (counts + 1.0).sum(), (n, 1))
 
 
 def _commonest(others_index: IntArray, judged_index: IntArray, classes: int) -> FloatArray:
     """The labels' shares in both, for each of n judged rows, (n, K); among equals the judged rows' commonest leads."""
     judged = np.bincount(judged_index, minlength=classes)
-    counts = np.bincount(others_index, minlength=classes) + judged + 1.0
-    counts += judged / (2 * len(judged_index))  # less than a row
-    return np.tile(counts / counts.sum(), (len(judged_index), 1))
+    less_than_a_row = judged / (2 * len(judged_index))
+    return _shares(np.bincount(others_index, minlength=classes) + judged + less_than_a_row, len(judged_index))
 
 
 def _logistic_regression(
@@ -128,7 +122,7 @@ def _logistic_regression(
     from sklearn.linear_model import LogisticRegression
 
     present = np.unique(train_index)  # (P,), a class may have no training row
-    shares = majority_probabilities(train_index, classes, len(rows))
+    shares = _shares(np.bincount(train_index, minlength=classes), len(rows))
     features = _features(train, len(present))
     if len(present) < 2 or features is None:
         return shares

@@ -111,8 +111,8 @@ def ranking(standing: Sequence[Candidate], losses: np.ndarray, *, surely: bool =
             (Student's t, with the correction for a finite population: measured on every row it has none).
     """
     there = ~np.isnan(losses)
-    apart = _apart(np.where(there, losses, 0.0), there)  # (n,)
-    means = [mean_of(each - apart) + (_unsure(each - apart) if surely else 0.0) for each in losses]
+    own = losses - _apart(np.where(there, losses, 0.0), there)  # (C, n)
+    means = [mean_of(each) + (_unsure(each) if surely else 0.0) for each in own]
     return sorted(range(len(standing)), key=lambda index: (round(means[index], 6), standing[index].embedding))
 
 

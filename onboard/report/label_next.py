@@ -68,8 +68,9 @@ def _too_few(document: Mapping[str, Any]) -> str:
         return ""
     if document.get("validation_kind") == "held-out":
         held = number(mapping(dataset.get("rows")).get("validation"))
-        few = held is not None and held < FEWEST_HELD_OUT
-        return f"What more labels would bring cannot be told by fewer than {FEWEST_HELD_OUT} held-out rows." * few
+        if held is None or held >= FEWEST_HELD_OUT:
+            return ""
+        return f"What more labels would bring cannot be told by fewer than {FEWEST_HELD_OUT} held-out rows."
     counts = [number(each.get("count")) for each in mappings(dataset.get("labels"))]
     if counts and all(count == 1 for count in counts):
         return "What more labels would bring cannot be told: every label has one training row."

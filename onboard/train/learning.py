@@ -131,10 +131,8 @@ def learn(
     ]  # fmt: skip
     judging = None if parted else _judging(held)
     halves = two_halves(dataset, seed) if judging is not None and settings.curve else []
-    of_curve = [
-        Part(chosen, settings.fold_seeds)
-        for chosen in (*(chosen for fold in parted for chosen in fold.shares.values()), *halves)
-    ]
+    fewer = [*(chosen for fold in parted for chosen in fold.shares.values()), *halves]
+    of_curve = [Part(chosen, settings.fold_seeds) for chosen in fewer]
     left_out = bool(of_curve) and not _affordable(engine, rows, [*everything, *of_curve], settings, seed)
     if left_out:
         parted, halves, of_curve = [replace(fold, shares={}) for fold in parted], [], []
@@ -158,8 +156,10 @@ def learn(
 
         share, scores = _bearable(start, [whole], held_out, judging.targets)
         of_halves = [held_out([each.shortened(start, share).z]) for each in others]
-        sizes = {SHARE: _mean_rows(halves, known), 1.0: float(len(rows.ids))}
-        compared = Halves.of(of_halves, scores, sizes, judging.targets) if halves else None
+        compared = None
+        if halves:
+            sizes = {SHARE: _mean_rows(halves, known), 1.0: float(len(rows.ids))}
+            compared = Halves.of(of_halves, scores, sizes, judging.targets)
         return Learned(whole.shortened(start, share), share, None, len(judging.ids), compared, left_out)
     return Learned(whole)
 
@@ -212,8 +212,9 @@ def choosing(count: int) -> list[int]:
 
 def _judging(held: LabelledRows | None) -> LabelledRows | None:
     """The held-out rows that choose; None where they are too few."""
-    chosen = choosing(len(held.ids)) if held is not None else []
-    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen]) if held and chosen else None
+    if held is None or not (chosen := choosing(len(held.ids))):
+        return None
+    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
 
 
 def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
@@ -232,4 +233,4 @@ def _rows(parted: Sequence[Fold], known: np.ndarray | None) -> dict[float, float
 def _mean_rows(trained: Sequence[np.ndarray], known: np.ndarray | None) -> float:
     """Of some trainings; rows that the start was trained on are counted, too."""
     before = set() if known is None else set(np.flatnonzero(known).tolist())
-    return float(np.mean([len(before.union(rows.tolist())) for rows in trained])) if trained else 0.0
+    return float(np.mean([len(before.union(rows.tolist())) for rows in trained]))

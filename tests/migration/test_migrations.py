@@ -147,17 +147,22 @@ def test_later_hypernetworks_and_carried_versions_survive_a_downgrade_and_the_up
         assert VersionRepository(session).resolve("colours").hypernetwork_version == 3
 
 
+def down_and_up(database: Database, revision: str, table: str, column: str) -> None:
+    """To a revision from before the column, and back."""
+    with schema.migrating(database.url) as migration:
+        migration.downgrade(revision)
+        columns = {each["name"] for each in inspect(migration.session.connection()).get_columns(table)}
+        assert column not in columns
+    schema.upgrade(database.url)
+
+
 def test_numbers_of_versions_go_on_after_the_upgrade_that_lets_them_be_deleted(database: Database) -> None:
     register_sample_base(database)
     with database.write() as session:
         for _ in range(3):
             VersionRepository(session).add(sample_version(), sample_task())
         TaskRepository(session).put(sample_task("empty"))
-    with schema.migrating(database.url) as migration:
-        migration.downgrade("20261124a")
-        columns = {each["name"] for each in inspect(migration.session.connection()).get_columns("tasks")}
-        assert "last_version" not in columns
-    schema.upgrade(database.url)
+    down_and_up(database, "20261124a", "tasks", "last_version")
     with database.write() as session:
         versions = VersionRepository(session)
         assert [versions.next_number(task) for task in ("colours", "empty", "new")] == [4, 1, 1]
@@ -170,11 +175,7 @@ def test_versions_from_before_held_out_rows_were_kept_have_none_after_the_upgrad
     register_sample_base(database)
     with database.write() as session:
         VersionRepository(session).add(replace(sample_version(), held_out=(1, 2)), sample_task())
-    with schema.migrating(database.url) as migration:
-        migration.downgrade("20261124b")
-        columns = {each["name"] for each in inspect(migration.session.connection()).get_columns("embedding_versions")}
-        assert "held_out" not in columns
-    schema.upgrade(database.url)
+    down_and_up(database, "20261124b", "embedding_versions", "held_out")
     with database.write() as session:
         versions = VersionRepository(session)
         assert versions.resolve("colours@v1").held_out is None
