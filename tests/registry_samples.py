@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from onboard.artifacts import digest_of
-from onboard.domain.job import JobSpec
+from onboard.domain.job import Job, JobSpec
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.bases import BaseRepository
+from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
+from onboard.registry.jobs import JobRepository
+from onboard.registry.versions import VersionRepository
 
 ARTIFACT = digest_of(b"tensors")
 BASE = digest_of(b"base")
@@ -51,3 +54,19 @@ def register_sample_base(database: Database) -> None:
     with database.write() as session:
         ArtifactRepository(session).add(ARTIFACT, "test", 7)
         BaseRepository(session).register(*sample_base(), [])
+
+
+def running_job(database: Database, task: str = "colours") -> Job:
+    with database.write() as session:
+        JobRepository(session).add(sample_spec(task))
+        job = ClaimRepository(session).claim("w1", ["default"])
+    assert job is not None
+    return job
+
+
+def publish(database: Database, task: str = "colours", **options: bool) -> EmbeddingVersion:
+    job = running_job(database, task)
+    with database.write() as session:
+        return VersionRepository(session).publish(
+            sample_version(task, job=job.id), sample_task(task), attempt=job.attempt, result={"task": task}, **options
+        )

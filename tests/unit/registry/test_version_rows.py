@@ -1,18 +1,27 @@
-"""Versions, aliases, tasks, bases and artifacts in the registry, on SQLite and on PostgreSQL."""
+"""Versions, tasks, bases and artifacts in the registry, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from registry_samples import ARTIFACT, BASE, register_sample_base, sample_base, sample_spec, sample_task, sample_version
-from sqlalchemy import delete, insert, text
+from registry_samples import (
+    ARTIFACT,
+    BASE,
+    publish,
+    register_sample_base,
+    running_job,
+    sample_base,
+    sample_task,
+    sample_version,
+)
+from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from onboard.artifacts import digest_of
-from onboard.domain.job import Job, JobState, Stage
+from onboard.domain.job import JobState, Stage
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
-from onboard.errors import ConflictError, FencedError, InputError, NotFoundError, PreconditionFailedError
+from onboard.errors import ConflictError, FencedError, NotFoundError
 from onboard.registry import versions
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -22,7 +31,6 @@ from onboard.registry.deleting import DeletingRepository
 from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
-from onboard.registry.tables import AliasMoveRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 
@@ -30,22 +38,6 @@ from onboard.registry.versions import VersionRepository
 @pytest.fixture(autouse=True)
 def _base(database: Database) -> None:
     register_sample_base(database)
-
-
-def running_job(database: Database, task: str = "colours") -> Job:
-    with database.write() as session:
-        JobRepository(session).add(sample_spec(task))
-        job = ClaimRepository(session).claim("w1", ["default"])
-    assert job is not None
-    return job
-
-
-def publish(database: Database, task: str = "colours", **options: bool) -> EmbeddingVersion:
-    job = running_job(database, task)
-    with database.write() as session:
-        return VersionRepository(session).publish(
-            sample_version(task, job=job.id), sample_task(task), attempt=job.attempt, result={"task": task}, **options
-        )
 
 
 def test_publishing_numbers_the_version_and_ends_the_job_with_its_result(database: Database) -> None:
@@ -91,101 +83,6 @@ def test_what_does_not_exist_is_not_found(database: Database, reference: str) ->
     publish(database)
     with database.read() as session, pytest.raises(NotFoundError):
         VersionRepository(session).resolve(reference)
-
-
-def test_an_alias_moves_and_rolls_back_step_by_step(database: Database) -> None:
-    for _ in range(3):
-        publish(database)
-    with database.write() as session:
-        aliases = AliasRepository(session)
-        for version in (1, 2, 3):
-            aliases.move("colours", "production", version, actor="ops")
-        assert aliases.rollback("colours", "production").version == 2
-        assert aliases.rollback("colours", "production").version == 1
-        with pytest.raises(ConflictError):
-            aliases.rollback("colours", "production")
-        aliases.move("colours", "production", 3)
-        assert aliases.rollback("colours", "production").version == 1
-        history = aliases.history("colours", "production")
-        assert [(move.previous, move.version) for move in reversed(history)][:4] == [(None, 1), (1, 2), (2, 3), (3, 2)]
-        assert history[-1].actor == "ops"
-        assert aliases.list("colours") == {"latest": 3, "production": 1}
-        assert VersionRepository(session).resolve("colours@production").version == 1
-
-
-@pytest.mark.parametrize(
-    ("moves", "back"),
-    [
-        ((1, 2, 2), [1]),  # the same again is no move
-        ((1, 2, 3, 1), [3, 2, 1]),
-        ((1, 2, 1, 3), [1, 2, 1]),
-    ],
-)
-def test_rollbacks_go_back_through_every_move_and_then_end(
-    database: Database, moves: tuple[int, ...], back: list[int]
-) -> None:
-    for _ in range(3):
-        publish(database)
-    with database.write() as session:
-        aliases = AliasRepository(session)
-        for version in moves:
-            assert aliases.move("colours", "production", version).version == version
-        assert [aliases.rollback("colours", "production").version for _ in back] == back
-        with pytest.raises(ConflictError, match="never"):
-            aliases.rollback("colours", "production")
-        assert aliases.find("colours", "production") == back[-1]
-
-
-def test_histories_that_stood_still_or_went_in_circles_lead_back_too(database: Database) -> None:
-    for _ in range(3):
-        publish(database)
-    still = [(None, 1, "promoted"), (1, 2, "promoted"), (2, 2, "promoted"), (2, 2, "rollback"), (2, 2, "rollback")]
-    circle = [(None, 1, "promoted"), (1, 2, "promoted"), (2, 1, "promoted"), (1, 2, "rollback"), (2, 1, "rollback"),
-              (1, 2, "rollback")]  # fmt: skip
-    with database.write() as session:
-        aliases = AliasRepository(session)
-        for alias, moves in (("still", still), ("circle", circle)):
-            aliases.move("colours", alias, 2)
-            session.execute(delete(AliasMoveRow).where(AliasMoveRow.alias == alias))
-            for previous, version, reason in moves:
-                row = {"task": "colours", "alias": alias, "previous": previous, "version": version, "reason": reason}
-                session.execute(insert(AliasMoveRow).values(at=1.0, **row))
-        assert aliases.rollback("colours", "still").version == 1
-        with pytest.raises(ConflictError):
-            aliases.rollback("colours", "circle")
-
-
-def test_an_alias_that_is_moved_to_what_it_means_already_has_not_moved(database: Database) -> None:
-    publish(database)
-    with database.write() as session:
-        aliases = AliasRepository(session)
-        first = aliases.move("colours", "production", 1, reason="promoted")
-        again = aliases.move("colours", "production", 1, expected=1)
-        assert (again.version, again.previous, again.at) == (1, 1, first.at)
-        assert aliases.history("colours", "production") == [first]
-        with pytest.raises(PreconditionFailedError):
-            aliases.move("colours", "production", 1, expected=2)
-
-
-def test_an_alias_moves_only_from_the_version_that_was_expected(database: Database) -> None:
-    publish(database), publish(database)
-    with database.write() as session:
-        aliases = AliasRepository(session)
-        with pytest.raises(ConflictError, match="does not exist"):
-            aliases.move("colours", "production", 1, expected=2)
-        aliases.move("colours", "production", 1, expected=0)
-        with pytest.raises(ConflictError, match="v1 now"):
-            aliases.move("colours", "production", 2, expected=2)
-        assert aliases.move("colours", "production", 2, expected=1).previous == 1
-
-
-def test_an_alias_needs_an_existing_version_and_a_name_that_is_no_number(database: Database) -> None:
-    publish(database)
-    with database.write() as session:
-        with pytest.raises(NotFoundError):
-            AliasRepository(session).move("colours", "production", 7)
-        with pytest.raises(InputError):
-            AliasRepository(session).move("colours", "v1", 1)
 
 
 def test_another_label_set_is_refused_unless_it_is_wanted(database: Database) -> None:

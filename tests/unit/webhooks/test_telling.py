@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_samples import register_sample_base, sample_spec, sample_task, sample_version
+from registry_samples import register_sample_base, running_job, sample_task, sample_version
 from sqlalchemy import func, select, update
 from webhook_receiver import Receiver, receiving
 
-from onboard.domain.job import Job
 from onboard.domain.webhook import Delivery, EndpointState, Webhooks
 from onboard.errors import ConflictError
 from onboard.metrics import make_registry
 from onboard.registry.aliases import AliasRepository
-from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
-from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.retention import RetentionRepository
@@ -45,14 +42,6 @@ def receiver() -> Iterator[Receiver]:
 
 def hooks(*urls: str, secrets: str = SECRET) -> Webhooks:
     return Webhooks.parse(" ".join(urls), "127.0.0.1", secrets, insecure=True)
-
-
-def running_job(database: Database, task: str = "colours") -> Job:
-    with database.write() as session:
-        JobRepository(session).add(sample_spec(task))
-        claimed = ClaimRepository(session).claim("w1", ["default"])
-    assert claimed is not None
-    return claimed
 
 
 def publish(database: Database, *, latest: bool = True) -> None:
