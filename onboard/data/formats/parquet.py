@@ -57,7 +57,7 @@ class ParquetReader:
         try:
             with _seekable(self._path) as stream, parquet.ParquetFile(stream) as file:
                 yield file
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeDecodeError) as error:  # the latter of a column's name
             first_line = str(error).partition("\n")[0].rstrip(".")
             message = f"cannot be read as Parquet: {first_line}"
             raise UnreadableError("bad_parquet", message, "Write the file again.") from error

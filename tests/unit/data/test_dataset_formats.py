@@ -178,6 +178,7 @@ def test_only_the_wanted_columns_of_parquet_are_read(write_bytes, read) -> None:
         (as_jsonl(PAIRS), "d.parquet", "not_parquet", None),
         (as_parquet(PAIRS)[:-20], "d.parquet", "bad_parquet", None),
         (b"PAR1" + b"junk" * 20, "d.parquet", "bad_parquet", None),
+        (as_parquet(PAIRS).replace(b"label", b"lab\x80l"), "d.parquet", "bad_parquet", None),
         (as_jsonl(PAIRS), "d.xlsx", "unknown_format", None),
         (as_jsonl(PAIRS), "d", "unknown_format", None),
         ("text,label\na,b\n".encode("utf-16"), "d.csv", "not_utf8", 1),
