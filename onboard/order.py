@@ -13,7 +13,6 @@ from onboard.errors import InputError, OnboardError
 
 if TYPE_CHECKING:
     from onboard.data.read import ReadOptions
-    from onboard.data.verbaliser import Verbaliser
     from onboard.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
@@ -69,7 +68,8 @@ def check(order: Order, default_base: str) -> dict[str, Any]:
     """The document of `onboard check --json`: what the checks say and how long the job would take.
 
     Args:
-        default_base: whose words the labels get where the order names none.
+        default_base: whose words the labels get, and whose length the texts are held against, where the order names
+            none. Where its files cannot be read, the dataset is checked all the same.
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
@@ -78,7 +78,7 @@ def check(order: Order, default_base: str) -> dict[str, Any]:
     from onboard.data.read import read_dataset
 
     name = order.name
-    checked = read_dataset(order.dataset, _options(order, verbaliser=_verbaliser_at_hand(order.base or default_base)))
+    checked = read_dataset(order.dataset, _options(order, **_tokens_at_hand(order.base or default_base)))
     report = checked.report.to_json()
     seconds = estimate_of(report, unlabelled=len(checked.unlabelled.rows) if checked.unlabelled else 0)
     return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
@@ -94,17 +94,11 @@ def prepare(order: Order, default_base: str) -> Request:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
         NotFoundError, DamagedError: the base does not exist, or its tokenizer cannot be read.
     """
-    from onboard.bases import find_base
-    from onboard.bases.tokens import token_counter, verbaliser_of
     from onboard.data.read import read_dataset
     from onboard.submit import Request
 
     name = order.name
-    base = find_base(order.base or default_base)
-    options = _options(
-        order, count_tokens=token_counter(base), max_tokens=int(base.document["max_tokens"]),
-        verbaliser=verbaliser_of(base),
-    )  # fmt: skip
+    options = _options(order, **_tokens(order.base or default_base))
     spec = JobSpec(
         task=name, dataset="", init=order.init, tune_hypernetwork=order.tune_hypernetwork, method=order.method,
         kind=order.kind, metric=order.metric, shots=order.shots, seed=order.seed, base=order.base or default_base,
@@ -129,15 +123,24 @@ def split_labels(text: str) -> tuple[str, ...]:
     return labels
 
 
-def _verbaliser_at_hand(base: str) -> Verbaliser | None:
-    """None where the base or its tokenizer cannot be read: a dataset can be checked all the same."""
-    from onboard.bases import find_base
-    from onboard.bases.tokens import verbaliser_of
-
+def _tokens_at_hand(base: str) -> dict[str, Any]:
     try:
-        return verbaliser_of(find_base(base))
+        return _tokens(base)
     except OnboardError:
-        return None
+        return {}
+
+
+def _tokens(base: str) -> dict[str, Any]:
+    """What reading a dataset asks of the base: tokens of a text, after how many it cuts, and labels' words."""
+    from onboard.bases import find_base
+    from onboard.bases.tokens import token_counter, verbaliser_of
+
+    found = find_base(base)
+    return {
+        "count_tokens": token_counter(found),
+        "max_tokens": int(found.document["max_tokens"]),
+        "verbaliser": verbaliser_of(found),
+    }
 
 
 def _options(order: Order, **more: Any) -> ReadOptions:

@@ -166,6 +166,8 @@ def test_texts_of_twenty_thousand_characters_are_learned_and_said_to_be_cut(
     assert max(widths) == limit
     assert found["count"] == 4
     assert found["message"].startswith("4 of 16 rows are longer than")
+    checked = check(Order(str(desk.folder / "odd.jsonl")), str(tiny_base.folder))
+    assert [each for each in checked["warnings"] if each["code"] == "cut_texts"] == [found]
 
 
 def test_a_text_that_nobody_means_is_refused_with_its_row_and_nothing_is_queued(desk: Desk) -> None:
