@@ -25,7 +25,6 @@ import torch
 
 from bench.as_a_job import SETTINGS
 from bench.budgeted import CHECKOUT, DATA
-from bench.machine import describe
 from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
 from bench.transfer.estimate import estimate
 from bench.transfer.figures import Results, with_rule
@@ -165,7 +164,7 @@ def _write(
     results = Results(with_rule(found), hands, tuple(range(asked.seeds)))
     facts = Facts(
         command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(SETTINGS),
-        asdict(TuningSettings()), len(runs) - len(found), describe(),
+        asdict(TuningSettings()), len(runs) - len(found),
     )  # fmt: skip
     write({}, None, markdown(results, facts), asked.table)
     asked.table.with_suffix(".svg").write_text(svg("Accuracy over labelled rows", lines(results)), encoding="utf-8")

@@ -62,7 +62,6 @@ class Facts:
         recipes: by method and name.
         embedding, tuning: the service's own recipes as they were used.
         missing: runs of the plan that were not made.
-        machine: what it was made on.
     """
 
     command: str
@@ -72,7 +71,6 @@ class Facts:
     embedding: Mapping[str, Any]
     tuning: Mapping[str, Any]
     missing: int
-    machine: Mapping[str, Any]
 
 
 def markdown(results: Results, facts: Facts) -> str:
@@ -103,7 +101,6 @@ def lines(results: Results) -> list[Line]:
 
 
 def _head(results: Results, facts: Facts) -> list[str]:
-    machine = facts.machine
     were = "1 run of the plan was" if facts.missing == 1 else f"{facts.missing} runs of the plan were"
     left = [f"**{were} not made; what depends on them is left out.**", ""]
     draws = counted(len(results.seeds), "draw")
@@ -112,8 +109,8 @@ def _head(results: Results, facts: Facts) -> list[str]:
     alone = " One draw says nothing of what draws differ by: the intervals are of the test rows alone."
     return [
         "# A new task with few rows: here, and elsewhere", "",
-        f"Made by `{facts.command}` on {facts.base} ({machine['processor']}, {machine['cores']} cores); one row a run "
-        "stands in [transfer.jsonl](../../bench/results/transfer.jsonl).",
+        f"Made by `{facts.command}` on {facts.base}, on two cores, not always of the same machine; one row a "
+        "run stands in [transfer.jsonl](../../bench/results/transfer.jsonl).",
         f"Accuracy in per cent on at most {facts.test_rows} test rows; {draws} of n labelled "
         "rows in all, the same rows for all methods. Intervals are 95%: the variance of the draws (pooled over the "
         "tasks of a mean, or for one task over its n; Student's t) and that of the test rows, paired where two "

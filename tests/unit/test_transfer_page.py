@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from transfer_rows import made
 
-from bench.machine import describe
 from bench.transfer.cells import AUTO, Run, Wanted, plan
 from bench.transfer.figures import Key, Results, figure, holm, oracle
 from bench.transfer.page import Facts, lines, markdown
@@ -110,7 +109,7 @@ def test_the_page_shows_what_chose_the_recipe_of_each_baseline(monkeypatch: pyte
     assert Results(lacking, HANDS, (0, 1)).chosen_by("lora", USUAL) is None
 
 
-FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, {"beta": 30.0}, 0, describe())
+FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, {"beta": 30.0}, 0)
 
 
 @pytest.mark.parametrize(
