@@ -38,6 +38,7 @@ from bench.probe_table import page
 from bench.writing import write
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
+from onboard.data.limits import PROBE_TOKENS
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.model.batched import log_probabilities
@@ -64,6 +65,7 @@ class Cell:
     Args:
         bench: the task's rows and the model.
         ids, targets: of the rows in the fair order.
+        probed_ids: of the beginnings of these rows, which are all that a job's probe reads.
         test_ids, test_targets: of the test rows.
         draw: seed of everything.
     """
@@ -71,6 +73,7 @@ class Cell:
     bench: Workbench
     ids: list[list[int]]
     targets: np.ndarray
+    probed_ids: list[list[int]]
     test_ids: list[list[int]]
     test_targets: np.ndarray
     hashes: np.ndarray
@@ -80,7 +83,7 @@ class Cell:
     def evaluator(self) -> Evaluator:
         """A fresh one, to which nothing is known."""
         return Evaluator(
-            self.bench.engine.rounded(), self.ids, self.targets, self.bench.words, self.hashes, mapped=True,
+            self.bench.engine.rounded(), self.probed_ids, self.targets, self.bench.words, self.hashes, mapped=True,
             at_once=self.bench.scored_at_once, trained_at_once=self.bench.trained_at_once,
         )  # fmt: skip
 
@@ -136,7 +139,7 @@ def run(base: Base, asked: argparse.Namespace) -> list[Row]:
     """Everything that was asked for, in that order; what is missing is measured and its line added."""
     output = asked.work / "probe.jsonl"
     done = {json.dumps(row["key"]): row for row in finished(output)}
-    settings = json.loads(json.dumps([asdict(ProbeSettings()), asdict(SETTINGS), STEP]))
+    settings = json.loads(json.dumps([asdict(ProbeSettings()), PROBE_TOKENS, asdict(SETTINGS), STEP]))
     found = []
     for draw in range(asked.draws):
         for task in asked.tasks:
@@ -188,8 +191,8 @@ def prepare(base: Base, folder: Path, shots: int, draw: int) -> Cell:
     rows = [dataset.train[row] for row in fair_order(dataset, draw)]
     test = drawn_tests(dataset, TEST_ROWS)
     return Cell(
-        bench, bench.encode(rows), bench.targets(rows), bench.encode(test), bench.targets(test), bench.hashes(rows),
-        draw,
+        bench, bench.encode(rows), bench.targets(rows), bench.encode(rows, PROBE_TOKENS), bench.encode(test),
+        bench.targets(test), bench.hashes(rows), draw,
     )  # fmt: skip
 
 
