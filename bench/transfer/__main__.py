@@ -164,7 +164,7 @@ def _write(
     results = Results(with_rule(found), hands, tuple(range(asked.seeds)))
     facts = Facts(
         command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(SETTINGS),
-        asdict(TuningSettings()), len(runs) - len(found),
+        asdict(TuningSettings()), [run for run in runs if run not in found],
     )  # fmt: skip
     write({}, None, markdown(results, facts), asked.table)
     asked.table.with_suffix(".svg").write_text(svg("Accuracy over labelled rows", lines(results)), encoding="utf-8")

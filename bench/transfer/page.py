@@ -70,7 +70,7 @@ class Facts:
     recipes: Mapping[RecipeKey, Recipe]
     embedding: Mapping[str, Any]
     tuning: Mapping[str, Any]
-    missing: int
+    missing: Sequence[Run]
 
 
 def markdown(results: Results, facts: Facts) -> str:
@@ -101,8 +101,6 @@ def lines(results: Results) -> list[Line]:
 
 
 def _head(results: Results, facts: Facts) -> list[str]:
-    were = "1 run of the plan was" if facts.missing == 1 else f"{facts.missing} runs of the plan were"
-    left = [f"**{were} not made; what depends on them is left out.**", ""]
     draws = counted(len(results.seeds), "draw")
     hours, lost = results.core_seconds()
     unknown = f", those of {counted(lost, 'early run')} not known" if lost else ""
@@ -117,8 +115,20 @@ def _head(results: Results, facts: Facts) -> list[str]:
         f"methods are compared.{'' if len(results.seeds) > 1 else alone} Of more than 64 rows ours hold a quarter "
         "out, as the service does, to say how far to train and to tune; the other methods train on all. "
         f"All runs together took {hours / 3600:.1f} hours of one core (at most {MOST_HOURS} were wanted){unknown}.", "",
-        *(left if facts.missing else []),
+        *_left(facts.missing),
     ]  # fmt: skip
+
+
+def _left(missing: Sequence[Run]) -> list[str]:
+    """Which runs of the plan are not there."""
+    if not missing:
+        return []
+    shots: dict[Key, set[int]] = {}
+    for run in missing:
+        shots.setdefault(Key(run.method, run.start), set()).add(run.shots)
+    which = "; ".join(f"{title(key)}, n = {joined(sorted(counts))}" for key, counts in shots.items())
+    were = "1 run of the plan was" if len(missing) == 1 else f"{len(missing)} runs of the plan were"
+    return [f"**{were} not made ({which}); what depends on them is left out.**", ""]
 
 
 def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]:

@@ -109,7 +109,7 @@ def test_the_page_shows_what_chose_the_recipe_of_each_baseline(monkeypatch: pyte
     assert Results(lacking, HANDS, (0, 1)).chosen_by("lora", USUAL) is None
 
 
-FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, {"beta": 30.0}, 0)
+FACTS = Facts("python -m bench.transfer", "`tiny`", 100, RECIPES, {"steps": 40}, {"beta": 30.0}, ())
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,14 @@ def test_a_gain_that_is_rounded_to_what_was_wanted_has_another_decimal() -> None
 
 
 def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
-    page = markdown(Results({}, HANDS, (0, 1)), Facts(**{**vars(FACTS), "missing": 7}))
-    assert "**7 runs of the plan were not made" in page
+    gone = [
+        Run("imdb", shots, 0, method, start)
+        for shots in (32, 16)
+        for method, start in (("hypernetwork", AUTO), ("lora", ""))
+    ]
+    page = markdown(Results({}, HANDS, (0, 1)), Facts(**{**vars(FACTS), "missing": gone}))
+    told = "hypernetwork + embedding, auto, n = 16 and 32; LoRA, r = 8, n = 16 and 32"
+    assert f"**4 runs of the plan were not made ({told}); what depends on them" in page
     assert page.count("| – | not measured yet (0 of ") == 16
     assert "met" not in page.split("## Beside")[0].replace("method", "")
 
@@ -168,8 +174,8 @@ def test_nothing_is_met_before_every_cell_is_there_and_what_is_there_is_counted(
 def test_one_cell_one_run_and_one_draw_are_not_called_several() -> None:
     hands = {"imdb": HANDS["imdb"]}
     rows = {run: row for run, row in results(auto=80, hand=80, seeds=1).rows.items() if run.task == "imdb"}
-    page = markdown(Results(rows, hands, (0,)), Facts(**{**vars(FACTS), "missing": 1}))
-    assert "**1 run of the plan was not made" in page
+    page = markdown(Results(rows, hands, (0,)), Facts(**{**vars(FACTS), "missing": [Run("imdb", 16, 0, "full")]}))
+    assert "**1 run of the plan was not made (full fine-tuning, n = 16)" in page
     assert "1 draw of n labelled rows" in page
     assert "the intervals are of the test rows alone" in page
     empty = markdown(Results({}, hands, (0,)), FACTS)
