@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -224,7 +225,8 @@ def test_the_api_is_healthy_knows_the_token_of_its_secret_and_leaves_when_it_is_
 
 
 def healthy(started: Started, environment: dict[str, str]) -> bool:
-    return subprocess.run(started.health, env=environment, capture_output=True, check=False).returncode == 0
+    command = [sys.executable if word == "python" else word for word in started.health]  # here it may have another name
+    return subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
 
 
 def test_redis_asks_for_its_password_and_keeps_its_bells_on_disk(compose_redis: ComposeRedis, tmp_path: Path) -> None:
