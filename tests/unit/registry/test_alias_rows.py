@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from registry_samples import (
-    publish,
-    register_sample_base,
-)
+from registry_samples import publish, register_sample_base
 from sqlalchemy import delete, insert
 
 from onboard.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
