@@ -34,12 +34,10 @@ from bench.opinions import opinions
 from bench.tiny_base import make_tiny_base
 from bench.writing import write
 from onboard import pipeline, tuned
-from onboard.artifacts import ArtifactStore
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.progress import Progress
-from onboard.embedding import unpack_embedding
 from onboard.heads import hypernetwork_at
 from onboard.model.weights import generated_digest
 from onboard.register import register_base
@@ -50,6 +48,8 @@ from onboard.registry.leases import LeaseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore
+from onboard.storage.embedding import unpack_embedding
 from onboard.submit import Request, submit
 from onboard.testing import MemoryDoorbell
 from onboard.train.fewshot import FewShotSettings

@@ -14,11 +14,11 @@ from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.candidates import collect_candidates
 from onboard.domain.task import EmbeddingVersion, Task
-from onboard.embedding import embedding_digest, pack_embedding
 from onboard.register import register_base
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+from onboard.storage.embedding import embedding_digest, pack_embedding
 
 REPEATED: Final = 5
 STORED: Final = 100  # different artifacts; versions share them, as storing thousands would take minutes

@@ -149,8 +149,8 @@ def _live_workers(settings: Settings) -> list[WorkerRecord]:
 def _require_as_new(workers: list[WorkerRecord]) -> None:
     """A worker leaves jobs that were submitted by newer code alone."""
     from onboard import __version__
+    from onboard.domain.release import release_number, release_of
     from onboard.errors import ConflictError
-    from onboard.version import release_number, release_of
 
     behind = [worker for worker in workers if release_of(worker.facts) < release_number()]
     older = [f"{worker.name} has {worker.facts['onboard']}" for worker in behind]

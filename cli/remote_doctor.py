@@ -7,9 +7,9 @@ from typing import Final
 from onboard import __version__
 from onboard.client import Onboard
 from onboard.domain.access import Scope
+from onboard.domain.release import release_number
 from onboard.errors import ConflictError, ScopeError, UnavailableError
 from onboard.settings import Settings
-from onboard.version import release_number
 
 
 def _service(settings: Settings) -> str:

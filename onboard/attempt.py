@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
+from onboard.domain.release import code_version
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.services import Services
-from onboard.version import code_version
 from onboard.workbench import Workbench
 
 _NOTE_EVERY_STEPS: Final = 10

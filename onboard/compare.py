@@ -289,7 +289,7 @@ def _answers(
         engine: under the hypernetwork that the version is pinned to.
     """
     from onboard.answers import answers
-    from onboard.embedding import unpack_embedding
+    from onboard.storage.embedding import unpack_embedding
 
     return answers(
         engine, version, unpack_embedding(services.read(version.artifact)), words_in_order(version, labels), rows

@@ -15,7 +15,6 @@ from onboard.data.hashes import row_hashes
 from onboard.data.targets import targets_of
 from onboard.domain.dataset import Example
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
-from onboard.embedding import verified_embedding
 from onboard.errors import DamagedError, NotFoundError
 from onboard.guard import Earlier
 from onboard.heads import hypernetwork_at
@@ -26,6 +25,7 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.services import Services
+from onboard.storage.embedding import verified_embedding
 
 MOST_ROWS: Final = 512  # held-out rows of a task that are read
 MOST_TEXTS: Final = 128  # texts of its own, where there are too few rows

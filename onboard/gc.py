@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from onboard.files import Entry
 from onboard.maintenance import alone
 from onboard.registry.artifacts import ArtifactRecord, ArtifactRepository
 from onboard.registry.retention import RetentionRepository
 from onboard.retention import OLD_HOURS, Step, steps
 from onboard.services import Services
+from onboard.storage.files import Entry
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -17,7 +17,6 @@ from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
 from onboard.domain.task import EmbeddingVersion
-from onboard.embedding import unpack_embedding
 from onboard.errors import DamagedError, NotFoundError
 from onboard.evaluate import (
     Comparison,
@@ -41,6 +40,7 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
 from onboard.workbench import Workbench
 

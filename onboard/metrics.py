@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from onboard import __version__
 from onboard.domain.job import JobState
+from onboard.domain.release import code_version
 from onboard.domain.transition import BUCKET_SECONDS, LOST, Transition
 from onboard.domain.webhook import EndpointState
 from onboard.domain.worker import QueueStatus, WorkerRecord
@@ -31,7 +32,6 @@ from onboard.registry.database import Database
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from onboard.version import code_version
 
 _logger = logging.getLogger(__name__)
 _UNSUCCESSFUL: Final = (JobState.FAILED, JobState.DEAD)

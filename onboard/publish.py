@@ -19,9 +19,9 @@ from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
 from onboard.domain.names import LATEST, Reference
+from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.earlier import newcomers
-from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.heads import store_hypernetwork
 from onboard.judge import Judged
@@ -32,8 +32,8 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
+from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.tuning_slot import HeadMovedError
-from onboard.version import code_version
 
 
 class NewcomersError(Exception):

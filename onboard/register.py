@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onboard.bases import Base, SourceTask
+from onboard.domain.release import code_version
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
-from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.errors import NotFoundError
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services
-from onboard.version import code_version
+from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 
 
 def register_base(services: Services, base: Base) -> BaseRecord:

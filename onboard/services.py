@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from onboard.artifacts import ArtifactStore, digest_of
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.schema import open_database
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore, digest_of
 
 
 @dataclass(frozen=True, slots=True)

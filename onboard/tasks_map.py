@@ -61,8 +61,8 @@ def embedded_tasks(services: Services) -> list[Embedded]:
         DamagedError: the bytes of one are gone, or others.
         StorageError: the store cannot be reached.
     """
-    from onboard.embedding import verified_embedding
     from onboard.registry.versions import VersionRepository
+    from onboard.storage.embedding import verified_embedding
 
     with services.database.read() as session:
         versions = VersionRepository(session).list(latest_only=True)

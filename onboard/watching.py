@@ -13,6 +13,7 @@ from onboard.domain.figures import Ended, EndedJob, QueueFigures, QueuesSeen, pe
 from onboard.domain.forecast import starts_in
 from onboard.domain.job import Job, JobState
 from onboard.domain.moment import to_iso
+from onboard.domain.release import release_of
 from onboard.domain.running import RunningJob, progress_json
 from onboard.domain.waiting import Retry, Waiting
 from onboard.domain.worker import QueueStatus, WorkerRecord
@@ -22,7 +23,6 @@ from onboard.registry.database import Database
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.remaining import running_jobs
-from onboard.version import release_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Any
 from registry_samples import sample_base, sample_spec, sample_task, sample_version
 from sqlalchemy import func, select, update
 
-from onboard.artifacts import ArtifactStore
 from onboard.domain.job import Job, JobState, Stage
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
@@ -21,6 +20,7 @@ from onboard.registry.tables import ArtifactRow, JobEventRow, JobRow, SnapshotRo
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore
 
 HOUR, DAY = 3600.0, 86_400.0
 

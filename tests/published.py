@@ -11,9 +11,9 @@ from onboard.bases import Base
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Label
 from onboard.domain.task import EmbeddingVersion, Task
-from onboard.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 
 
 def embedding_of(seed: int, size: int = 16) -> np.ndarray:

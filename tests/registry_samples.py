@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from onboard.artifacts import digest_of
 from onboard.domain.job import Job, JobSpec
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
 from onboard.registry.artifacts import ArtifactRepository
@@ -11,6 +10,7 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.versions import VersionRepository
+from onboard.storage.artifacts import digest_of
 
 ARTIFACT = digest_of(b"tensors")
 BASE = digest_of(b"base")

@@ -14,7 +14,6 @@ from real_jobs import Desk
 from onboard import tuned
 from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
-from onboard.embedding import unpack_embedding
 from onboard.errors import JobFailedError
 from onboard.heads import hypernetwork_at
 from onboard.model.batch import LabelledRows
@@ -22,6 +21,7 @@ from onboard.model.weights import generated_digest
 from onboard.registry.bases import BaseRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.services import Services
+from onboard.storage.embedding import unpack_embedding
 from onboard.train.tuning import Tuned, TuningSettings
 
 TUNED = ["check", "probe", "train", "tune", "guard", "evaluate"]  # stages before publishing

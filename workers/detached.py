@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from onboard.domain.release import release_number, release_of
 from onboard.domain.worker import WorkerState
 from onboard.queue import DEFAULT_QUEUE
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
 from onboard.settings import environment_without_settings
-from onboard.version import release_number, release_of
 from workers.logs import log_file, shorten_log
 from workers.machine import host_name
 from workers.recovery import lives

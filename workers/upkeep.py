@@ -13,6 +13,7 @@ from typing import Final
 
 from onboard import __version__
 from onboard.domain.job import Job
+from onboard.domain.release import release_name
 from onboard.domain.worker import WorkerState
 from onboard.errors import FencedError, OnboardError
 from onboard.queue import Doorbell, ring_or_warn
@@ -20,7 +21,6 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.retention import retain
 from onboard.services import Services
-from onboard.version import release_name
 from workers.limits import Limits
 from workers.logs import fields_of, shorten_log
 from workers.machine import facts

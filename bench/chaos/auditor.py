@@ -15,11 +15,11 @@ from sqlalchemy import select
 
 from bench.chaos.checker import Violation
 from onboard.domain.names import LATEST
-from onboard.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.errors import DamagedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.services import Services
+from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
 KIND: Final = "answer"
 PASSING: Final = ("unavailable", "storage")  # codes of a 503

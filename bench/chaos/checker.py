@@ -17,7 +17,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import TRANSITIONS, JobState
-from onboard.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.errors import DamagedError, NotFoundError
 from onboard.registry.artifacts import REFERENCES
 from onboard.registry.clock import database_now
@@ -32,6 +31,7 @@ from onboard.registry.tables import (
 )
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
+from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
 LOST, DOUBLED = "lost", "doubled"
 

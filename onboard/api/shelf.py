@@ -14,11 +14,11 @@ from onboard.bundle import Manifests
 from onboard.compare import compare_versions
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
-from onboard.embedding import verified_embedding
 from onboard.errors import NotFoundError
 from onboard.registry.search import Current, SearchRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.storage.embedding import verified_embedding
 
 SAFETENSORS: Final = "application/octet-stream"
 _KEPT: Final = 2048  # embeddings, of each form; some kilobytes each

@@ -11,11 +11,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol
 
-from onboard.artifacts import ArtifactStore, digest_of, key_of
 from onboard.backup.manifest import NAME, Manifest
 from onboard.backup.transfer import Place
 from onboard.errors import ConflictError, DamagedError, InputError, NotFoundError
-from onboard.files import Files, errors_in_our_words
+from onboard.storage.artifacts import ArtifactStore, digest_of, key_of
+from onboard.storage.files import Files, errors_in_our_words
 
 _SETTING: Final = "the command's argument"
 _OTHER_FILES: Final = (".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z")

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from onboard.artifacts import digest_of, is_digest
 from onboard.errors import ConflictError, DamagedError
+from onboard.storage.artifacts import digest_of, is_digest
 
 FORMAT: Final = "onboard-backup"
 VERSION: Final = 1

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from onboard.artifacts import ArtifactStore, is_digest
 from onboard.backup.archive import Archive, manifest_of, reading
 from onboard.backup.manifest import Manifest, TableParts
 from onboard.backup.rows import unpack_rows
@@ -17,6 +16,7 @@ from onboard.errors import DamagedError, NotFoundError, OnboardError
 from onboard.registry.load import Contents, GoingOn, Loaded, Rows, load, require_empty
 from onboard.registry.schema import make_home, require_known
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore, is_digest
 
 NOTHING: Final = GoingOn()
 

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onboard.domain.dataset import Kind, Label
+from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError
 from onboard.settings import Settings
-from onboard.untrusted import parse_json
 
 if TYPE_CHECKING:
     import numpy as np

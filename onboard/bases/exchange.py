@@ -17,9 +17,9 @@ from onboard.bases.documents import write_documents, write_json
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, read_fingerprints, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
+from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.domain.names import require_name
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
-from onboard.hub import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.model.encoding import TextEncoder
 from onboard.model.exporters import TASK_PREFIX, official_config, official_tensors
 from onboard.model.official import Checkpoint, read_checkpoint

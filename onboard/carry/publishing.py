@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from onboard.carry.outcomes import Outcome
 from onboard.domain.names import LATEST
+from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.webhook import PUBLISHED
-from onboard.embedding import embedding_facts, pack_embedding, verified_embedding
 from onboard.errors import ConflictError, DamagedError, NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.audit import actor, record
@@ -19,7 +19,7 @@ from onboard.registry.outbox import OutboxRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository, published_facts
 from onboard.services import Services
-from onboard.version import code_version
+from onboard.storage.embedding import embedding_facts, pack_embedding, verified_embedding
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -14,7 +14,6 @@ from onboard.compare import drawn
 from onboard.data.hashes import rows_without
 from onboard.domain.dataset import Example, label_key
 from onboard.domain.task import EmbeddingVersion
-from onboard.embedding import verified_embedding
 from onboard.errors import NotFoundError
 from onboard.evaluate import (
     Comparison,
@@ -27,6 +26,7 @@ from onboard.evaluate import (
 from onboard.heads import engine_at
 from onboard.known_rows import dataset_of
 from onboard.services import Services
+from onboard.storage.embedding import verified_embedding
 
 SPLITS: Final = ("validation", "test")
 TAKEN_OVER: Final = "taken over from"  # how the note of a metric begins that was not measured again

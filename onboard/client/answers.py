@@ -13,8 +13,8 @@ import numpy as np
 from onboard.domain.dataset import Label
 from onboard.domain.job import JobState
 from onboard.domain.names import Reference
-from onboard.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.errors import DamagedError
+from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.client.answers import digest_of_file
-from onboard.untrusted import parse_json
+from onboard.domain.untrusted_json import parse_json
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 

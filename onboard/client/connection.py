@@ -13,8 +13,8 @@ import httpx
 
 from onboard import __version__
 from onboard.client.problems import is_certificate_error, problem_of, unreachable
+from onboard.domain.untrusted_json import parse_json
 from onboard.errors import InputError, UnavailableError
-from onboard.untrusted import parse_json
 
 TIMEOUT_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 600.0  # a dataset is checked, or a model loaded, before the answer begins

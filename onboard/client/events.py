@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from onboard.client.answers import JobEventSeen
+from onboard.domain.untrusted_json import parse_json
 from onboard.errors import UnavailableError
-from onboard.untrusted import parse_json
 
 
 def job_events(lines: Iterable[str]) -> Iterator[JobEventSeen | None]:

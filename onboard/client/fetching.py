@@ -16,8 +16,8 @@ from onboard.client.cache import EmbeddingCache, Note
 from onboard.client.connection import Connection
 from onboard.domain.moment import seconds_text
 from onboard.domain.names import Reference, require_alias
+from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError, NotFoundError, UnavailableError
-from onboard.untrusted import parse_json
 
 _MOST_SINGLE: Final = 8  # embeddings that are fetched one by one; more come all together
 _logger = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import httpx
 
+from onboard.domain.untrusted_json import parse_json
 from onboard.errors import (
     ConflictError,
     InputError,
@@ -16,7 +17,6 @@ from onboard.errors import (
     OnboardError,
     UnavailableError,
 )
-from onboard.untrusted import parse_json
 
 _OF_HTTP: Final = ("type", "title", "status", "detail", "instance", "code", "message", "remedy")
 _BY_STATUS: Final[dict[int, type[OnboardError]]] = {

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
-from onboard.hub import ANSWER_SECONDS, unreachable, within_deadline
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetInfo

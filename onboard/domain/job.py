@@ -188,7 +188,7 @@ class Job:
         time_limit_seconds: how long an attempt may take; None leaves it to the worker's default, if it has one.
         claimed_at: when the present (or last) attempt began.
         deadline_at: when its time is up.
-        needs_release: number of the release (`onboard.version`) that a worker needs at least.
+        needs_release: number of the release (`onboard.domain.release`) that a worker needs at least.
         result: the result document of a succeeded job.
         error: the error document of a failed, cancelled or dead job, or of the last attempt.
     """

@@ -21,7 +21,7 @@ import numpy as np
 
 from onboard.domain.report import Estimate, MetricJson
 from onboard.evaluate.metrics import FloatArray, IntArray, Margins
-from onboard.student import student_interval
+from onboard.statistics.student import student_interval
 
 Z_95 = 1.959963984540054  # standard normal quantile at 97.5%
 DRAWS = 1000

@@ -18,7 +18,7 @@ from typing import Literal
 
 from onboard.domain.report import ComparisonJson
 from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
-from onboard.student import student_interval
+from onboard.statistics.student import student_interval
 
 Verdict = Literal["better", "worse", "no significant difference", "not enough evidence"]
 Loss = Literal["log_loss", "squared_error"]

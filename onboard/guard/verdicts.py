@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onboard.guard.bounds import Increase, holm_levels, increase_of_divergence, increase_of_losses
 from onboard.guard.judgement import Evidence, TaskVerdict, Verdict
 from onboard.guard.settings import GuardSettings
+from onboard.statistics.bounds import Increase, holm_levels, increase_of_divergence, increase_of_losses
 
 FEWEST_TOLD = 8  # held-out rows below which they are not even heard beside a divergence
 

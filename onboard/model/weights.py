@@ -14,11 +14,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from onboard.domain.safetensors_header import with_sorted_header
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.quantised import dequantise, quantise
-from onboard.sorted_header import with_sorted_header
 
 HYPERNETWORK_FORMAT = "onboard-hypernetwork-1"
 METHODS: dict[str, type[Hypernetwork]] = {each.METHOD: each for each in (Hypernetwork, PlainHypernetwork)}

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import torch
 
+from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
-from onboard.hub import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.model.backbone import load_backbone
 from onboard.multitask.recipe import GivenBackbone
 

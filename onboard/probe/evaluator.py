@@ -15,7 +15,7 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie, log_probabilities_among
 from onboard.probe.candidates import NOTHING, Candidate, CandidateScore, in_sorted
 from onboard.probe.mapping import best_words, word_pool, words_without
-from onboard.student import student_interval
+from onboard.statistics.student import student_interval
 
 _TEMPERATURES = np.array([1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 16.0])
 MINIMUM_ROWS = 4

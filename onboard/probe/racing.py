@@ -15,7 +15,7 @@ import numpy as np
 
 from onboard.probe.candidates import Candidate, CandidateScore
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator
-from onboard.student import half_interval
+from onboard.statistics.student import half_interval
 
 _BACKFITS: Final = 50  # turns between rows and candidates; ten are enough unless few rows are shared
 

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, ScalarSelect, and_, exists, func, or_, sel
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import LEASE_SECONDS, EventKind, Job, JobSpec, JobState, Stage, sources_of
+from onboard.domain.release import release_number
 from onboard.domain.worker import WorkerState
 from onboard.errors import FencedError, InputError
 from onboard.registry.clock import database_now
@@ -21,7 +22,6 @@ from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
 from onboard.registry.jobs import to_job
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
-from onboard.version import release_number
 
 _RELEASE: Final = release_number()
 

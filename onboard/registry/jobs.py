@@ -18,13 +18,13 @@ from onboard.domain.job import (
     require_transition,
 )
 from onboard.domain.names import require_name
+from onboard.domain.release import release_number
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
 from onboard.registry.tables import JobRow
 from onboard.registry.upsert import insert_for
-from onboard.version import release_number
 
 
 class JobRepository:

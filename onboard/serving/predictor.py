@@ -11,14 +11,12 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from onboard.artifacts import digest_of
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
-from onboard.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
 from onboard.fetch import BASE, HYPERNETWORK
 from onboard.heads import frozen_hypernetwork, hypernetwork_at
@@ -30,6 +28,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.serving.requests import PredictionRequest, parse_requests
 from onboard.settings import Settings
+from onboard.storage.artifacts import digest_of
+from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
 KEPT_VERSIONS: Final = 512  # stay ready to answer; the one that was not asked for longest goes first
 

@@ -11,9 +11,9 @@ import pytest
 from program import Finished, Place, remedy_of
 from real_jobs import DOCUMENT, opinions
 
-from onboard.embedding import embedding_digest, unpack_embedding
 from onboard.registry.jobs import JobRepository
 from onboard.serving import Predictor
+from onboard.storage.embedding import embedding_digest, unpack_embedding
 
 
 @pytest.fixture(scope="module")

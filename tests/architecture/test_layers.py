@@ -59,14 +59,21 @@ LAYERS = (
     ("onboard.services",),
     ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard"),
     ("onboard.model",),
-    ("onboard.registry", "onboard.artifacts", "onboard.files", "onboard.queue", "onboard.hub", "onboard.embedding"),
+    (
+        "onboard.registry",
+        "onboard.storage.artifacts",
+        "onboard.storage.files",
+        "onboard.queue",
+        "onboard.data.hub_deadline",
+        "onboard.storage.embedding",
+    ),
     (
         "onboard.domain",
         "onboard.errors",
         "onboard.settings",
-        "onboard.untrusted",
-        "onboard.sorted_header",
-        "onboard.student",
+        "onboard.domain.untrusted_json",
+        "onboard.domain.safetensors_header",
+        "onboard.statistics.student",
     ),
 )
 STAGES = ("onboard.probe", "onboard.train", "onboard.evaluate", "onboard.guard")
@@ -128,7 +135,14 @@ def test_imports_go_downwards_only() -> None:
 
 @pytest.mark.parametrize("room", [*STAGES, "onboard.model", "onboard.data", "onboard.domain"])
 def test_whoever_computes_knows_neither_registry_nor_store_nor_queue(room: str) -> None:
-    outside = ("onboard.registry", "onboard.artifacts", "onboard.queue", "onboard.services", "sqlalchemy", "celery")
+    outside = (
+        "onboard.registry",
+        "onboard.storage.artifacts",
+        "onboard.queue",
+        "onboard.services",
+        "sqlalchemy",
+        "celery",
+    )
     wrong = [
         f"{name} imports {imported}"
         for name, path in modules()
@@ -153,8 +167,8 @@ def test_the_domain_knows_nothing_but_itself_and_the_errors() -> None:
 
 def test_the_client_knows_neither_the_services_registry_nor_torch() -> None:
     allowed = (
-        "onboard.client", "onboard.domain", "onboard.errors", "onboard.bases.placing", "onboard.embedding",
-        "onboard.serving.requests", "onboard.untrusted", "onboard.__version__",
+        "onboard.client", "onboard.domain", "onboard.errors", "onboard.bases.placing", "onboard.storage.embedding",
+        "onboard.serving.requests", "onboard.domain.untrusted_json", "onboard.__version__",
     )  # fmt: skip
     wrong = [
         f"{name} imports {imported}"

@@ -23,8 +23,8 @@ from onboard.client.cache import EmbeddingCache
 from onboard.client.events import job_events
 from onboard.client.problems import problem_of
 from onboard.domain.names import Reference
-from onboard.embedding import pack_embedding, read_facts, unpack_embedding
 from onboard.errors import DamagedError, OnboardError
+from onboard.storage.embedding import pack_embedding, read_facts, unpack_embedding
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=12),

@@ -185,7 +185,7 @@ def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base
 def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
     desk: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from onboard import files
+    from onboard.storage import files
 
     job = desk.submit(opinions(24))
     write = files._write_atomically

@@ -29,7 +29,6 @@ from sqlalchemy import create_engine, text
 
 import migrations
 from onboard.access import create_token, identify, list_tokens, revoke_token
-from onboard.artifacts import ArtifactStore, digest_of
 from onboard.backup.archive import reading
 from onboard.backup.make import back_up
 from onboard.backup.restore import restore
@@ -53,6 +52,7 @@ from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore, digest_of
 from onboard.testing import RecordedProgress
 
 

@@ -13,7 +13,6 @@ import pytest
 from lively_service import Empty, quiet, restored_into, rows_of, rows_of_home, that_stay
 from published import add_version, embedding_of
 
-from onboard.artifacts import ArtifactStore, digest_of
 from onboard.backup.archive import manifest_of, reading
 from onboard.backup.make import back_up
 from onboard.backup.restore import restore
@@ -33,6 +32,7 @@ from onboard.maintenance import alone
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore, digest_of
 
 
 def test_a_backup_that_broke_off_is_recognised_and_can_be_made_good(
@@ -265,7 +265,7 @@ def test_a_full_disk_is_told_and_leaves_the_service_empty(
     def full(target: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onboard.files._write_atomically", full)
+    monkeypatch.setattr("onboard.storage.files._write_atomically", full)
     with pytest.raises(StorageError, match="No space left"):
         restored_into(empty_home, tmp_path / "backup")
     with pytest.raises(StorageError, match="No space left"):

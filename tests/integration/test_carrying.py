@@ -21,7 +21,6 @@ from onboard.compare import compare
 from onboard.delete import delete_task
 from onboard.domain.names import LATEST
 from onboard.domain.task import AliasMove, EmbeddingVersion
-from onboard.embedding import read_facts, unpack_embedding
 from onboard.errors import DamagedError, InputError, NotFoundError, UnavailableError
 from onboard.guard import TaskVerdict
 from onboard.promote import promote, rollback
@@ -34,6 +33,7 @@ from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.serving import Predictor
+from onboard.storage.embedding import read_facts, unpack_embedding
 
 HARMLESS, HARMFUL = 1e-4, 3.0  # steps of the head's weights, relative to their norm
 LABELS = ("sad", "glad"), ("bad", "good")

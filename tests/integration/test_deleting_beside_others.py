@@ -11,7 +11,6 @@ from real_jobs import Desk, opinions
 from sqlalchemy import text
 
 from bench.services import wait_until
-from onboard.artifacts import ArtifactStore
 from onboard.bases import Base
 from onboard.delete import delete_task
 from onboard.register import register_base
@@ -19,6 +18,7 @@ from onboard.registry.database import Database
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore
 
 
 @pytest.mark.services

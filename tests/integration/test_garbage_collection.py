@@ -29,7 +29,6 @@ from registry_samples import sample_base, sample_spec, sample_task, sample_versi
 from s3fs import S3FileSystem
 from sqlalchemy import update
 
-from onboard.artifacts import ArtifactStore, digest_of
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, NotAllowedError, StorageError
@@ -45,6 +44,7 @@ from onboard.registry.tables import ArtifactRow, HypernetworkRow
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore, digest_of
 
 BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 

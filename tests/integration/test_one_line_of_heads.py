@@ -11,13 +11,13 @@ from real_jobs import Desk, opinions
 from tuned_jobs import line_of, record_of, tune_gently
 
 from onboard import guarded, pipeline, tuned
-from onboard.artifacts import ArtifactStore
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState
 from onboard.register import register_base
 from onboard.registry.database import Database
 from onboard.services import Services
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore
 
 TUNING, PLAIN = ("tuned-a", "tuned-b"), ("plain-a", "plain-b")
 

@@ -15,11 +15,11 @@ from onboard import pipeline
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
-from onboard.embedding import unpack_embedding
 from onboard.model import engine as engines
 from onboard.report import render
 from onboard.report.terminal import render_text
 from onboard.services import Services
+from onboard.storage.embedding import unpack_embedding
 from onboard.testing import RecordedProgress
 from workers.shell import work
 

@@ -15,9 +15,7 @@ from real_jobs import Desk, opinions
 from safetensors import safe_open
 
 from onboard import pipeline
-from onboard.artifacts import ArtifactStore
 from onboard.bases import Base
-from onboard.embedding import unpack_embedding
 from onboard.fetch import fetch
 from onboard.publish import publish
 from onboard.register import register_base
@@ -26,6 +24,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.settings import Settings
+from onboard.storage.artifacts import ArtifactStore
+from onboard.storage.embedding import unpack_embedding
 
 
 def test_the_files_of_a_version_carry_what_was_published(desk: Desk, tiny_services: Services, tiny_base: Base) -> None:

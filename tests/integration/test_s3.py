@@ -18,9 +18,9 @@ from real_s3 import Credentials, S3Server
 from real_services import free_port
 from s3fs import S3FileSystem
 
-from onboard.artifacts import ArtifactStore, digest_of
 from onboard.bases import Base
 from onboard.errors import DamagedError, NotAllowedError, NotFoundError, StorageError
+from onboard.storage.artifacts import ArtifactStore, digest_of
 
 ABSENT = digest_of(b"absent")
 MAY_READ = {

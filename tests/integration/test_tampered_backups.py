@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from lively_service import Empty, quiet, restored_into, rows_of_home
 
-from onboard.artifacts import ArtifactStore, digest_of
 from onboard.backup.make import back_up
 from onboard.backup.manifest import FORMAT, VERSION, _digest
 from onboard.backup.rows import pack_rows, unpack_rows
 from onboard.errors import DamagedError, OnboardError
 from onboard.services import Services
+from onboard.storage.artifacts import ArtifactStore, digest_of
 
 Document = dict[str, Any]
 OUTSIDE = "sha256:../../../../outside"

@@ -16,7 +16,6 @@ from onboard.bases import Base
 from onboard.carry import carry_task
 from onboard.delete import delete_task
 from onboard.domain.job import JobState
-from onboard.embedding import unpack_embedding
 from onboard.errors import ConflictError, NotFoundError
 from onboard.gc import collect_garbage
 from onboard.heads import hypernetwork_at
@@ -30,6 +29,7 @@ from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+from onboard.storage.embedding import unpack_embedding
 
 OTHER, CHILD, GRANDCHILD = opinions(24), opinions(24, start=24), opinions(24, start=40)
 GONE = opinions(24, ("x", "y"), start=8)

@@ -15,12 +15,12 @@ from sqlalchemy import make_url, update
 
 from bench.chaos.proxy import Proxy
 from onboard.domain.job import JobState
+from onboard.domain.release import release_number
 from onboard.domain.worker import WorkerState
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import JobRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from onboard.version import release_number
 
 
 def test_a_job_is_published_and_its_story_can_be_read(deployment: Deployment) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from onboard.artifacts import ArtifactStore, digest_of
 from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError, StorageError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.services import Services
+from onboard.storage.artifacts import ArtifactStore, digest_of
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from safetensors import safe_open
 
 from onboard.domain.task import EmbeddingVersion
-from onboard.embedding import embedding_digest, embedding_facts, pack_embedding, read_facts, unpack_embedding
 from onboard.errors import DamagedError
+from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding, read_facts, unpack_embedding
 
 Z = np.linspace(-1, 1, 64, dtype=np.float32)
 VERSION = EmbeddingVersion(
@@ -53,7 +53,7 @@ def test_the_facts_come_back_with_their_types() -> None:
 
 def test_the_same_content_is_the_same_bytes_in_every_process() -> None:
     program = (
-        "import hashlib, numpy as np; from onboard.embedding import pack_embedding\n"
+        "import hashlib, numpy as np; from onboard.storage.embedding import pack_embedding\n"
         "facts = {'task': 'mood', 'labels': ['a', 'b'], 'init': 'random', 'dataset': 'd', 'version': 1}\n"
         "print(hashlib.sha256(pack_embedding(np.arange(64.0), facts)).hexdigest())"
     )

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 from published import add_version
 from tuned_heads import tuned_head
 
-from onboard.artifacts import digest_of
 from onboard.bases import Base
 from onboard.domain.job import JobSpec
 from onboard.domain.lineage import Edge, Lineage, Node
@@ -17,6 +16,7 @@ from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
 from onboard.report.lineage import render_lineage
 from onboard.services import Services
+from onboard.storage.artifacts import digest_of
 
 LABELS = ("sad", "glad"), ("bad", "good")
 ROWS = digest_of(b"rows")

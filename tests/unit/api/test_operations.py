@@ -20,8 +20,8 @@ from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.problems import of_error
 from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
-from onboard.files import errors_in_our_words
 from onboard.services import Services
+from onboard.storage.files import errors_in_our_words
 
 FINE = {"task": "sst2", "text": "fine"}
 

@@ -18,12 +18,12 @@ from sqlalchemy import insert
 from submitting import submit
 
 from onboard.api.shelf import Kept, Shelf
-from onboard.artifacts import ArtifactStore
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
-from onboard.embedding import unpack_embedding
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.services import Services
+from onboard.storage.artifacts import ArtifactStore
+from onboard.storage.embedding import unpack_embedding
 
 LATEST = "/v1/tasks/mood/embeddings/latest"
 PRODUCTION = "/v1/tasks/mood/aliases/production"

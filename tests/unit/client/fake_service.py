@@ -17,7 +17,7 @@ import numpy as np
 
 from onboard.client import Onboard
 from onboard.client.answers import digest_of_file
-from onboard.embedding import embedding_digest, pack_embedding, unpack_embedding
+from onboard.storage.embedding import embedding_digest, pack_embedding, unpack_embedding
 
 Answer = Callable[[httpx.Request], httpx.Response]
 

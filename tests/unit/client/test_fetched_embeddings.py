@@ -17,8 +17,8 @@ from fake_service import FakeService, packed, problem, real_server
 from onboard.client.answers import digest_of_file, read_embedding
 from onboard.client.cache import EmbeddingCache
 from onboard.domain.names import Reference
-from onboard.embedding import pack_embedding, read_facts, unpack_embedding
 from onboard.errors import DamagedError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.storage.embedding import pack_embedding, read_facts, unpack_embedding
 
 
 def cached_files(folder: Path) -> list[Path]:

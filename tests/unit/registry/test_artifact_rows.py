@@ -6,7 +6,6 @@ import pytest
 from registry_samples import ARTIFACT, register_sample_base, sample_spec
 from sqlalchemy import update
 
-from onboard.artifacts import digest_of
 from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord
 from onboard.registry.artifacts import REFERENCES, UNKNOWN, ArtifactRecord, ArtifactRepository
@@ -14,6 +13,7 @@ from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
 from onboard.registry.tables import ArtifactRow
+from onboard.storage.artifacts import digest_of
 
 LOOSE = digest_of(b"loose")
 HOUR = 3600.0

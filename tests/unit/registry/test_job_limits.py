@@ -7,6 +7,7 @@ from registry_samples import sample_spec
 from sqlalchemy import text, update
 
 from onboard.domain.job import Job, JobState
+from onboard.domain.release import release_name, release_number
 from onboard.errors import InputError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
@@ -15,7 +16,6 @@ from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import JobRow
 from onboard.testing import MemoryDoorbell
-from onboard.version import release_name, release_number
 from workers.plan import RECONCILE_SECONDS
 from workers.reconciler import reconcile
 

@@ -18,7 +18,6 @@ from registry_samples import (
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from onboard.artifacts import digest_of
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord
 from onboard.errors import ConflictError, FencedError, NotFoundError
@@ -33,6 +32,7 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
+from onboard.storage.artifacts import digest_of
 
 
 @pytest.fixture(autouse=True)

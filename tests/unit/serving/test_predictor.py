@@ -11,7 +11,6 @@ import pytest
 from published import add_version, embedding_of
 from tiny_base import make_tiny_base
 
-from onboard.artifacts import digest_of
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.data.verbaliser import verbalise
@@ -24,6 +23,7 @@ from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.services import Services
 from onboard.serving import Prediction, Predictor
+from onboard.storage.artifacts import digest_of
 
 TEXTS = ["good film", "a bad plot", "the film was great and not sad", "awful", "poor film and poor plot", "it is fine"]
 MANY = [f"kind {letter}{other}" for letter in "abcdef" for other in "uvwxyz"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from onboard.domain.safetensors_header import with_sorted_header
 from onboard.domain.task import EmbeddingVersion
+from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError
-from onboard.sorted_header import with_sorted_header
-from onboard.untrusted import parse_json
 
 _STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "embedding", "dataset", "init", "onboard"}
 

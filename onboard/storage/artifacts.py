@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.errors import DamagedError, InputError, NotFoundError
-from onboard.files import Entry, Files
+from onboard.storage.files import Entry, Files
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[0-9a-f]{64}")

@@ -15,7 +15,7 @@ from onboard import __version__
 @cache
 def code_version() -> str:
     """`0.1.0+1a2b3c4d5e6f`: the version and twelve hex digits of sha256 over the package's Python files."""
-    root = Path(__file__).parent
+    root = Path(__file__).parent.parent
     total = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())

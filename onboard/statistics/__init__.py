@@ -1,0 +1,1 @@
+"""Intervals, bounds and tests of hypotheses, once for every stage: arrays in, numbers out."""
