@@ -28,7 +28,7 @@ from bench.server import Asker, serving
 from bench.writing import write
 from onboard.access import create_token
 from onboard.domain.access import Scope
-from onboard.register import register_base
+from onboard.hypernetworks.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.registry.versions import VersionRepository

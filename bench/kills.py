@@ -38,9 +38,9 @@ from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.progress import Progress
-from onboard.heads import hypernetwork_at
+from onboard.hypernetworks.engines import hypernetwork_at
+from onboard.hypernetworks.register import register_base
 from onboard.model.weights import generated_digest
-from onboard.register import register_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository

@@ -18,19 +18,19 @@ class LocalHeads:
 
     def hypernetworks(self, base: str | None) -> Document:
         """The line of a base."""
-        from onboard.hypernetworks import list_hypernetworks
+        from onboard.hypernetworks.line import list_hypernetworks
 
         return list_hypernetworks(self._services.database, self._named(base))
 
     def hypernetwork(self, version: int, base: str | None) -> Document:
         """One version."""
-        from onboard.hypernetworks import show_hypernetwork
+        from onboard.hypernetworks.line import show_hypernetwork
 
         return show_hypernetwork(self._services.database, self._named(base), version)
 
     def revert_hypernetwork(self, version: int, base: str | None) -> Document:
         """Make a version the head again."""
-        from onboard.hypernetworks import revert_hypernetwork
+        from onboard.hypernetworks.line import revert_hypernetwork
 
         return revert_hypernetwork(self._services.database, self._named(base), version)
 

@@ -55,7 +55,7 @@ def opened(register: bool = True) -> Iterator[Services]:
         NotAllowedError: ONBOARD_API_URL names a remote service.
     """
     from onboard.bases import find_base
-    from onboard.register import register_base
+    from onboard.hypernetworks.register import register_base
     from onboard.services import open_services
     from onboard.settings import Settings
 

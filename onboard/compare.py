@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from onboard.bundle import Manifests, require_base
 from onboard.domain.dataset import Example, Label, label_key
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion, SnapshotRecord
 from onboard.errors import NotFoundError, PinMismatchError, UnavailableError
+from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
@@ -220,7 +220,7 @@ def unseen(rows: Sequence[Example], known: np.ndarray) -> list[Example]:
 
 
 def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: EmbeddingVersion) -> Measured | None:
-    from onboard.heads import engine_at
+    from onboard.hypernetworks.engines import engine_at
 
     shared = _shared_rows(services, base, earlier, later)
     if not shared:

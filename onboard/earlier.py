@@ -17,7 +17,7 @@ from onboard.domain.dataset import Example
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.errors import DamagedError, NotFoundError
 from onboard.guard import Earlier
-from onboard.heads import hypernetwork_at
+from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.known_rows import dataset_of
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine

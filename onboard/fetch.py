@@ -10,10 +10,10 @@ from typing import Final
 
 from onboard.bases import Base
 from onboard.bases.placing import place_base
-from onboard.bundle import hypernetwork_bytes, hypernetwork_record, require_base
 from onboard.card import render_card
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import NotAllowedError, StorageError
+from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record, require_base
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding

@@ -218,7 +218,7 @@ class Judged:
         }  # fmt: skip
 
     def _compare(self, services: Services, present: EmbeddingVersion) -> Comparison | None:
-        from onboard.heads import engine_at
+        from onboard.hypernetworks.engines import engine_at
         from onboard.known_rows import TrainedRows
 
         bench = self.bench

@@ -10,7 +10,7 @@ import numpy as np
 from onboard.attempt import Output, Run
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.earlier import Identity, line_of
-from onboard.heads import frozen_hypernetwork
+from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
 from onboard.workbench import Workbench

@@ -18,6 +18,7 @@ from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
 from onboard.guarded import guard_newcomers, guard_stage
+from onboard.hypernetworks.register import register_base
 from onboard.judge import Judged, judge
 from onboard.known_rows import TrainedRows
 from onboard.labelling import labelling
@@ -27,7 +28,6 @@ from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import ProbeSettings, choose, measure_named
 from onboard.probe.evaluator import Evaluator
 from onboard.publish import NewcomersError, publish
-from onboard.register import register_base
 from onboard.services import Services
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import learn

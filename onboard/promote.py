@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onboard.bundle import Manifests
 from onboard.compare import SideBySide, compare_versions
 from onboard.domain.names import LATEST, Reference, require_alias
 from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import NotBetterError, NotFoundError
+from onboard.hypernetworks.files import Manifests
 from onboard.registry.aliases import AliasRepository, require_unmoved
 from onboard.registry.audit import actor, record
 from onboard.registry.versions import VersionRepository

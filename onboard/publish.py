@@ -23,7 +23,7 @@ from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.earlier import newcomers
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
-from onboard.heads import store_hypernetwork
+from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.judge import Judged
 from onboard.outcome import Outcome
 from onboard.registry.aliases import AliasRepository

@@ -15,9 +15,9 @@ from onboard.domain.job import Job, JobSpec, require_time_limit
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import InputError, NotFoundError
+from onboard.hypernetworks.register import register_base
 from onboard.probe.candidates import FINGERPRINT, MEAN, RANDOM
 from onboard.queue import ring_or_warn
-from onboard.register import register_base
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tasks import TaskRepository

@@ -15,7 +15,7 @@ from onboard.earlier import kept, protected
 from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard import GuardSettings
 from onboard.guard.canaries import canary_ids
-from onboard.heads import store_hypernetwork
+from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.judge import Judged
 from onboard.model.batch import LabelledRows
 from onboard.outcome import embedding

@@ -22,7 +22,7 @@ from onboard.domain.dataset import Dataset, Example
 from onboard.domain.job import JobSpec
 from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
 from onboard.errors import PinMismatchError
-from onboard.heads import engine_at
+from onboard.hypernetworks.engines import engine_at
 from onboard.known_rows import head_rows, read_snapshot
 from onboard.model.batch import Batch, LabelledRows
 from onboard.model.batched import BATCH, log_probabilities

@@ -169,7 +169,7 @@ def tiny_engine(tiny_base: Base) -> Engine:
 @pytest.fixture
 def tiny_services(tmp_path: Path, tiny_base: Base, _sqlite_template: Path) -> Iterator[Services]:
     """A fresh home on the tiny base, its source tasks registered."""
-    from onboard.register import register_base
+    from onboard.hypernetworks.register import register_base
 
     home = tmp_path / "home"
     home.mkdir()

@@ -8,7 +8,7 @@ import torch
 
 from onboard.bases import Base
 from onboard.domain.task import HypernetworkVersion
-from onboard.heads import hypernetwork_at, store_hypernetwork
+from onboard.hypernetworks.engines import hypernetwork_at, store_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services

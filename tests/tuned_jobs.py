@@ -15,7 +15,7 @@ from onboard import tuned
 from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.errors import JobFailedError
-from onboard.heads import hypernetwork_at
+from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.batch import LabelledRows
 from onboard.model.weights import generated_digest
 from onboard.registry.bases import BaseRepository

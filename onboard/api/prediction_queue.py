@@ -104,7 +104,7 @@ class PredictionQueue:
     def _require(self, references: set[str]) -> None:
         """An unknown version is told before a model is loaded. Raises NotFoundError."""
         from onboard.bases import find_base
-        from onboard.register import register_base
+        from onboard.hypernetworks.register import register_base
 
         register_base(self._services, find_base(self._services.settings.base))
         with self._services.database.read() as session:

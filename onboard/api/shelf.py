@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from onboard.api.schemas.versions import ComparisonDocument, CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
-from onboard.bundle import Manifests
 from onboard.compare import compare_versions
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import NotFoundError
+from onboard.hypernetworks.files import Manifests
 from onboard.registry.search import Current, SearchRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services

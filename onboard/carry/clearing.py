@@ -16,7 +16,7 @@ from onboard.errors import DamagedError
 from onboard.evaluate import may_replace
 from onboard.guard import Earlier, TaskVerdict, clear
 from onboard.guard.canaries import canary_ids
-from onboard.heads import engine_at
+from onboard.hypernetworks.engines import engine_at
 from onboard.known_rows import TrainedRows
 from onboard.model.engine import Engine
 from onboard.services import Services

@@ -23,7 +23,7 @@ from onboard.evaluate import (
     evaluate_classification,
     evaluate_regression,
 )
-from onboard.heads import engine_at
+from onboard.hypernetworks.engines import engine_at
 from onboard.known_rows import dataset_of
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Final
 
-from onboard.bundle import Manifests, require_base
 from onboard.carry.outcomes import Carried, Outcome
 from onboard.carry.publishing import publish
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, UnavailableError
+from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services

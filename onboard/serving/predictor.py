@@ -19,11 +19,11 @@ from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
 from onboard.fetch import BASE, HYPERNETWORK
-from onboard.heads import frozen_hypernetwork, hypernetwork_at
+from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
+from onboard.hypernetworks.register import register_base
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.scoring import LabelTrie
-from onboard.register import register_base
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.serving.requests import PredictionRequest, parse_requests

@@ -30,7 +30,7 @@ from onboard.bases import Base
 from onboard.domain.access import ALL_SCOPES
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.worker import WorkerState
-from onboard.register import register_base
+from onboard.hypernetworks.register import register_base
 from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services

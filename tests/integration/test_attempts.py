@@ -17,7 +17,7 @@ from onboard.bases import Base
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, PinMismatchError, StorageError
-from onboard.register import register_base
+from onboard.hypernetworks.register import register_base
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import JobRow, StageOutputRow

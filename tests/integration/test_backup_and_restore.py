@@ -38,7 +38,7 @@ from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.errors import ConflictError, FencedError, SignInError
 from onboard.gc import collect_garbage
-from onboard.register import register_base
+from onboard.hypernetworks.register import register_base
 from onboard.registry import dump
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.audit import entries

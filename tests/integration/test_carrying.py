@@ -23,8 +23,8 @@ from onboard.domain.names import LATEST
 from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError, UnavailableError
 from onboard.guard import TaskVerdict
+from onboard.hypernetworks.register import register_base
 from onboard.promote import promote, rollback
-from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
@@ -291,7 +291,7 @@ def test_a_task_whose_bytes_cannot_be_read_is_refused_and_the_others_are_carried
 def test_a_head_whose_bytes_are_gone_is_an_error(tiny_services: Services, tiny_base: Base) -> None:
     head = tuned_head(tiny_services, tiny_base, 0.01, seed=77)
     tiny_services.artifacts.delete(str(head.artifact))
-    from onboard import heads
+    from onboard.hypernetworks import engines as heads
 
     heads._kept._loaded.clear()  # another process has it in no memory
     with pytest.raises(DamagedError, match="is not in"):
@@ -433,7 +433,7 @@ def test_a_task_of_a_base_that_is_not_on_this_machine_is_refused_by_name(
     register_base(tiny_services, other_base)
     add_version(tiny_services, other_base, "weather", *LABELS, z=embedding_of(4))
     tuned_head(tiny_services, other_base, HARMLESS)
-    monkeypatch.setattr("onboard.bundle._on_this_machine", lambda services, location: iter([tiny_base]))
+    monkeypatch.setattr("onboard.hypernetworks.files._on_this_machine", lambda services, location: iter([tiny_base]))
     assert "belongs to base" in refused(carry_task(tiny_services, "weather"))
 
 

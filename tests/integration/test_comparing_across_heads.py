@@ -11,11 +11,11 @@ from published import add_version
 from real_jobs import Desk, opinions
 from tuned_heads import tuned_head
 
-from onboard import heads
 from onboard.bases import Base
 from onboard.compare import compare
 from onboard.errors import DamagedError
-from onboard.heads import engine_at
+from onboard.hypernetworks import engines as heads
+from onboard.hypernetworks.engines import engine_at
 from onboard.model.batched import log_probabilities
 from onboard.registry.bases import BaseRepository
 

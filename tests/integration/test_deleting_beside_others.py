@@ -13,7 +13,7 @@ from sqlalchemy import text
 from bench.services import wait_until
 from onboard.bases import Base
 from onboard.delete import delete_task
-from onboard.register import register_base
+from onboard.hypernetworks.register import register_base
 from onboard.registry.database import Database
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services

@@ -18,9 +18,9 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
 from onboard.errors import DatasetError
+from onboard.hypernetworks.register import register_base
 from onboard.model import engine
 from onboard.order import Order, check, prepare
-from onboard.register import register_base
 from onboard.report import render
 from onboard.services import Services
 from onboard.serving.predictor import Predictor

@@ -10,14 +10,14 @@ from published import add_version, embedding_of
 from sqlalchemy import update
 from tuned_heads import perturbed, tuned_head
 
-from onboard import heads
 from onboard.bases import Base
 from onboard.bases.load import EngineCache, _frozen_engine, load_engine
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, DamagedError, PinMismatchError
-from onboard.heads import engine_at, hypernetwork_at, store_hypernetwork
+from onboard.hypernetworks import engines as heads
+from onboard.hypernetworks.engines import engine_at, hypernetwork_at, store_hypernetwork
+from onboard.hypernetworks.register import register_base
 from onboard.model.weights import hypernetwork_digest
-from onboard.register import register_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.tables import HypernetworkRow
 from onboard.services import Services, open_services

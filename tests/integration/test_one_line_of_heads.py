@@ -13,7 +13,7 @@ from tuned_jobs import line_of, record_of, tune_gently
 from onboard import guarded, pipeline, tuned
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState
-from onboard.register import register_base
+from onboard.hypernetworks.register import register_base
 from onboard.registry.database import Database
 from onboard.services import Services
 from onboard.settings import Settings

@@ -22,8 +22,8 @@ from onboard.bases import Base
 from onboard.compare import compare
 from onboard.domain.names import LATEST
 from onboard.errors import DamagedError, NotBetterError, PreconditionFailedError
+from onboard.hypernetworks.register import register_base
 from onboard.promote import promote, rollback
-from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
 from onboard.registry.snapshots import SnapshotRepository

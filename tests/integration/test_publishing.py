@@ -17,8 +17,8 @@ from safetensors import safe_open
 from onboard import pipeline
 from onboard.bases import Base
 from onboard.fetch import fetch
+from onboard.hypernetworks.register import register_base
 from onboard.publish import publish
-from onboard.register import register_base
 from onboard.registry.database import Database
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services

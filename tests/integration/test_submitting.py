@@ -16,11 +16,11 @@ from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
 from onboard.candidates import collect_candidates, named_candidate
 from onboard.domain.job import JobState
 from onboard.errors import InputError
+from onboard.hypernetworks.register import register_base
 from onboard.known_rows import TrainedRows
 from onboard.order import Order, prepare
 from onboard.probe.candidates import Candidate
 from onboard.probe.prefilter import prefilter
-from onboard.register import register_base
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.submit import submit

@@ -293,7 +293,7 @@ def test_what_is_published_is_what_was_guarded_also_where_only_a_share_of_the_st
     result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")
     (present, candidate) = candidates[0]
     halfway = between(present, candidate, 0.5)
-    from onboard.heads import hypernetwork_at
+    from onboard.hypernetworks.engines import hypernetwork_at
     from onboard.model.weights import hypernetwork_digest
 
     assert hypernetwork_digest(hypernetwork_at(tiny_services, tiny_base, 2, "cpu")) == hypernetwork_digest(halfway)
@@ -321,7 +321,7 @@ def test_every_published_version_makes_the_same_weights_after_five_tunings(
 
 
 def _forget_loaded_hypernetworks() -> None:
-    from onboard import heads
+    from onboard.hypernetworks import engines as heads
 
     heads._kept._loaded.clear()
 

@@ -18,10 +18,10 @@ from onboard.delete import delete_task
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, NotFoundError
 from onboard.gc import collect_garbage
-from onboard.heads import hypernetwork_at
+from onboard.hypernetworks.engines import hypernetwork_at
+from onboard.hypernetworks.register import register_base
 from onboard.jobs import cancel, retry
 from onboard.promote import promote
-from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository

@@ -16,7 +16,7 @@ from onboard.api.shelf import SAFETENSORS
 from onboard.bases import find_base
 from onboard.domain.access import Scope
 from onboard.errors import NotFoundError
-from onboard.hypernetworks import list_hypernetworks, revert_hypernetwork, show_hypernetwork
+from onboard.hypernetworks.line import list_hypernetworks, revert_hypernetwork, show_hypernetwork
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services
 

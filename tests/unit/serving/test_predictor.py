@@ -16,10 +16,10 @@ from onboard.bases.load import load_engine
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Label, label_key
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
+from onboard.hypernetworks.register import register_base
 from onboard.model import batched
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
-from onboard.register import register_base
 from onboard.registry.aliases import AliasRepository
 from onboard.services import Services
 from onboard.serving import Prediction, Predictor

@@ -9,12 +9,12 @@ import pytest
 from published import add_version, embedding_of
 from tuned_heads import tuned_head
 
-from onboard import heads
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.data.verbaliser import verbalise
 from onboard.errors import DamagedError
-from onboard.heads import engine_at
+from onboard.hypernetworks import engines as heads
+from onboard.hypernetworks.engines import engine_at
 from onboard.model.batched import log_probabilities
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services

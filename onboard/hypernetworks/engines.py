@@ -16,8 +16,8 @@ import torch
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine, resolve_device
-from onboard.bundle import hypernetwork_bytes, hypernetwork_record
 from onboard.domain.task import FIRST_HYPERNETWORK, HypernetworkVersion
+from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import memory_trouble_told
