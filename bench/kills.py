@@ -40,6 +40,7 @@ from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
+from onboard.jobs.submit import Request, submit
 from onboard.model.weights import generated_digest
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
@@ -50,7 +51,6 @@ from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
 from onboard.storage.embedding import unpack_embedding
-from onboard.submit import Request, submit
 from onboard.testing import MemoryDoorbell
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.tuning import TuningSettings

@@ -26,10 +26,10 @@ from bench.machine import describe
 from bench.services import wait_until
 from bench.writing import write
 from onboard.domain.job import Job, JobState
+from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
-from onboard.submit import Request, submit
 from workers.doorbell import CeleryDoorbell
 
 EARLY: Final = 20

@@ -31,6 +31,8 @@ from bench.writing import write
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.domain.worker import WorkerState
+from onboard.jobs.status import queues
+from onboard.jobs.submit import Request, submit
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import EmbeddingVersionRow
@@ -38,8 +40,6 @@ from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
-from onboard.submit import Request, submit
-from onboard.watching import queues
 from workers.doorbell import CeleryDoorbell
 from workers.machine import host_name
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from onboard.order import Order
+    from onboard.jobs.submission import Order
 
 _LABELS_SHOWN = 20
 _VALIDATION = {
@@ -49,7 +49,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a dataset and estimate the time of its job. Nothing is queued."""
-    from onboard.order import Order
+    from onboard.jobs.submission import Order
 
     order = Order(
         dataset=file, task=task, validation=validation, test=test, unlabelled=unlabelled,
@@ -71,7 +71,7 @@ def require_kind(kind: str) -> KindChoice:
 
 def require_order(order: Order) -> None:
     """What can be told without reading a row, before anything is opened or sent. Raises InputError."""
-    from onboard.order import split_labels
+    from onboard.jobs.submission import split_labels
 
     _ = order.name
     split_labels(order.labels)
@@ -83,7 +83,7 @@ def _checked(order: Order) -> Document:
             from cli.remote import check
 
             return check(client, order)
-    from onboard.order import check as check_here
+    from onboard.jobs.submission import check as check_here
     from onboard.settings import Settings
 
     return check_here(order, Settings().base)

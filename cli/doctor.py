@@ -90,7 +90,7 @@ def _database(settings: Settings) -> str:
 
 
 def _broker(settings: Settings) -> str:
-    from onboard.queue import DEFAULT_QUEUE
+    from onboard.jobs.doorbell import DEFAULT_QUEUE
     from workers.doorbell import CeleryDoorbell
 
     CeleryDoorbell(settings).ring(DEFAULT_QUEUE)  # a bell without work is harmless

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from onboard.client import Onboard
     from onboard.domain.wanted import Wanted
-    from onboard.order import Order
+    from onboard.jobs.submission import Order
 
 Document = dict[str, Any]
 
@@ -75,7 +75,7 @@ class Gateway(Versions, Heads, Protocol):
     """Between two looks at a job that is followed."""
 
     def submit(self, order: Order) -> Document:
-        """Queue a job; warnings are said. Raises as `onboard.order.prepare` and `onboard.submit.submit`."""
+        """Queue a job; warnings are said. Raises as `onboard.jobs.submission.prepare` and `onboard.jobs.submit.submit`."""
 
     def progress(self, job: str, since: int) -> Document:
         """A job's `job`, `state`, `queue` and its `events` after `since`. Raises NotFoundError, UnavailableError."""
@@ -87,7 +87,7 @@ class Gateway(Versions, Heads, Protocol):
         """See to it that a worker lives, where that is for the command to do."""
 
     def log(self, job: str, attempt: int | None, cursor: str | None) -> Document:
-        """A part of a job's log, see `onboard.job_logs.read_log`."""
+        """A part of a job's log, see `onboard.jobs.logs.read_log`."""
 
     def open_jobs(self, most: int) -> Document:
         """What runs, and the `most` most urgent jobs that wait."""

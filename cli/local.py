@@ -14,7 +14,7 @@ from cli.waking import start_worker, wake
 from onboard.domain.job import JobState
 
 if TYPE_CHECKING:
-    from onboard.order import Order
+    from onboard.jobs.submission import Order
 
 
 class LocalGateway(LocalVersions, LocalHeads):
@@ -25,8 +25,8 @@ class LocalGateway(LocalVersions, LocalHeads):
     def submit(self, order: Order) -> Document:
         """Check a dataset and queue its job."""
         from onboard.bases import find_base
-        from onboard.order import prepare
-        from onboard.submit import submit
+        from onboard.jobs.submission import prepare
+        from onboard.jobs.submit import submit
         from workers.waking import doorbell
 
         if "/" in order.base:  # a worker has another present folder
@@ -56,8 +56,8 @@ class LocalGateway(LocalVersions, LocalHeads):
 
     def waiting(self, job: str) -> Document | None:
         """Why a job waits."""
-        from onboard.jobs import find_job
-        from onboard.watching import waiting
+        from onboard.jobs.control import find_job
+        from onboard.jobs.status import waiting
 
         wait = waiting(self._services.database, find_job(self._services.database, job))
         return wait.to_json() if wait else None
@@ -68,32 +68,32 @@ class LocalGateway(LocalVersions, LocalHeads):
 
     def log(self, job: str, attempt: int | None, cursor: str | None) -> Document:
         """A part of a job's log."""
-        from onboard.job_logs import read_log
+        from onboard.jobs.logs import read_log
         from workers.logs import log_files
 
         return read_log(self._services.database, log_files(self._services.settings), job, attempt, cursor)
 
     def open_jobs(self, most: int) -> Document:
         """What runs and waits."""
-        from onboard.watching import open_jobs
+        from onboard.jobs.status import open_jobs
 
         return open_jobs(self._services.database, most).to_json()
 
     def queues(self) -> Document:
         """Every queue."""
-        from onboard.watching import queues
+        from onboard.jobs.status import queues
 
         return queues(self._services.database).to_json()
 
     def workers(self) -> Document:
         """Every worker."""
-        from onboard.watching import workers
+        from onboard.jobs.status import workers
 
         return workers(self._services.database).to_json()
 
     def jobs(self, states: Sequence[str], task: str | None, limit: int) -> list[Document]:
         """The newest jobs."""
-        from onboard.jobs import brief
+        from onboard.jobs.control import brief
         from onboard.registry.jobs import JobRepository
 
         wanted = [JobState(each) for each in states] or None
@@ -102,19 +102,19 @@ class LocalGateway(LocalVersions, LocalHeads):
 
     def job(self, job: str) -> Document:
         """A job in full."""
-        from onboard.jobs import find_job, full_document
+        from onboard.jobs.control import find_job, full_document
 
         return full_document(self._services.database, find_job(self._services.database, job))
 
     def cancel(self, job: str) -> Document:
         """Cancel a job."""
-        from onboard.jobs import brief, cancel
+        from onboard.jobs.control import brief, cancel
 
         return brief(cancel(self._services.database, job))
 
     def retry(self, job: str, time_limit_seconds: float | None) -> Document:
         """Queue a job again."""
-        from onboard.jobs import brief, retry
+        from onboard.jobs.control import brief, retry
 
         queued = retry(self._services.database, job, time_limit_seconds)
         wake(self._services, queued.queue)

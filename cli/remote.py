@@ -19,7 +19,7 @@ from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
-    from onboard.order import Order
+    from onboard.jobs.submission import Order
 
 _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
 

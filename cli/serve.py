@@ -21,7 +21,7 @@ def serve(
     from cli.waking import start_worker
     from onboard.api.serve import admit, listen, url_of
     from onboard.api.serve import serve as answer
-    from onboard.queue import DEFAULT_QUEUE
+    from onboard.jobs.doorbell import DEFAULT_QUEUE
     from workers.logs import set_up_logging
 
     with opened() as services:

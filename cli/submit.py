@@ -56,7 +56,7 @@ def submit(
     as_json: AsJson = False,
 ) -> None:
     """Submit a dataset: it is checked, queued, and learned by a worker."""
-    from onboard.order import Order
+    from onboard.jobs.submission import Order
 
     order = Order(
         dataset=dataset, task=task, init=init, probe=_require_strategy(probe),

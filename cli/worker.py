@@ -31,7 +31,7 @@ def worker(
     as_json: AsJson = False,
 ) -> None:
     """Run a worker: one process, one device. SIGTERM lets it finish its job or hand it back."""
-    from onboard.queue import DEFAULT_QUEUE
+    from onboard.jobs.doorbell import DEFAULT_QUEUE
     from onboard.settings import Settings
     from workers.exporter import exported
     from workers.logs import set_up_logging

@@ -15,11 +15,11 @@ from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec
 from onboard.domain.progress import Progress
 from onboard.domain.task import EmbeddingVersion
+from onboard.jobs.submit import Request, submit
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
-from onboard.submit import Request, submit
 from onboard.testing import MemoryDoorbell, RecordedProgress
 
 __all__ = ["DOCUMENT", "STAGES", "Desk", "HookedProgress", "opinions", "write_rows"]

@@ -17,7 +17,7 @@ from registry_samples import register_sample_base, sample_spec
 from onboard.domain.job import Job, JobState
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.worker import WorkerRecord
-from onboard.queue import ring_or_warn
+from onboard.jobs.doorbell import ring_or_warn
 from onboard.registry.jobs import JobRepository
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository

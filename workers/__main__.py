@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 from onboard.errors import OnboardError
-from onboard.queue import DEFAULT_QUEUE
+from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from onboard.domain.release import release_number, release_of
 from onboard.domain.worker import WorkerState
-from onboard.queue import DEFAULT_QUEUE
+from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
 from onboard.settings import environment_without_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.domain.job import HEARTBEAT_SECONDS, LEASE_SECONDS
-from onboard.queue import DEFAULT_QUEUE
+from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.settings import Settings
 
 RECONCILE_SECONDS: Final = 3.0  # a lost job runs again within its lease and 5 seconds

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from onboard.queue import Doorbell
+from onboard.jobs.doorbell import Doorbell
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository

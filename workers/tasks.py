@@ -10,7 +10,7 @@ from typing import Any, Final
 from celery import current_app, shared_task, signals
 
 from onboard.errors import OnboardError
-from onboard.queue import ring_or_warn
+from onboard.jobs.doorbell import ring_or_warn
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services

@@ -16,7 +16,7 @@ from onboard.domain.job import Job
 from onboard.domain.release import release_name
 from onboard.domain.worker import WorkerState
 from onboard.errors import FencedError, OnboardError
-from onboard.queue import Doorbell, ring_or_warn
+from onboard.jobs.doorbell import Doorbell, ring_or_warn
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.retention import retain

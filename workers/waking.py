@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onboard.queue import DEFAULT_QUEUE, ring_or_warn
+from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
 
 if TYPE_CHECKING:
-    from onboard.queue import Doorbell
+    from onboard.jobs.doorbell import Doorbell
     from onboard.services import Services
 
 

@@ -19,7 +19,7 @@ from bench.chaos.place import Place, Servers
 from bench.chaos.prey import Hunter
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, NotFoundError, UnavailableError
-from onboard.queue import DEFAULT_QUEUE, ring_or_warn
+from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import LeaseRow
 from onboard.registry.workers import QueueRepository, WorkerRepository

@@ -25,7 +25,7 @@ from bench.chaos.reruns import reruns
 from bench.chaos.submitter import Submitter
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, UnavailableError
-from onboard.queue import DEFAULT_QUEUE, ring_or_warn
+from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
 from onboard.registry.jobs import JobRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.tables import JobRow

@@ -13,9 +13,9 @@ from bench.opinions import opinions
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.errors import UnavailableError
+from onboard.jobs.submit import Request, submit
 from onboard.services import Services, open_services
 from onboard.settings import Settings
-from onboard.submit import Request, submit
 from workers.doorbell import CeleryDoorbell
 
 TASKS: Final = 12

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from onboard.domain.job import Job, JobEvent
 from onboard.errors import UnavailableError
-from onboard.jobs import brief
+from onboard.jobs.control import brief
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
-from onboard import order as orders
 from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
 from onboard.domain.access import acting, current_actor
 from onboard.domain.job import Job
 from onboard.errors import InputError, TooLargeError, UnavailableError
-from onboard.order import Order
+from onboard.jobs import submission as orders
+from onboard.jobs.submission import Order
 from onboard.settings import Settings
 
 SMALL_BYTES: Final = 4 << 20  # content up to so much is checked in this process
@@ -45,7 +45,7 @@ class Intake:
         self._ending.set()
 
     def check(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
-        """See `onboard.order.check`.
+        """See `onboard.jobs.submission.check`.
 
         Args:
             content_bytes: size of the files after decompression.
@@ -59,7 +59,7 @@ class Intake:
         return self._done(content_bytes, left, orders.check, order, self._settings.base)
 
     def submit(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> tuple[Job, str | None]:
-        """See `onboard.submit.submit`; the rest as `check`."""
+        """See `onboard.jobs.submit.submit`; the rest as `check`."""
         return self._done(content_bytes, left, _submit, self._settings, order, current_actor())
 
     def _done(
@@ -114,8 +114,8 @@ class Intake:
 
 def _submit(settings: Settings, order: Order, actor: str | None) -> tuple[Job, str | None]:
     """What a child does, too: it opens its own connections."""
+    from onboard.jobs.submit import submit
     from onboard.services import open_services
-    from onboard.submit import submit
     from workers.waking import doorbell
 
     services = open_services(settings)

@@ -15,7 +15,7 @@ from onboard.api.schemas.jobs import DatasetForm, JobForm
 from onboard.api.uploads import ReceivingPlaces, Upload, received
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError
-from onboard.order import Order
+from onboard.jobs.submission import Order
 
 _HUB = "hf://"
 _FormT = TypeVar("_FormT", bound=DatasetForm)

@@ -26,7 +26,7 @@ from onboard.api.uploads import FILE_FIELDS, Upload, received, safe_name
 from onboard.domain.job import JobSpec
 from onboard.domain.webhook import Endpoint, Webhooks
 from onboard.errors import InputError, OnboardError
-from onboard.order import Order, split_labels
+from onboard.jobs.submission import Order, split_labels
 from onboard.serving.requests import parse_requests
 
 TEXTS = some.text(max_size=60)

@@ -16,7 +16,7 @@ from onboard.delete import delete_task
 from onboard.domain.job import JobState, Stage
 from onboard.errors import ConflictError, FencedError, NotFoundError, StorageError
 from onboard.gc import collect_garbage
-from onboard.jobs import full_document, retry
+from onboard.jobs.control import full_document, retry
 from onboard.maintenance import alone
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.snapshots import StageOutputRepository

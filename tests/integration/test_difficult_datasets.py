@@ -19,12 +19,12 @@ from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
 from onboard.errors import DatasetError
 from onboard.hypernetworks.register import register_base
+from onboard.jobs.submission import Order, check, prepare
+from onboard.jobs.submit import submit
 from onboard.model import engine
-from onboard.order import Order, check, prepare
 from onboard.report import render
 from onboard.services import Services
 from onboard.serving.predictor import Predictor
-from onboard.submit import submit
 from onboard.testing import MemoryDoorbell
 from onboard.workbench import label_words
 

@@ -14,11 +14,11 @@ from sqlalchemy import select
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError
 from onboard.gc import collect_garbage
-from onboard.order import Order, prepare
+from onboard.jobs.submission import Order, prepare
+from onboard.jobs.submit import submit
 from onboard.registry.tables import ArtifactRow
 from onboard.report import render
 from onboard.services import Services
-from onboard.submit import submit
 from onboard.testing import MemoryDoorbell
 
 TRAIN = opinions(24)

@@ -17,13 +17,13 @@ from onboard.candidates import collect_candidates, named_candidate
 from onboard.domain.job import JobState
 from onboard.errors import InputError
 from onboard.hypernetworks.register import register_base
+from onboard.jobs.submission import Order, prepare
+from onboard.jobs.submit import submit
 from onboard.known_rows import TrainedRows
-from onboard.order import Order, prepare
 from onboard.probe.candidates import Candidate
 from onboard.probe.prefilter import prefilter
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
-from onboard.submit import submit
 from onboard.testing import MemoryDoorbell
 
 LABELS = ("a", "b"), ("good", "bad")
@@ -44,7 +44,7 @@ def test_what_is_refused_is_not_queued_and_rings_no_bell(desk: Desk) -> None:
 def test_the_job_is_safe_when_the_broker_is_away(desk: Desk, tiny_services: Services) -> None:
     from onboard.data.read import read_dataset
     from onboard.domain.job import JobSpec
-    from onboard.submit import Request, submit
+    from onboard.jobs.submit import Request, submit
 
     path = desk.folder / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in opinions(10)), encoding="utf-8")

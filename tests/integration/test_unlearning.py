@@ -20,7 +20,7 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.gc import collect_garbage
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
-from onboard.jobs import cancel, retry
+from onboard.jobs.control import cancel, retry
 from onboard.promote import promote
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository

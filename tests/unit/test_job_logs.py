@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from cli import job_logs as command
 from cli.jobs import app
-from onboard import job_logs
 from onboard.domain.job import Job, JobState, Stage
 from onboard.errors import NotFoundError
+from onboard.jobs import logs as job_logs
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services, open_services

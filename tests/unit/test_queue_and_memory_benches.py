@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from bench import memory, queue
 from cli.main import app
+from onboard.jobs.status import queues
 from onboard.services import Services
-from onboard.watching import queues
 
 SIZES = queue.Sizes(jobs=6, versions=5, calls=2, commands=1, dispatched=4)
 

@@ -8,12 +8,12 @@ import pytest
 import watched_jobs as past
 from sqlalchemy import update
 
-from onboard import watching
 from onboard.data.estimate import estimate_seconds
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.waiting import Waiting
 from onboard.domain.worker import WorkerState
 from onboard.errors import SlotTakenError
+from onboard.jobs import status as watching
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository

@@ -24,8 +24,8 @@ from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobF
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
 from onboard.errors import NotFoundError
-from onboard.job_logs import MOST_CURSOR_CHARACTERS, read_log
-from onboard.jobs import brief, cancel, find_job, full_document, report_document, retry
+from onboard.jobs.control import brief, cancel, find_job, full_document, report_document, retry
+from onboard.jobs.logs import MOST_CURSOR_CHARACTERS, read_log
 from onboard.registry.jobs import JobRepository
 from workers.waking import start_worker, wake
 

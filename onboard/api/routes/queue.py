@@ -11,9 +11,9 @@ from onboard.api.deps import OpenServices
 from onboard.api.schemas.operations import OpenJobs, QueueChoice, QueueList, QueuePaused
 from onboard.domain.access import Scope
 from onboard.domain.limits import MAX_PAGE
+from onboard.jobs.status import open_jobs, queues
 from onboard.registry.workers import QueueRepository
 from onboard.services import Services
-from onboard.watching import open_jobs, queues
 from workers.waking import wake
 
 router = APIRouter(prefix="/v1/queue", tags=["operations"])

@@ -10,8 +10,8 @@ from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.schemas.operations import WorkerDraining, WorkerList
 from onboard.domain.access import Scope
+from onboard.jobs.status import workers
 from onboard.registry.workers import WorkerRepository
-from onboard.watching import workers
 
 router = APIRouter(prefix="/v1/workers", tags=["operations"])
 

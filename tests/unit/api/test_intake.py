@@ -18,7 +18,7 @@ from onboard.api import intake
 from onboard.api.child import call_in_child
 from onboard.api.intake import Intake
 from onboard.errors import DatasetError, InputError, OnboardError, TooLargeError, UnavailableError
-from onboard.order import Order, check
+from onboard.jobs.submission import Order, check
 from onboard.settings import Settings
 
 LARGE_ENOUGH = 1 << 30  # memory of a child
@@ -127,7 +127,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from waiting_child import wait_for_ever
 from onboard.api.child import call_in_child
-from onboard.order import Order
+from onboard.jobs.submission import Order
 if __name__ == "__main__":
     call_in_child(lambda: False, 1 << 30, wait_for_ever, Order("none", task=sys.argv[2]))
 """

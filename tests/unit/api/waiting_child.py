@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onboard.errors import InputError
-from onboard.order import Order
+from onboard.jobs.submission import Order
 
 
 def wait_for_ever(order: Order, _base: str = "") -> dict[str, Any]:

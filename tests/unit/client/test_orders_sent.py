@@ -10,7 +10,7 @@ import pytest
 from fake_service import FakeService, answer
 
 from cli.remote import RemoteGateway, check
-from onboard.order import Order
+from onboard.jobs.submission import Order
 
 ACCEPTED: dict[str, Any] = {"job": "j", "state": "queued", "task": "rows", "warning": None, "warnings": []}
 Ask = Callable[[FakeService, Path, Order], Any]

@@ -17,7 +17,7 @@ from cli.check import check
 from onboard.bases import find_base
 from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
 from onboard.errors import DatasetError, InputError
-from onboard.order import split_labels
+from onboard.jobs.submission import split_labels
 
 app = typer.Typer()
 app.command()(check)
@@ -154,7 +154,7 @@ def test_the_command_and_the_checks_import_nothing_heavy() -> None:
 
 def test_the_words_are_found_without_loading_the_model(write_jsonl) -> None:
     program = (
-        "import sys; from onboard.order import Order, check; "
+        "import sys; from onboard.jobs.submission import Order, check; "
         f"print(check(Order({str(write_jsonl(balanced(20, EMOJI)))!r}), 'mini')['labels'][0]['word'], *sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()

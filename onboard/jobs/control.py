@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from onboard.domain.job import Job
 from onboard.errors import NotFoundError
+from onboard.jobs.status import running_job, waiting
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
-from onboard.watching import running_job, waiting
 
 _ID: Final = re.compile(r"[0-9a-f]{12}")
 

@@ -18,11 +18,11 @@ from onboard.domain.running import RunningJob, progress_json
 from onboard.domain.waiting import Retry, Waiting
 from onboard.domain.worker import QueueStatus, WorkerRecord
 from onboard.errors import SlotTakenError
+from onboard.jobs.time_left import running_jobs
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.workers import QueueRepository, WorkerRepository
-from onboard.remaining import running_jobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent
 from onboard.errors import InputError, NotFoundError
-from onboard.jobs import find_job
+from onboard.jobs.control import find_job
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 

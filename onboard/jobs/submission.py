@@ -13,7 +13,7 @@ from onboard.errors import InputError, OnboardError
 
 if TYPE_CHECKING:
     from onboard.data.read import ReadOptions
-    from onboard.submit import Request
+    from onboard.jobs.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
 
@@ -85,7 +85,7 @@ def check(order: Order, default_base: str) -> dict[str, Any]:
 
 
 def prepare(order: Order, default_base: str) -> Request:
-    """Read and check the dataset of an order, for `onboard.submit.submit`.
+    """Read and check the dataset of an order, for `onboard.jobs.submit.submit`.
 
     Args:
         default_base: where the order names none.
@@ -95,7 +95,7 @@ def prepare(order: Order, default_base: str) -> Request:
         NotFoundError, DamagedError: the base does not exist, or its tokenizer cannot be read.
     """
     from onboard.data.read import read_dataset
-    from onboard.submit import Request
+    from onboard.jobs.submit import Request
 
     name = order.name
     options = _options(order, **_tokens(order.base or default_base))

@@ -16,8 +16,8 @@ from onboard.domain.names import Reference, require_name
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
+from onboard.jobs.doorbell import ring_or_warn
 from onboard.probe.candidates import FINGERPRINT, MEAN, RANDOM
-from onboard.queue import ring_or_warn
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tasks import TaskRepository
@@ -26,7 +26,7 @@ from onboard.registry.workers import QueueRepository
 
 if TYPE_CHECKING:
     from onboard.data.read import Checked
-    from onboard.queue import Doorbell
+    from onboard.jobs.doorbell import Doorbell
     from onboard.services import Services
 
 _PROBED = ("auto", RANDOM, MEAN)
