@@ -26,9 +26,9 @@ from bench.machine import describe
 from bench.queue import summary
 from bench.server import Asker, serving
 from bench.writing import write
-from onboard.access import create_token
 from onboard.domain.access import Scope
 from onboard.hypernetworks.register import register_base
+from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.registry.versions import VersionRepository

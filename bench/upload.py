@@ -27,9 +27,9 @@ from bench.machine import describe
 from bench.server import Asker, serving
 from bench.tiny_base import make_tiny_base
 from bench.writing import write
-from onboard.access import create_token
 from onboard.data.limits import MAX_ROWS
 from onboard.domain.access import Scope
+from onboard.operations.access import create_token
 from onboard.services import open_services
 from onboard.settings import Settings
 

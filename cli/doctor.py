@@ -195,8 +195,8 @@ def _webhooks(settings: Settings) -> str:
 
 
 def _tokens(settings: Settings) -> str:
-    from onboard.access import list_tokens
     from onboard.domain.moment import rough_text
+    from onboard.operations.access import list_tokens
     from onboard.registry.clock import read_clock
 
     with _opened(settings) as database:

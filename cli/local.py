@@ -138,26 +138,26 @@ class LocalGateway(LocalVersions, LocalHeads):
 
     def create_token(self, name: str | None, scopes: Sequence[str], expires: str) -> Document:
         """A new token with its secret."""
-        from onboard.access import create_token
+        from onboard.operations.access import create_token
 
         token, secret = create_token(self._services.database, name, scopes, expires)
         return {**token.to_json(), "secret": secret}
 
     def tokens(self, include_ended: bool) -> list[Document]:
         """The tokens."""
-        from onboard.access import list_tokens
+        from onboard.operations.access import list_tokens
 
         return [token.to_json() for token in list_tokens(self._services.database, include_ended=include_ended)]
 
     def revoke_token(self, token: str) -> Document:
         """End a token."""
-        from onboard.access import revoke_token
+        from onboard.operations.access import revoke_token
 
         return revoke_token(self._services.database, token).to_json()
 
     def changes(self, limit: int, before: int | None) -> Document:
         """The newest changes."""
-        from onboard.access import changes
+        from onboard.operations.access import changes
 
         return changes(self._services.database, limit, before)
 

@@ -12,8 +12,8 @@ from cli.services import local_only, opened
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from onboard.backup.restore import Restored
-    from onboard.gc import Garbage
+    from onboard.operations.backup.restore import Restored
+    from onboard.operations.gc import Garbage
 
 _DAMAGED, _REFUSED = 1, 4  # exit codes
 
@@ -30,7 +30,7 @@ def gc(
 
     Exit 1 when bytes that are needed are missing.
     """
-    from onboard.gc import collect_garbage
+    from onboard.operations.gc import collect_garbage
 
     with opened(register=False) as services:
         garbage = collect_garbage(services, older_than_hours=older_than, dry_run=dry_run)
@@ -58,7 +58,7 @@ def backup(
 
     Exit 1 when artifacts are missing in the service itself; the rest is backed up.
     """
-    from onboard.backup.make import back_up
+    from onboard.operations.backup.make import back_up
 
     with opened(register=False) as services:
         manifest, copied = back_up(services, target, say)
@@ -95,7 +95,7 @@ def restore(
 
     Its tokens are revoked, and its undelivered webhooks dropped, unless you say otherwise.
     """
-    from onboard.backup.restore import restore as fill
+    from onboard.operations.backup.restore import restore as fill
     from onboard.registry.load import GoingOn
     from onboard.settings import Settings
 

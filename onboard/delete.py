@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from onboard.domain.descent import Descent, told
 from onboard.domain.webhook import DELETED
 from onboard.errors import ConflictError, DamagedError, NotFoundError, StorageError, UnavailableError
-from onboard.maintenance import alone
+from onboard.operations.lock import alone
+from onboard.operations.retention import OLD_HOURS
 from onboard.registry.artifacts import ArtifactRecord, ArtifactRepository
 from onboard.registry.audit import record
 from onboard.registry.deleting import DeletingRepository, Removed
@@ -25,7 +26,6 @@ from onboard.registry.descent import DescentRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.unlearning import UnlearningRepository
-from onboard.retention import OLD_HOURS
 from onboard.services import Services
 from onboard.unlearn import Unlearning, unlearn
 

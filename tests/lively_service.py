@@ -10,13 +10,13 @@ from typing import Any
 from published import add_version, embedding_of
 from registry_samples import sample_spec
 
-from onboard.access import create_token, offer_code, revoke_token, sign_in
-from onboard.backup.restore import NOTHING, Restored, restore
 from onboard.bases import Base
 from onboard.domain.job import Job, Stage
 from onboard.domain.worker import WorkerState
 from onboard.fetch import fetch
-from onboard.gc import collect_garbage
+from onboard.operations.access import create_token, offer_code, revoke_token, sign_in
+from onboard.operations.backup.restore import NOTHING, Restored, restore
+from onboard.operations.gc import collect_garbage
 from onboard.registry import dump
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.claims import ClaimRepository

@@ -13,8 +13,8 @@ from pathlib import Path
 from program import PROGRAM, Place
 
 from bench.server import first_document
-from onboard.access import create_token
 from onboard.domain.access import ALL_SCOPES
+from onboard.operations.access import create_token
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Final
 from prometheus_client import start_http_server
 
 from onboard.errors import ConflictError, InputError, NotAllowedError, OnboardError
-from onboard.metrics import make_registry
+from onboard.operations.prometheus import make_registry
 from onboard.registry.database import Database
 from onboard.settings import Settings
 

@@ -10,12 +10,12 @@ from typing import Final
 from sqlalchemy.orm import Session
 
 from onboard.jobs.doorbell import Doorbell
+from onboard.operations.webhooks import give_up
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.workers import WorkerRepository
-from onboard.webhooks import give_up
 
 LEASE: Final = "reconciler"
 _FORGET_SECONDS: Final = 7 * 24 * 3600.0  # how long workers that left can be seen

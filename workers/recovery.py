@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from onboard.domain.worker import STARTING_SECONDS, WorkerRecord
+from onboard.operations.webhooks.deliver import LEASE as WEBHOOKS
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.workers import WorkerRepository
-from onboard.webhooks.deliver import LEASE as WEBHOOKS
 from workers.machine import host_name, is_alive
 
 

@@ -17,9 +17,9 @@ from onboard.domain.release import release_name
 from onboard.domain.worker import WorkerState
 from onboard.errors import FencedError, OnboardError
 from onboard.jobs.doorbell import Doorbell, ring_or_warn
+from onboard.operations.retention import retain
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
-from onboard.retention import retain
 from onboard.services import Services
 from workers.limits import Limits
 from workers.logs import fields_of, shorten_log

@@ -9,10 +9,10 @@ from typing import Final
 
 from onboard.domain.webhook import Webhooks
 from onboard.errors import OnboardError
+from onboard.operations.webhooks import deliver
+from onboard.operations.webhooks.deliver import LEASE
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
-from onboard.webhooks import deliver
-from onboard.webhooks.deliver import LEASE
 
 _logger = logging.getLogger(__name__)
 _ROUND_SECONDS: Final = 2.0

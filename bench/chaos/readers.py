@@ -16,8 +16,8 @@ from bench.chaos.auditor import Answer, Auditor, Seen
 from bench.chaos.place import Place
 from bench.chaos.submitter import TASKS
 from bench.server import serving
-from onboard.access import create_token
 from onboard.domain.access import Scope
+from onboard.operations.access import create_token
 from onboard.services import Services
 
 PAUSE_SECONDS: Final = 2.0  # of a reader between two requests, on average

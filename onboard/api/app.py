@@ -21,7 +21,7 @@ from onboard.api.upload_folder import upload_folder
 from onboard.api.uploads import ReceivingPlaces
 from onboard.bases import find_base
 from onboard.hypernetworks.register import register_base
-from onboard.metrics import make_registry
+from onboard.operations.prometheus import make_registry
 from onboard.services import open_services
 from onboard.settings import Settings
 

@@ -19,7 +19,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from onboard.access import identify, identify_session, note_use
 from onboard.api import problems
 from onboard.api.access import SESSION_COOKIE, is_open
 from onboard.api.headers import with_headers
@@ -28,6 +27,7 @@ from onboard.api.sign_in_page import sign_in_page
 from onboard.api.uploads import MAX_UPLOAD_BYTES
 from onboard.domain.access import Identity, acting
 from onboard.errors import HeadTooLargeError, HostError, NotAllowedError, OnboardError, SignInError, TooLargeError
+from onboard.operations.access import identify, identify_session, note_use
 from onboard.services import Services
 from onboard.settings import Settings
 

@@ -11,11 +11,11 @@ from typing import Final
 
 import uvicorn
 
-from onboard.access import adopt_bootstrap_token, offer_code, require_some_token
 from onboard.api.app import create_app
 from onboard.api.following import Readers
 from onboard.api.guarding import HEAD_BYTES
 from onboard.errors import InputError, NotAllowedError, UnavailableError
+from onboard.operations.access import adopt_bootstrap_token, offer_code, require_some_token
 from onboard.registry.database import Database
 from onboard.settings import Settings
 

@@ -23,7 +23,6 @@ from real_door import answering
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.failures import FailureGroup
 
-from onboard.access import create_token
 from onboard.api import following
 from onboard.api.app import create_app
 from onboard.bases import Base
@@ -31,6 +30,7 @@ from onboard.domain.access import ALL_SCOPES
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.worker import WorkerState
 from onboard.hypernetworks.register import register_base
+from onboard.operations.access import create_token
 from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from onboard.domain.webhook import Endpoint
 from onboard.errors import InputError
-from onboard.webhooks.addresses import is_allowed
+from onboard.operations.webhooks.addresses import is_allowed
 
 ALLOWED = {"hooks.example.com", "b.example.org"}
 INNER = [

@@ -95,7 +95,7 @@ def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
 @pytest.fixture
 def lively(tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch) -> Services:
     """A service with versions of two tasks, aliases moved, jobs in several states, a paused queue and a worker."""
-    monkeypatch.setattr("onboard.backup.make.ROWS", 3)  # so that tables have several parts
+    monkeypatch.setattr("onboard.operations.backup.make.ROWS", 3)  # so that tables have several parts
     fill(tiny_services, tiny_base)
     return tiny_services
 

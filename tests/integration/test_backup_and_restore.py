@@ -28,17 +28,17 @@ from registry_samples import sample_spec
 from sqlalchemy import create_engine, text
 
 import migrations
-from onboard.access import create_token, identify, list_tokens, revoke_token
-from onboard.backup.archive import reading
-from onboard.backup.make import back_up
-from onboard.backup.restore import restore
-from onboard.backup.rows import pack_rows, unpack_rows
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.errors import ConflictError, FencedError, SignInError
-from onboard.gc import collect_garbage
 from onboard.hypernetworks.register import register_base
+from onboard.operations.access import create_token, identify, list_tokens, revoke_token
+from onboard.operations.backup.archive import reading
+from onboard.operations.backup.make import back_up
+from onboard.operations.backup.restore import restore
+from onboard.operations.backup.rows import pack_rows, unpack_rows
+from onboard.operations.gc import collect_garbage
 from onboard.registry import dump
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.audit import entries

@@ -13,9 +13,6 @@ import pytest
 from lively_service import Empty, quiet, restored_into, rows_of, rows_of_home, that_stay
 from published import add_version, embedding_of
 
-from onboard.backup.archive import manifest_of, reading
-from onboard.backup.make import back_up
-from onboard.backup.restore import restore
 from onboard.bases import Base
 from onboard.errors import (
     ConflictError,
@@ -27,8 +24,11 @@ from onboard.errors import (
     StorageError,
 )
 from onboard.fetch import fetch
-from onboard.gc import collect_garbage
-from onboard.maintenance import alone
+from onboard.operations.backup.archive import manifest_of, reading
+from onboard.operations.backup.make import back_up
+from onboard.operations.backup.restore import restore
+from onboard.operations.gc import collect_garbage
+from onboard.operations.lock import alone
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
@@ -72,7 +72,7 @@ def test_a_later_backup_that_breaks_off_leaves_the_earlier_one(
         raise StorageError("The disk is full.")
 
     for kind in ("ArchiveFolder", "ArchiveFile"):
-        monkeypatch.setattr(f"onboard.backup.archive.{kind}.finish", fail)
+        monkeypatch.setattr(f"onboard.operations.backup.archive.{kind}.finish", fail)
     for name in ("backup", "backup.zip"):
         with pytest.raises(StorageError):
             back_up(lively, str(tmp_path / name), quiet)

@@ -13,7 +13,6 @@ from published import add_version, embedding_of
 from real_jobs import Desk, opinions
 from tuned_heads import tuned_head
 
-from onboard import access
 from onboard.bases import Base
 from onboard.carry import Carried, carry, carry_some, carry_task, clearing, publishing, tasks
 from onboard.carry.remeasuring import TAKEN_OVER
@@ -24,6 +23,7 @@ from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError, UnavailableError
 from onboard.guard import TaskVerdict
 from onboard.hypernetworks.register import register_base
+from onboard.operations import access
 from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository

@@ -12,12 +12,12 @@ from real_jobs import Desk, opinions
 
 from onboard import bases
 from onboard import compare as comparing
-from onboard.access import create_token
 from onboard.api import shelf
 from onboard.api.app import create_app
 from onboard.bases import Base
 from onboard.compare import compare
 from onboard.errors import DamagedError, InputError, NotBetterError, UnavailableError
+from onboard.operations.access import create_token
 from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 

@@ -10,14 +10,14 @@ from old_and_needless import digests
 from real_jobs import Desk, HookedProgress, opinions, write_rows
 from sqlalchemy import select
 
-from onboard.access import changes
 from onboard.bases import Base
 from onboard.delete import delete_task
 from onboard.domain.job import JobState, Stage
 from onboard.errors import ConflictError, FencedError, NotFoundError, StorageError
-from onboard.gc import collect_garbage
 from onboard.jobs.control import full_document, retry
-from onboard.maintenance import alone
+from onboard.operations.access import changes
+from onboard.operations.gc import collect_garbage
+from onboard.operations.lock import alone
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobEventRow, SnapshotRow, StageOutputRow, TaskRow

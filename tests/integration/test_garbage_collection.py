@@ -32,8 +32,8 @@ from sqlalchemy import update
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, NotAllowedError, StorageError
-from onboard.gc import collect_garbage
-from onboard.maintenance import alone
+from onboard.operations.gc import collect_garbage
+from onboard.operations.lock import alone
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
@@ -210,11 +210,11 @@ def test_only_one_does_maintenance_at_a_time(service: Services) -> None:
 
 
 def test_who_was_silent_for_too_long_stops(service: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onboard.maintenance.LEASE_SECONDS", -1.0)
-    monkeypatch.setattr("onboard.maintenance._RENEW_SECONDS", 0.0)
+    monkeypatch.setattr("onboard.operations.lock.LEASE_SECONDS", -1.0)
+    monkeypatch.setattr("onboard.operations.lock._RENEW_SECONDS", 0.0)
     with alone(service.database, "backup") as keep:
         keep()
-        monkeypatch.setattr("onboard.maintenance.LEASE_SECONDS", 60.0)
+        monkeypatch.setattr("onboard.operations.lock.LEASE_SECONDS", 60.0)
         with alone(service.database, "gc"), pytest.raises(ConflictError, match="gc on"):
             keep()
 

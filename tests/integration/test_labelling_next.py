@@ -13,9 +13,9 @@ from sqlalchemy import select
 
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError
-from onboard.gc import collect_garbage
 from onboard.jobs.submission import Order, prepare
 from onboard.jobs.submit import submit
+from onboard.operations.gc import collect_garbage
 from onboard.registry.tables import ArtifactRow
 from onboard.report import render
 from onboard.services import Services

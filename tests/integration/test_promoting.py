@@ -15,14 +15,15 @@ from opposed import learn_rivals
 from published import add_version, embedding_of
 from real_jobs import Desk
 
-from onboard import access, bases
-from onboard.access import create_token
+from onboard import bases
 from onboard.api.app import create_app
 from onboard.bases import Base
 from onboard.compare import compare
 from onboard.domain.names import LATEST
 from onboard.errors import DamagedError, NotBetterError, PreconditionFailedError
 from onboard.hypernetworks.register import register_base
+from onboard.operations import access
+from onboard.operations.access import create_token
 from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database

@@ -12,10 +12,11 @@ from real_workers import Deployment
 from registry_samples import sample_spec
 from sqlalchemy import select, update
 
-from onboard.access import create_token, list_tokens, sign_in
 from onboard.domain.job import JobState
 from onboard.domain.task import SnapshotRecord
-from onboard.gc import collect_garbage
+from onboard.operations.access import create_token, list_tokens, sign_in
+from onboard.operations.gc import collect_garbage
+from onboard.operations.retention import retain
 from onboard.registry.access_tables import AuditRow, SessionRow, TokenRow
 from onboard.registry.audit import entries, record
 from onboard.registry.database import Database
@@ -27,7 +28,6 @@ from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow, WebhookDeliveryRow, WebhookEventRow
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.versions import VersionRepository
-from onboard.retention import retain
 from onboard.services import Services
 
 OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}

@@ -12,10 +12,10 @@ from published import embedding_of
 from real_jobs import Desk, opinions
 
 from onboard import pipeline
-from onboard.access import create_token
 from onboard.api.app import create_app
 from onboard.compare import compare
 from onboard.fetch import fetch
+from onboard.operations.access import create_token
 from onboard.serving import Predictor
 from onboard.train.fewshot import FewShotSettings, Trained
 from onboard.train.learning import Learned

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from lively_service import Empty, quiet, restored_into, rows_of_home
 
-from onboard.backup.make import back_up
-from onboard.backup.manifest import FORMAT, VERSION, _digest
-from onboard.backup.rows import pack_rows, unpack_rows
 from onboard.errors import DamagedError, OnboardError
+from onboard.operations.backup.make import back_up
+from onboard.operations.backup.manifest import FORMAT, VERSION, _digest
+from onboard.operations.backup.rows import pack_rows, unpack_rows
 from onboard.services import Services
 from onboard.storage.artifacts import ArtifactStore, digest_of
 
@@ -151,7 +151,7 @@ def test_a_table_that_no_backup_has_is_refused(backup: Path, empty_home: Empty) 
 def test_a_few_bytes_that_stand_for_gigabytes_are_not_unpacked(
     backup: Path, empty_home: Empty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onboard.backup.rows._MOST_BYTES", 10_000)
+    monkeypatch.setattr("onboard.operations.backup.rows._MOST_BYTES", 10_000)
     rewrite_rows(backup, "tasks", lambda rows: rows.append({"name": "a" * 20_000}))
     with pytest.raises(DamagedError, match="larger than 10000"):
         restored_into(empty_home, backup)

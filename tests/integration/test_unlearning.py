@@ -17,10 +17,10 @@ from onboard.carry import carry_task
 from onboard.delete import delete_task
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, NotFoundError
-from onboard.gc import collect_garbage
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.control import cancel, retry
+from onboard.operations.gc import collect_garbage
 from onboard.promote import promote
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository

@@ -15,9 +15,9 @@ from published import add_version, embedding_of
 from sqlalchemy import update
 
 from cli.main import main
-from onboard.access import create_token
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
+from onboard.operations.access import create_token
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.tables import WebhookDeliveryRow
 from onboard.services import Services

@@ -14,14 +14,14 @@ from webhook_receiver import receiving
 from cli.local import LocalGateway
 from onboard.domain.job import JobState
 from onboard.domain.webhook import Delivery
+from onboard.operations.webhooks.deliver import LEASE
+from onboard.operations.webhooks.signing import headers_of
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import open_services
 from onboard.settings import Settings
-from onboard.webhooks.deliver import LEASE
-from onboard.webhooks.signing import headers_of
 from workers.detached import spawned_processes
 from workers.plan import WorkerPlan
 from workers.run import run_worker

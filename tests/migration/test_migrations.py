@@ -20,10 +20,10 @@ from registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, 
 from sqlalchemy import inspect, update
 
 import migrations
-from onboard.access import create_token, identify, sign_in
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError
+from onboard.operations.access import create_token, identify, sign_in
 from onboard.registry import schema
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.audit import entries

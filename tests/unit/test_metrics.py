@@ -19,8 +19,8 @@ from onboard import __version__
 from onboard.domain.job import Job, JobState
 from onboard.domain.worker import WorkerState
 from onboard.errors import ConflictError, InputError, OnboardError
-from onboard.gc import collect_garbage
-from onboard.metrics import make_registry
+from onboard.operations.gc import collect_garbage
+from onboard.operations.prometheus import make_registry
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.database import Database

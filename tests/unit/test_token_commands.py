@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from cli.doctor import _tokens
 from cli.main import main
-from onboard import access
+from onboard.operations import access
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.clock import database_now
 from onboard.services import open_services

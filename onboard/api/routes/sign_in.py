@@ -7,7 +7,6 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from onboard.access import SESSION_SECONDS, sign_in, sign_in_by_code, sign_out
 from onboard.api.access import SESSION_COOKIE, signed_in
 from onboard.api.deps import OpenServices
 from onboard.api.guarding import caller_address, session_cookie
@@ -15,6 +14,7 @@ from onboard.api.limits import RateLimit
 from onboard.api.sign_in_page import sign_in_page
 from onboard.domain.access import Identity, Scope
 from onboard.errors import SignInError
+from onboard.operations.access import SESSION_SECONDS, sign_in, sign_in_by_code, sign_out
 
 router = APIRouter(include_in_schema=False)
 _AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from onboard import access
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_number
 from onboard.api.schemas.access import ChangeList, TokenCreated, TokenDocument, TokenList, TokenRequest
 from onboard.domain.access import Scope
+from onboard.operations import access
 
 router = APIRouter(prefix="/v1", tags=["access"], dependencies=[Depends(requires(Scope.ADMIN))])
 

@@ -8,9 +8,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from onboard.access import create_token
 from onboard.api.app import create_app
 from onboard.domain.access import ALL_SCOPES
+from onboard.operations.access import create_token
 from onboard.services import Services
 
 

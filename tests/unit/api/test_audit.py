@@ -18,10 +18,10 @@ from typer.main import get_command_name
 
 from cli.main import app as program
 from cli.main import main
-from onboard import access
 from onboard.api.access import routes_of
 from onboard.bases import Base
 from onboard.domain.worker import WorkerState
+from onboard.operations import access
 from onboard.registry.clock import read_clock
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services

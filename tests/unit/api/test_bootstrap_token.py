@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from onboard import access
 from onboard.domain.access import Scope
 from onboard.errors import InputError, NotAllowedError, SignInError
+from onboard.operations import access
 from onboard.registry.database import Database
 from onboard.registry.tokens import TokenRepository
 from onboard.settings import SECRETS, Settings

@@ -8,10 +8,11 @@ from fastapi.testclient import TestClient
 from published import add_version, embedding_of
 from tuned_heads import tuned_head
 
-from onboard import access, bases
+from onboard import bases
 from onboard.bases import Base
 from onboard.carry import MOST_TASKS, tasks
 from onboard.client import Onboard
+from onboard.operations import access
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 

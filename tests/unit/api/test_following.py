@@ -14,12 +14,12 @@ from fastapi.testclient import TestClient
 from real_door import answering
 from real_services import wait_until
 
-from onboard.access import create_token
 from onboard.api import following
 from onboard.api.following import Readers
 from onboard.domain.access import Scope
 from onboard.domain.job import JobSpec
 from onboard.errors import UnavailableError
+from onboard.operations.access import create_token
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository

@@ -16,7 +16,6 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
 
-from onboard import access
 from onboard.api.app import create_app
 from onboard.api.guarding import (
     BODY_BYTES,
@@ -34,6 +33,7 @@ from onboard.api.guarding import (
 from onboard.api.limits import RateLimit
 from onboard.domain.access import Scope
 from onboard.errors import HostError, InputError, NotAllowedError, TooLargeError
+from onboard.operations import access
 from onboard.registry.database import Database
 from onboard.services import Services
 from onboard.settings import Settings

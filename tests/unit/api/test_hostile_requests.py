@@ -21,11 +21,11 @@ from real_door import answer_of, answering, head_of
 from real_services import wait_until
 from submitting import submit
 
-from onboard.access import create_token
 from onboard.api import intake, measuring, uploads
 from onboard.bases import Base
 from onboard.data import rows as data_rows
 from onboard.domain.access import ALL_SCOPES
+from onboard.operations.access import create_token
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services
 

@@ -7,8 +7,8 @@ from published import add_version
 from sqlalchemy import update
 from tuned_heads import tuned_head
 
-from onboard.access import create_token
 from onboard.bases import Base
+from onboard.operations.access import create_token
 from onboard.registry.bases import BaseRepository
 from onboard.registry.tables import HypernetworkRow
 from onboard.services import Services

@@ -13,12 +13,12 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from submitting import submit
 
-from onboard.access import create_token
 from onboard.api import intake
 from onboard.api.app import create_app
 from onboard.api.deps import encode_cursor
 from onboard.data.snapshot import load
 from onboard.domain.access import ALL_SCOPES
+from onboard.operations.access import create_token
 from onboard.registry.audit import entries
 from onboard.registry.jobs import JobRepository
 from onboard.registry.retention import RetentionRepository

@@ -13,13 +13,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from onboard.access import create_token
 from onboard.api import prediction_queue
 from onboard.api.access import is_open, routes_of, scope_of
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.problems import of_error
 from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
+from onboard.operations.access import create_token
 from onboard.services import Services
 from onboard.storage.files import errors_in_our_words
 

@@ -10,10 +10,10 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
-from onboard import access
 from onboard.api.access import is_open, routes_of
 from onboard.api.app import create_app
 from onboard.domain.access import Scope
+from onboard.operations import access
 from onboard.registry.access_tables import TokenRow
 from onboard.services import Services
 

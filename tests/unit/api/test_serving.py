@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from real_services import free_port
 
-from onboard import access
 from onboard.api.serve import admit, is_loopback, listen, url_of
 from onboard.errors import InputError, NotAllowedError, UnavailableError
+from onboard.operations import access
 from onboard.registry.database import Database
 from onboard.settings import Settings
 

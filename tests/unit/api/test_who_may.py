@@ -10,11 +10,11 @@ from fastapi import Depends, FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import delete, update
 
-from onboard import access
 from onboard.api.access import require_guarded, requires
 from onboard.api.app import create_app
 from onboard.domain.access import LONGEST_SECONDS, Identity, Scope, acting, read_lifetime, read_scopes
 from onboard.errors import ConflictError, InputError, NotAllowedError, NotFoundError, ScopeError, SignInError
+from onboard.operations import access
 from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
 from onboard.registry.clock import database_now, read_clock
 from onboard.registry.database import Database

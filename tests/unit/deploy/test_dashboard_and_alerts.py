@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from onboard.domain.worker import WorkerState
-from onboard.metrics import make_registry
+from onboard.operations.prometheus import make_registry
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
 

@@ -15,7 +15,10 @@ from webhook_receiver import Receiver, receiving
 
 from onboard.domain.webhook import Delivery, EndpointState, Webhooks
 from onboard.errors import ConflictError
-from onboard.metrics import make_registry
+from onboard.operations.prometheus import make_registry
+from onboard.operations.webhooks import deliver
+from onboard.operations.webhooks.deliver import GIVE_UP_SECONDS, LEASE, retry_seconds
+from onboard.operations.webhooks.signing import headers_of
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
@@ -24,9 +27,6 @@ from onboard.registry.retention import RetentionRepository
 from onboard.registry.tables import WebhookDeliveryRow, WebhookEventRow
 from onboard.registry.versions import VersionRepository
 from onboard.testing import MemoryDoorbell
-from onboard.webhooks import deliver
-from onboard.webhooks.deliver import GIVE_UP_SECONDS, LEASE, retry_seconds
-from onboard.webhooks.signing import headers_of
 from workers.reconciler import reconcile
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

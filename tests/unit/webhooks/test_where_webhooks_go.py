@@ -21,10 +21,10 @@ from webhook_receiver import receiving
 
 from onboard.domain.webhook import Endpoint, Webhooks
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.operations.webhooks import request
+from onboard.operations.webhooks.addresses import checked_addresses, is_allowed
+from onboard.operations.webhooks.request import post
 from onboard.settings import Settings
-from onboard.webhooks import request
-from onboard.webhooks.addresses import checked_addresses, is_allowed
-from onboard.webhooks.request import post
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

@@ -1,5 +1,5 @@
 """Webhooks: tell the services outside of versions that were published and aliases that moved (docs/webhooks.md)."""
 
-from onboard.webhooks.deliver import deliver, give_up
+from onboard.operations.webhooks.deliver import deliver, give_up
 
 __all__ = ["deliver", "give_up"]

@@ -13,7 +13,7 @@ from typing import Final
 from onboard import __version__
 from onboard.domain.webhook import Endpoint
 from onboard.errors import NotFoundError, UnavailableError
-from onboard.webhooks.addresses import checked_addresses
+from onboard.operations.webhooks.addresses import checked_addresses
 
 CONNECT_SECONDS: Final = 3.0  # for each address
 REQUEST_SECONDS: Final = 10.0  # from the connection to the status

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from onboard.backup.archive import Archive, manifest_of, reading
-from onboard.backup.manifest import Manifest, TableParts
-from onboard.backup.rows import unpack_rows
-from onboard.backup.transfer import Row, Tell, Transferred, missing_there, transfer
 from onboard.bases import Base, find_base, named_bases
 from onboard.errors import DamagedError, NotFoundError, OnboardError
+from onboard.operations.backup.archive import Archive, manifest_of, reading
+from onboard.operations.backup.manifest import Manifest, TableParts
+from onboard.operations.backup.rows import unpack_rows
+from onboard.operations.backup.transfer import Row, Tell, Transferred, missing_there, transfer
 from onboard.registry.load import Contents, GoingOn, Loaded, Rows, load, require_empty
 from onboard.registry.schema import make_home, require_known
 from onboard.settings import Settings

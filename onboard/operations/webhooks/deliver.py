@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from onboard.domain.webhook import Delivery, Endpoint, Webhooks
 from onboard.errors import NotFoundError, OnboardError
+from onboard.operations.webhooks.request import post
+from onboard.operations.webhooks.signing import body_of, headers_of
 from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.outbox import OutboxRepository
-from onboard.webhooks.request import post
-from onboard.webhooks.signing import body_of, headers_of
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import make_url
 
 import migrations
-from onboard.backup.archive import Archive, writing
-from onboard.backup.manifest import Manifest, TableParts
-from onboard.backup.rows import ROWS, pack_rows
-from onboard.backup.transfer import Tell, Transferred, transfer
 from onboard.domain.moment import to_iso
 from onboard.domain.release import code_version
 from onboard.errors import ConflictError
-from onboard.maintenance import alone
+from onboard.operations.backup.archive import Archive, writing
+from onboard.operations.backup.manifest import Manifest, TableParts
+from onboard.operations.backup.rows import ROWS, pack_rows
+from onboard.operations.backup.transfer import Tell, Transferred, transfer
+from onboard.operations.lock import alone
 from onboard.registry import dump
 from onboard.registry.database import allow_pauses
 from onboard.registry.tables import ArtifactRow

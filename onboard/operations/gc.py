@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from onboard.maintenance import alone
+from onboard.operations.lock import alone
+from onboard.operations.retention import OLD_HOURS, Step, steps
 from onboard.registry.artifacts import ArtifactRecord, ArtifactRepository
 from onboard.registry.retention import RetentionRepository
-from onboard.retention import OLD_HOURS, Step, steps
 from onboard.services import Services
 from onboard.storage.files import Entry
 

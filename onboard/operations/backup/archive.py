@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol
 
-from onboard.backup.manifest import NAME, Manifest
-from onboard.backup.transfer import Place
 from onboard.errors import ConflictError, DamagedError, InputError, NotFoundError
+from onboard.operations.backup.manifest import NAME, Manifest
+from onboard.operations.backup.transfer import Place
 from onboard.storage.artifacts import ArtifactStore, digest_of, key_of
 from onboard.storage.files import Files, errors_in_our_words
 
