@@ -25,13 +25,13 @@ class Versions(Protocol):
         """The tasks that fit, by name, each with its latest version."""
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, see `onboard.tasks_map.map_tasks`. Raises DamagedError."""
+        """Every task's latest embedding in two dimensions, see `onboard.versions.task_map.map_tasks`. Raises DamagedError."""
 
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""
 
     def delete_task(self, task: str, unlearning: bool, dry_run: bool) -> Document:
-        """Delete a task for good, and raise what `onboard.delete.delete_task` raises."""
+        """Delete a task for good, and raise what `onboard.versions.delete.delete_task` raises."""
 
     def versions(self, task: str, limit: int, before: int | None) -> Document:
         """The newest `versions`, those before that number, and the `aliases`. Raises NotFoundError."""
@@ -52,7 +52,7 @@ class Versions(Protocol):
         """Carry a task to the head, or with None all; then `on_page` hears of every few. Raises NotFoundError."""
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
-        """Write a version's files; returns what was written. Raises as `onboard.fetch.fetch`."""
+        """Write a version's files; returns what was written. Raises as `onboard.versions.fetch.fetch`."""
 
 
 class Heads(Protocol):

@@ -32,19 +32,19 @@ class LocalVersions:
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions."""
-        from onboard.tasks_map import embedded_tasks, map_tasks
+        from onboard.versions.task_map import embedded_tasks, map_tasks
 
         return map_tasks(embedded_tasks(self._services))
 
     def task(self, task: str) -> Document:
         """A task."""
-        from onboard.tasks import describe_task
+        from onboard.versions.describe import describe_task
 
         return describe_task(self._services.database, require_name(task))
 
     def delete_task(self, task: str, unlearning: bool, dry_run: bool) -> Document:
         """Delete a task for good."""
-        from onboard.delete import delete_task
+        from onboard.versions.delete import delete_task
 
         deleted = delete_task(self._services, require_name(task), unlearning=unlearning, dry_run=dry_run)
         if not dry_run:
@@ -55,7 +55,7 @@ class LocalVersions:
 
     def versions(self, task: str, limit: int, before: int | None) -> Document:
         """The newest versions."""
-        from onboard.tasks import versions_page
+        from onboard.versions.describe import versions_page
 
         return versions_page(self._services.database, require_name(task), limit, before)
 
@@ -68,13 +68,13 @@ class LocalVersions:
 
     def compare(self, a: str, b: str) -> Document:
         """Two versions side by side."""
-        from onboard.compare import compare
+        from onboard.versions.compare import compare
 
         return compare(self._services, a, b).to_json()
 
     def promote(self, reference: str, alias: str, if_better: bool) -> Document:
         """Let an alias mean a version."""
-        from onboard.promote import promote
+        from onboard.versions.promote import promote
 
         moved = promote(self._services, reference, alias, if_better=if_better)
         start_webhook_worker(self._services)
@@ -82,7 +82,7 @@ class LocalVersions:
 
     def rollback(self, task: str, alias: str) -> Document:
         """Let an alias mean what it meant before."""
-        from onboard.promote import rollback
+        from onboard.versions.promote import rollback
 
         moved = rollback(self._services, task, alias)
         start_webhook_worker(self._services)
@@ -90,7 +90,7 @@ class LocalVersions:
 
     def carry(self, task: str | None, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
         """Carry a task to the head, or all."""
-        from onboard.carry import carry
+        from onboard.versions.carry import carry
 
         found = carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
         if any(outcome.version for outcome in found.outcomes):
@@ -99,6 +99,6 @@ class LocalVersions:
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files."""
-        from onboard.fetch import fetch
+        from onboard.versions.fetch import fetch
 
         return fetch(self._services, reference, folder, bundle).files

@@ -35,7 +35,7 @@ class RemoteVersions:
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
-        from onboard.tasks_map import Embedded, map_tasks
+        from onboard.versions.task_map import Embedded, map_tasks
 
         found = self._client.get("/v1/embeddings", ref=LATEST)["embeddings"]
         return map_tasks([Embedded.from_document(each) for each in found])
@@ -82,7 +82,7 @@ class RemoteVersions:
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""
         from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
-        from onboard.fetch import BASE, HYPERNETWORK, write_files
+        from onboard.versions.fetch import BASE, HYPERNETWORK, write_files
 
         version = EmbeddingVersion.from_json(self.version(reference))
         embedding = self._client.embedding(version.reference)

@@ -75,8 +75,8 @@ def _table(found: Sequence[Document]) -> Table:
 def _card(document: Document) -> Any:
     from rich.markdown import Markdown
 
-    from onboard.card import render_card
     from onboard.domain.task import EmbeddingVersion
+    from onboard.versions.card import render_card
 
     if document["latest"] is None:
         return f"task {document['task']} has no latest version: onboard versions {document['task']}"

@@ -13,12 +13,12 @@ from onboard.bases.fingerprints import unpack_fingerprint
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError
-from onboard.known_rows import TrainedRows
 from onboard.probe.candidates import FINGERPRINT, MEAN, NOTHING, Candidate, in_sorted, mean_candidate, random_candidate
 from onboard.probe.prefilter import prefilter
 from onboard.registry.versions import Startable, VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
+from onboard.versions.trained_rows import TrainedRows
 
 T = TypeVar("T")
 _NEAREST: Final = 12  # anchors that are measured, where fingerprints can tell which

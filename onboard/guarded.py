@@ -10,11 +10,9 @@ import numpy as np
 from onboard.attempt import Output, Run
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.tuning import GuardJson, TuningJson
-from onboard.earlier import identity, kept, late, protected, with_evidence
 from onboard.guard import Earlier, GuardSettings, Judgement, clear, guard
 from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import most_at_risk
-from onboard.known_rows import TrainedRows
 from onboard.labelling import labelling
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.outcome import Outcome, embedding, taken, tuned_weights
@@ -22,6 +20,8 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.tuned import fitted_rows, folds_after, held_rows
 from onboard.tuning_slot import take_slot
+from onboard.versions.protected import identity, kept, late, protected, with_evidence
+from onboard.versions.trained_rows import TrainedRows
 from onboard.workbench import Workbench
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from onboard.compare import label_keys, unseen, words_in_order
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
@@ -42,6 +41,7 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
+from onboard.versions.compare import label_keys, unseen, words_in_order
 from onboard.workbench import Workbench
 
 Metrics = dict[str, Metric]
@@ -219,7 +219,7 @@ class Judged:
 
     def _compare(self, services: Services, present: EmbeddingVersion) -> Comparison | None:
         from onboard.hypernetworks.engines import engine_at
-        from onboard.known_rows import TrainedRows
+        from onboard.versions.trained_rows import TrainedRows
 
         bench = self.bench
         same = present.base_digest == bench.base.digest and label_keys(present.labels) == label_keys(

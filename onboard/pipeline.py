@@ -20,7 +20,6 @@ from onboard.errors import ConflictError
 from onboard.guarded import guard_newcomers, guard_stage
 from onboard.hypernetworks.register import register_base
 from onboard.judge import Judged, judge
-from onboard.known_rows import TrainedRows
 from onboard.labelling import labelling
 from onboard.model.memory import memory_trouble_told
 from onboard.outcome import Outcome, outcome_of
@@ -35,6 +34,7 @@ from onboard.train.suspects import warning_of
 from onboard.train.witnesses import known_finding
 from onboard.tuned import tune_stage
 from onboard.tuning_slot import HeadMovedError, take_slot
+from onboard.versions.trained_rows import TrainedRows
 from onboard.workbench import prepare
 
 MOST_STARTS = 3  # of an attempt whose base's head moves while it runs

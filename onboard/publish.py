@@ -21,7 +21,6 @@ from onboard.domain.job import Stage
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
-from onboard.earlier import newcomers
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.judge import Judged
@@ -34,6 +33,7 @@ from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.tuning_slot import HeadMovedError
+from onboard.versions.protected import newcomers
 
 
 class NewcomersError(Exception):

@@ -11,7 +11,6 @@ import numpy as np
 from onboard.attempt import Output, Run
 from onboard.domain.dataset import Example
 from onboard.domain.tuning import TuningJson
-from onboard.earlier import kept, protected
 from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard import GuardSettings
 from onboard.guard.canaries import canary_ids
@@ -25,6 +24,7 @@ from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_o
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
 from onboard.tuning_slot import take_slot
+from onboard.versions.protected import kept, protected
 from onboard.workbench import Workbench
 
 _LET_THROUGH: Final = GuardSettings().shares

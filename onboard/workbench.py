@@ -23,7 +23,6 @@ from onboard.domain.job import JobSpec
 from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
 from onboard.errors import PinMismatchError
 from onboard.hypernetworks.engines import engine_at
-from onboard.known_rows import head_rows, read_snapshot
 from onboard.model.batch import Batch, LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
@@ -33,6 +32,7 @@ from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator
 from onboard.services import Services
 from onboard.train.crossvalidation import mean_loss
+from onboard.versions.trained_rows import head_rows, read_snapshot
 
 
 @dataclass(frozen=True)

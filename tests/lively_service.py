@@ -13,7 +13,6 @@ from registry_samples import sample_spec
 from onboard.bases import Base
 from onboard.domain.job import Job, Stage
 from onboard.domain.worker import WorkerState
-from onboard.fetch import fetch
 from onboard.operations.access import create_token, offer_code, revoke_token, sign_in
 from onboard.operations.backup.restore import NOTHING, Restored, restore
 from onboard.operations.gc import collect_garbage
@@ -29,6 +28,7 @@ from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.services import Services, open_services
 from onboard.serving import Predictor
 from onboard.settings import Settings
+from onboard.versions.fetch import fetch
 
 INPUTS = [
     {"task": task, "ref": ref, "text": word}

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Final
 
 from onboard.api.schemas.versions import ComparisonDocument, CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
-from onboard.compare import compare_versions
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import NotFoundError
@@ -19,6 +18,7 @@ from onboard.registry.search import Current, SearchRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
+from onboard.versions.compare import compare_versions
 
 SAFETENSORS: Final = "application/octet-stream"
 _KEPT: Final = 2048  # embeddings, of each form; some kilobytes each

@@ -14,7 +14,7 @@ _LETTER: Final = 0.62 * FONT_SIZE  # pixels; no letter of the fixed-width fonts 
 
 
 def render_map(document: Mapping[str, Any]) -> str:
-    """The page of the document of `onboard.tasks_map.map_tasks`."""
+    """The page of the document of `onboard.versions.task_map.map_tasks`."""
     layout = lay_out(document, lambda name, _: _LETTER * len(name))
     return (
         environment()

@@ -88,7 +88,7 @@ class MapLayout:
 
 
 def lay_out(document: Mapping[str, Any], width_of: WidthOf) -> MapLayout:
-    """The layout of the document of `onboard.tasks_map.map_tasks`."""
+    """The layout of the document of `onboard.versions.task_map.map_tasks`."""
     tasks = [each for each in mappings(document.get("tasks")) if text(each.get("task"))]
     families = _families(tasks, document)
     marks = _marks(tasks, families)

@@ -22,7 +22,7 @@ _BOLD: Final = 0.35  # the font has one weight: letters are drawn this much wide
 
 
 def draw_map(document: Mapping[str, Any]) -> bytes:
-    """The PNG file of the document of `onboard.tasks_map.map_tasks`."""
+    """The PNG file of the document of `onboard.versions.task_map.map_tasks`."""
     from PIL import Image
 
     factor = _SCALE * _SMOOTH

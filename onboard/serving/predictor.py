@@ -18,7 +18,6 @@ from onboard.domain.dataset import Kind, Label
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
-from onboard.fetch import BASE, HYPERNETWORK
 from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.model.batched import mixed_log_probabilities
@@ -30,6 +29,7 @@ from onboard.serving.requests import PredictionRequest, parse_requests
 from onboard.settings import Settings
 from onboard.storage.artifacts import digest_of
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
+from onboard.versions.fetch import BASE, HYPERNETWORK
 
 KEPT_VERSIONS: Final = 512  # stay ready to answer; the one that was not asked for longest goes first
 

@@ -23,7 +23,6 @@ from onboard.errors import (
     OnboardError,
     StorageError,
 )
-from onboard.fetch import fetch
 from onboard.operations.backup.archive import manifest_of, reading
 from onboard.operations.backup.make import back_up
 from onboard.operations.backup.restore import restore
@@ -33,6 +32,7 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore, digest_of
+from onboard.versions.fetch import fetch
 
 
 def test_a_backup_that_broke_off_is_recognised_and_can_be_made_good(

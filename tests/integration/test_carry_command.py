@@ -12,8 +12,8 @@ from tuned_heads import tuned_head
 
 from cli.main import main
 from onboard.bases import Base
-from onboard.carry import tasks
 from onboard.services import Services
+from onboard.versions.carry import tasks
 
 Said = Callable[..., tuple[int, str, str]]
 HARMLESS, HARMFUL = 1e-4, 3.0

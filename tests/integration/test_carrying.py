@@ -14,17 +14,12 @@ from real_jobs import Desk, opinions
 from tuned_heads import tuned_head
 
 from onboard.bases import Base
-from onboard.carry import Carried, carry, carry_some, carry_task, clearing, publishing, tasks
-from onboard.carry.remeasuring import TAKEN_OVER
-from onboard.compare import compare
-from onboard.delete import delete_task
 from onboard.domain.names import LATEST
 from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError, UnavailableError
 from onboard.guard import TaskVerdict
 from onboard.hypernetworks.register import register_base
 from onboard.operations import access
-from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
@@ -34,6 +29,11 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.storage.embedding import read_facts, unpack_embedding
+from onboard.versions.carry import Carried, carry, carry_some, carry_task, clearing, publishing, tasks
+from onboard.versions.carry.remeasuring import TAKEN_OVER
+from onboard.versions.compare import compare
+from onboard.versions.delete import delete_task
+from onboard.versions.promote import promote, rollback
 
 HARMLESS, HARMFUL = 1e-4, 3.0  # steps of the head's weights, relative to their norm
 LABELS = ("sad", "glad"), ("bad", "good")
@@ -449,7 +449,7 @@ def test_who_is_asked_not_to_read_much_refuses_a_large_dataset(
 ) -> None:
     desk.learn(opinions(100))
     tuned_head(desk.services, tiny_base, HARMLESS)
-    monkeypatch.setattr("onboard.compare.MOST_ROWS_READ", 99)
+    monkeypatch.setattr("onboard.versions.compare.MOST_ROWS_READ", 99)
     assert "too large to be read" in refused(carry_task(desk.services, "mood", bounded=True))
     assert carry_task(desk.services, "mood").outcomes[0].cleared
 

@@ -11,15 +11,15 @@ from opposed import opposed
 from real_jobs import Desk, opinions
 
 from onboard import bases
-from onboard import compare as comparing
 from onboard.api import shelf
 from onboard.api.app import create_app
 from onboard.bases import Base
-from onboard.compare import compare
 from onboard.errors import DamagedError, InputError, NotBetterError, UnavailableError
 from onboard.operations.access import create_token
-from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
+from onboard.versions import compare as comparing
+from onboard.versions.compare import compare
+from onboard.versions.promote import promote, rollback
 
 
 def test_a_comparison_tells_metrics_confusion_flipped_answers_and_the_paired_interval(rivals: Desk) -> None:

@@ -12,12 +12,12 @@ from real_jobs import Desk, opinions
 from tuned_heads import tuned_head
 
 from onboard.bases import Base
-from onboard.compare import compare
 from onboard.errors import DamagedError
 from onboard.hypernetworks import engines as heads
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.batched import log_probabilities
 from onboard.registry.bases import BaseRepository
+from onboard.versions.compare import compare
 
 
 @pytest.fixture

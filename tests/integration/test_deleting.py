@@ -11,7 +11,6 @@ from real_jobs import Desk, HookedProgress, opinions, write_rows
 from sqlalchemy import select
 
 from onboard.bases import Base
-from onboard.delete import delete_task
 from onboard.domain.job import JobState, Stage
 from onboard.errors import ConflictError, FencedError, NotFoundError, StorageError
 from onboard.jobs.control import full_document, retry
@@ -26,6 +25,7 @@ from onboard.report import render
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.storage.artifacts import ArtifactStore
+from onboard.versions.delete import delete_task
 
 SECRET = "zyzzyva"  # stands in every text of the task that is deleted, and in no other
 

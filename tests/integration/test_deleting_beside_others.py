@@ -12,13 +12,13 @@ from sqlalchemy import text
 
 from bench.services import wait_until
 from onboard.bases import Base
-from onboard.delete import delete_task
 from onboard.hypernetworks.register import register_base
 from onboard.registry.database import Database
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
+from onboard.versions.delete import delete_task
 
 
 @pytest.mark.services

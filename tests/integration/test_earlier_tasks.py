@@ -11,10 +11,10 @@ from onboard.bases import Base
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset
 from onboard.domain.task import EmbeddingVersion
-from onboard.earlier import earlier_of, in_use, newcomers
 from onboard.guard import Earlier
-from onboard.promote import promote
 from onboard.services import Services
+from onboard.versions.promote import promote
+from onboard.versions.protected import earlier_of, in_use, newcomers
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def dataset(desk: Desk, tiny_services: Services, tiny_base: Base) -> Dataset:
     """The rows of `mood`, a task of 80 of them, after the hold-out."""
     from onboard.data.snapshot import load
     from onboard.data.splits import holdout
-    from onboard.known_rows import read_snapshot
+    from onboard.versions.trained_rows import read_snapshot
 
     desk.learn(opinions(80), init="sst2", seed=3)
     return holdout(load(read_snapshot(tiny_services, desk.version("mood").dataset_digest)), 3)

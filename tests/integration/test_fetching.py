@@ -14,11 +14,11 @@ from tuned_heads import tuned_head
 from onboard.bases import Base, find_base
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, DamagedError, NotAllowedError, NotFoundError, PinMismatchError, StorageError
-from onboard.fetch import fetch
 from onboard.hypernetworks.register import register_base
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.storage.embedding import embedding_digest, unpack_embedding
+from onboard.versions.fetch import fetch
 
 INPUTS = [{"task": "mood", "text": text} for text in ("good film", "bad plot", "the film was great")]
 

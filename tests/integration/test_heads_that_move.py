@@ -15,9 +15,9 @@ from onboard.bases import Base
 from onboard.errors import ConflictError
 from onboard.guard import Earlier
 from onboard.guard.judgement import TaskVerdict
-from onboard.promote import promote
 from onboard.services import Services
 from onboard.serving import Predictor
+from onboard.versions.promote import promote
 
 
 def _in_between(desk: Desk, stage: str, work: Any) -> HookedProgress:

@@ -12,16 +12,16 @@ from tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
-from onboard.carry import carry_task
-from onboard.carry.remeasuring import remeasure
-from onboard.compare import compare
 from onboard.data import splits
 from onboard.data.hashes import row_hashes
 from onboard.data.snapshot import load
 from onboard.domain.dataset import Dataset
-from onboard.earlier import earlier_of
-from onboard.known_rows import TrainedRows, head_rows, read_snapshot
 from onboard.registry.unlearning import UnlearningRepository
+from onboard.versions.carry import carry_task
+from onboard.versions.carry.remeasuring import remeasure
+from onboard.versions.compare import compare
+from onboard.versions.protected import earlier_of
+from onboard.versions.trained_rows import TrainedRows, head_rows, read_snapshot
 
 ROWS, SEED, HELD = 80, 3, 20
 

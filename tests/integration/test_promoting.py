@@ -18,18 +18,18 @@ from real_jobs import Desk
 from onboard import bases
 from onboard.api.app import create_app
 from onboard.bases import Base
-from onboard.compare import compare
 from onboard.domain.names import LATEST
 from onboard.errors import DamagedError, NotBetterError, PreconditionFailedError
 from onboard.hypernetworks.register import register_base
 from onboard.operations import access
 from onboard.operations.access import create_token
-from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.versions.compare import compare
+from onboard.versions.promote import promote, rollback
 
 AT_ONCE = 8
 ADDRESS = "/v1/tasks/mood/aliases/production"
@@ -171,7 +171,7 @@ def test_latest_is_replaced_only_where_it_still_means_what_was_compared(
 ) -> None:
     with rivals.database.write() as session:
         AliasRepository(session).move("mood", LATEST, 2)
-    from onboard import promote as module
+    from onboard.versions import promote as module
 
     def meanwhile(*given: Any) -> Any:
         found = compare(given[0], *(each.reference for each in given[1:3]))

@@ -16,7 +16,6 @@ from safetensors import safe_open
 
 from onboard import pipeline
 from onboard.bases import Base
-from onboard.fetch import fetch
 from onboard.hypernetworks.register import register_base
 from onboard.publish import publish
 from onboard.registry.database import Database
@@ -26,6 +25,7 @@ from onboard.serving import Predictor
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
 from onboard.storage.embedding import unpack_embedding
+from onboard.versions.fetch import fetch
 
 
 def test_the_files_of_a_version_carry_what_was_published(desk: Desk, tiny_services: Services, tiny_base: Base) -> None:

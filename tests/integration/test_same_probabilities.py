@@ -13,13 +13,13 @@ from real_jobs import Desk, opinions
 
 from onboard import pipeline
 from onboard.api.app import create_app
-from onboard.compare import compare
-from onboard.fetch import fetch
 from onboard.operations.access import create_token
 from onboard.serving import Predictor
 from onboard.train.fewshot import FewShotSettings, Trained
 from onboard.train.learning import Learned
 from onboard.train.suspects import Suspect
+from onboard.versions.compare import compare
+from onboard.versions.fetch import fetch
 
 TRAIN, TEST = opinions(30), opinions(40, start=80)
 

@@ -19,12 +19,12 @@ from onboard.errors import InputError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submission import Order, prepare
 from onboard.jobs.submit import submit
-from onboard.known_rows import TrainedRows
 from onboard.probe.candidates import Candidate
 from onboard.probe.prefilter import prefilter
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.testing import MemoryDoorbell
+from onboard.versions.trained_rows import TrainedRows
 
 LABELS = ("a", "b"), ("good", "bad")
 

@@ -23,7 +23,6 @@ from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.tuning import refused_by_guard
 from onboard.errors import JobFailedError
-from onboard.fetch import fetch
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress
@@ -31,6 +30,7 @@ from onboard.train import worth_tuning
 from onboard.train.fewshot import train_embedding
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import Worth
+from onboard.versions.fetch import fetch
 
 
 def test_a_tuned_job_makes_a_new_head_and_its_version_is_pinned_to_that(

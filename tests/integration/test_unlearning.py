@@ -13,15 +13,12 @@ from real_jobs import Desk, HookedProgress, opinions
 from tuned_heads import tuned_head
 
 from onboard.bases import Base
-from onboard.carry import carry_task
-from onboard.delete import delete_task
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, NotFoundError
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.control import cancel, retry
 from onboard.operations.gc import collect_garbage
-from onboard.promote import promote
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.jobs import JobRepository
@@ -30,6 +27,9 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
 from onboard.storage.embedding import unpack_embedding
+from onboard.versions.carry import carry_task
+from onboard.versions.delete import delete_task
+from onboard.versions.promote import promote
 
 OTHER, CHILD, GRANDCHILD = opinions(24), opinions(24, start=24), opinions(24, start=40)
 GONE = opinions(24, ("x", "y"), start=8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onboard.card import render_card
 from onboard.domain.task import EmbeddingVersion
+from onboard.versions.card import render_card
 
 VERSION = EmbeddingVersion(
     task="mood", kind="onboarded", artifact="sha256:a", embedding_digest="sha256:e", backbone_digest="sha256:b",

@@ -10,13 +10,13 @@ from tuned_heads import tuned_head
 from onboard.bases import Base
 from onboard.domain.job import JobSpec
 from onboard.domain.lineage import Edge, Lineage, Node
-from onboard.lineage import lineage
 from onboard.registry.deleting import DeletingRepository
 from onboard.registry.descent import DescentRepository
 from onboard.registry.jobs import JobRepository
 from onboard.report.lineage import render_lineage
 from onboard.services import Services
 from onboard.storage.artifacts import digest_of
+from onboard.versions.lineage import lineage
 
 LABELS = ("sad", "glad"), ("bad", "good")
 ROWS = digest_of(b"rows")

@@ -17,7 +17,7 @@ from cli.main import app
 from onboard.report.map_html import render_map
 from onboard.report.map_layout import COLOURS, HEIGHT, SHAPES, WIDTH, MapLayout, headline, lay_out
 from onboard.report.map_png import draw_map
-from onboard.tasks_map import Embedded, map_tasks
+from onboard.versions.task_map import Embedded, map_tasks
 
 HOSTILE = "</title><script>alert(1)</script>\"'&\x1b[31m[red]\u202e" + "m" * 60
 LETTER = 8.0  # pixels

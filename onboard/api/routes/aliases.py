@@ -17,10 +17,10 @@ from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task import AliasMove
 from onboard.errors import NotFoundError, PreconditionFailedError, PreconditionRequiredError
-from onboard.promote import promote, rollback
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.services import Services
+from onboard.versions.promote import promote, rollback
 from workers.waking import start_webhook_worker
 
 router = APIRouter(prefix="/v1/tasks/{task}/aliases", tags=["aliases"])

@@ -11,9 +11,9 @@ from onboard.api.deps import OpenServices, decode_cursor, encode_cursor, wrong_c
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.carrying import CarriedDocument, CarrySome, CarryTask
-from onboard.carry import Carried, carry_some, carry_task
 from onboard.domain.access import Scope
 from onboard.services import Services
+from onboard.versions.carry import Carried, carry_some, carry_task
 from workers.waking import start_webhook_worker
 
 router = APIRouter(prefix="/v1", tags=["tasks"], dependencies=[Depends(requires(Scope.PROMOTE))])

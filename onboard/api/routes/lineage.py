@@ -11,8 +11,8 @@ from onboard.api.deps import OpenServices
 from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.versions import LineageDocument
 from onboard.domain.access import Scope
-from onboard.lineage import MOST_VERSIONS, lineage
 from onboard.report.lineage import render_lineage
+from onboard.versions.lineage import MOST_VERSIONS, lineage
 
 router = APIRouter(prefix="/v1/tasks/{task}", tags=["versions"], dependencies=[Depends(requires(Scope.READ))])
 Versions = Annotated[int, Query(ge=1, le=MOST_VERSIONS, description="At most so many of the task, the newest.")]

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from onboard import delete, tasks
 from onboard.api.access import requires
 from onboard.api.deps import Cursor, Limit, OpenServices, decode_cursor, decode_number, encode_cursor, wrong_cursor
 from onboard.api.schemas.deleting import DeletedDocument
@@ -16,6 +15,8 @@ from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.wanted import Wanted, task_document
 from onboard.registry.search import SearchRepository
+from onboard.versions import delete
+from onboard.versions import describe as tasks
 from workers.waking import start_webhook_worker, wake
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from onboard.api.schemas.versions import Metrics, PairedComparison
-from onboard.carry import MOST_TASKS
+from onboard.versions.carry import MOST_TASKS
 
 
 class CarryTask(BaseModel):

@@ -10,11 +10,11 @@ from tuned_heads import tuned_head
 
 from onboard import bases
 from onboard.bases import Base
-from onboard.carry import MOST_TASKS, tasks
 from onboard.client import Onboard
 from onboard.operations import access
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.versions.carry import MOST_TASKS, tasks
 
 LABELS = ("sad", "glad"), ("bad", "good")
 HARMLESS, HARMFUL = 1e-4, 3.0
@@ -82,7 +82,7 @@ def test_large_datasets_are_not_read_by_a_service_and_bases_are_read_once(
     door: TestClient, stage: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr("onboard.carry.clearing.too_large", lambda services, version: asked.append(True))
+    monkeypatch.setattr("onboard.versions.carry.clearing.too_large", lambda services, version: asked.append(True))
     door.post("/v1/tasks/mood/carry", json={"dry_run": True}).raise_for_status()
     assert asked == [True]
     monkeypatch.setattr(bases, "folder_digest", lambda folder: 1 / 0)  # the base was read for the first one

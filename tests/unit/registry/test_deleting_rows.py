@@ -10,7 +10,6 @@ from old_and_needless import count, ended_job, service_on
 from registry_samples import ARTIFACT, BASE, sample_spec, sample_task, sample_version
 from sqlalchemy import update
 
-from onboard.delete import delete_task
 from onboard.domain.job import JobState
 from onboard.domain.task import HypernetworkVersion, SnapshotRecord
 from onboard.errors import ConflictError, NotFoundError
@@ -27,6 +26,7 @@ from onboard.registry.unlearning import UnlearningRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.artifacts import digest_of
+from onboard.versions.delete import delete_task
 
 ROWS = digest_of(b"rows")  # of every sample
 

@@ -250,7 +250,7 @@ def _shared_rows(services: Services, base: Base, earlier: EmbeddingVersion, late
     """Held-out rows of both datasets, those of the later one first, that trained neither."""
     import numpy as np
 
-    from onboard.known_rows import TrainedRows
+    from onboard.versions.trained_rows import TrainedRows
 
     held_out = [row for version in (later, earlier) for row in _held_out(services, version)]
     if not held_out:
@@ -260,7 +260,7 @@ def _shared_rows(services: Services, base: Base, earlier: EmbeddingVersion, late
 
 
 def _held_out(services: Services, version: EmbeddingVersion) -> list[Example]:
-    from onboard.known_rows import dataset_of
+    from onboard.versions.trained_rows import dataset_of
 
     if not version.seeds:
         return []
@@ -288,8 +288,8 @@ def _answers(
     Args:
         engine: under the hypernetwork that the version is pinned to.
     """
-    from onboard.answers import answers
     from onboard.storage.embedding import unpack_embedding
+    from onboard.versions.answers import answers
 
     return answers(
         engine, version, unpack_embedding(services.read(version.artifact)), words_in_order(version, labels), rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from onboard.carry.outcomes import Outcome
 from onboard.domain.names import LATEST
 from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion
@@ -20,6 +19,7 @@ from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository, published_facts
 from onboard.services import Services
 from onboard.storage.embedding import embedding_facts, pack_embedding, verified_embedding
+from onboard.versions.carry.outcomes import Outcome
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

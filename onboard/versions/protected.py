@@ -10,7 +10,6 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
-from onboard.compare import words_in_order
 from onboard.data.hashes import row_hashes
 from onboard.data.targets import targets_of
 from onboard.domain.dataset import Example
@@ -18,7 +17,6 @@ from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersio
 from onboard.errors import DamagedError, NotFoundError
 from onboard.guard import Earlier
 from onboard.hypernetworks.engines import hypernetwork_at
-from onboard.known_rows import dataset_of
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -26,6 +24,8 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
+from onboard.versions.compare import words_in_order
+from onboard.versions.trained_rows import dataset_of
 
 MOST_ROWS: Final = 512  # held-out rows of a task that are read
 MOST_TEXTS: Final = 128  # texts of its own, where there are too few rows

@@ -27,7 +27,7 @@ from onboard.registry.outbox import OutboxRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.unlearning import UnlearningRepository
 from onboard.services import Services
-from onboard.unlearn import Unlearning, unlearn
+from onboard.versions.unlearn import Unlearning, unlearn
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -10,13 +10,13 @@ from typing import Final
 
 from onboard.bases import Base
 from onboard.bases.placing import place_base
-from onboard.card import render_card
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import NotAllowedError, StorageError
 from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record, require_base
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
+from onboard.versions.card import render_card
 
 BASE: Final = "base"  # what a bundle calls the folder of the base
 HYPERNETWORK: Final = "hypernetwork.safetensors"  # and a hypernetwork that the base does not bring

@@ -8,9 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.answers import answers
 from onboard.bases import Base
-from onboard.compare import drawn
 from onboard.data.hashes import rows_without
 from onboard.domain.dataset import Example, label_key
 from onboard.domain.task import EmbeddingVersion
@@ -24,9 +22,11 @@ from onboard.evaluate import (
     evaluate_regression,
 )
 from onboard.hypernetworks.engines import engine_at
-from onboard.known_rows import dataset_of
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
+from onboard.versions.answers import answers
+from onboard.versions.compare import drawn
+from onboard.versions.trained_rows import dataset_of
 
 SPLITS: Final = ("validation", "test")
 TAKEN_OVER: Final = "taken over from"  # how the note of a metric begins that was not measured again

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Final
 
-from onboard.carry.outcomes import Carried, Outcome
-from onboard.carry.publishing import publish
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, UnavailableError
@@ -17,6 +15,8 @@ from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.versions.carry.outcomes import Carried, Outcome
+from onboard.versions.carry.publishing import publish
 
 MOST_TASKS: Final = 20  # that are judged together: their rows are in memory at once
 _RETRY_SECONDS: Final = 5
@@ -126,7 +126,9 @@ def _judged(
     services: Services, versions: Sequence[EmbeddingVersion], head: int, bounded: bool, manifests: Manifests | None
 ) -> Iterator[Outcome]:
     """Outcomes of versions of one base, without a number; each is measured when it is asked for."""
-    from onboard.carry.clearing import judge  # with torch, which a command that finds nothing to do needs not wait for
+    from onboard.versions.carry.clearing import (
+        judge,  # with torch, which a command that finds nothing to do needs not wait for
+    )
 
     try:
         base = require_base(services, versions[0], manifests)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onboard.compare import SideBySide, compare_versions
 from onboard.domain.names import LATEST, Reference, require_alias
 from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import NotBetterError, NotFoundError
@@ -17,6 +16,7 @@ from onboard.registry.aliases import AliasRepository, require_unmoved
 from onboard.registry.audit import actor, record
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from onboard.versions.compare import SideBySide, compare_versions
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from onboard.bases import Base
-from onboard.carry.outcomes import Outcome
-from onboard.carry.remeasuring import remeasure
-from onboard.compare import too_large
 from onboard.domain.task import EmbeddingVersion
-from onboard.earlier import earlier_of
 from onboard.errors import DamagedError
 from onboard.evaluate import may_replace
 from onboard.guard import Earlier, TaskVerdict, clear
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import engine_at
-from onboard.known_rows import TrainedRows
 from onboard.model.engine import Engine
 from onboard.services import Services
+from onboard.versions.carry.outcomes import Outcome
+from onboard.versions.carry.remeasuring import remeasure
+from onboard.versions.compare import too_large
+from onboard.versions.protected import earlier_of
+from onboard.versions.trained_rows import TrainedRows
 
 _PREFIX = {"fail": "The guard refuses it. ", "not enough evidence": "There is not enough evidence. "}
 

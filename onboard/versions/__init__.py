@@ -1,0 +1,1 @@
+"""What has been learned: versions of tasks are described, fetched, compared, promoted, carried and deleted."""
