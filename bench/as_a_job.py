@@ -15,13 +15,13 @@ from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
+from onboard.pipeline.material import Workbench
 from onboard.train.crossvalidation import mean_loss
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import Learned, choosing, learn
 from onboard.train.step_length import NEARLY, SHARES, LossByShare, tuned_out_of_fold
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
-from onboard.workbench import Workbench
 
 SETTINGS: Final = replace(FewShotSettings(), curve=())  # the learning curve decides nothing
 STEP: Final = {"shares": SHARES, "nearly": NEARLY}  # what the choice of a share depends on

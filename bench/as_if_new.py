@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from onboard.bases import Base
-from onboard.candidates import shipped_candidates
 from onboard.domain.dataset import Dataset, Example
+from onboard.pipeline.candidates import shipped_candidates
 from onboard.probe.candidates import Candidate
 
 

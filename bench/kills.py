@@ -33,7 +33,6 @@ from bench.machine import describe
 from bench.opinions import opinions
 from bench.tiny_base import make_tiny_base
 from bench.writing import write
-from onboard import pipeline, tuned
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec, JobState, Stage
@@ -42,6 +41,8 @@ from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submit import Request, submit
 from onboard.model.weights import generated_digest
+from onboard.pipeline import run as pipeline
+from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository

@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--early", type=int, default=EARLY, help="the job after which memory has to stay flat")
     parser.add_argument("--base", default="", help="name or folder of a base; empty: a tiny one is made")
-    parser.add_argument("--pipeline", default="onboard.pipeline", help=argparse.SUPPRESS)
+    parser.add_argument("--pipeline", default="onboard.pipeline.run", help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)

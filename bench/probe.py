@@ -42,11 +42,11 @@ from onboard.data.limits import PROBE_TOKENS
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.model.batched import log_probabilities
+from onboard.pipeline.material import Workbench, label_words
 from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
 from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator
 from onboard.probe.prefilter import prefilter
-from onboard.workbench import Workbench, label_words
 
 TASKS: Final = ("sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "cola")
 SIZES: Final = (10, 100, 1_000, 10_000)

@@ -12,9 +12,9 @@ from typing import Any, Final
 from bench.probe_pool import Known
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
-from onboard.candidates import collect_candidates
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.hypernetworks.register import register_base
+from onboard.pipeline.candidates import collect_candidates
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings

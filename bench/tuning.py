@@ -42,10 +42,10 @@ from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
 from onboard.model.scoring import LabelTrie
+from onboard.pipeline.material import Workbench, label_words
 from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
-from onboard.workbench import Workbench, label_words
 
 TEST_ROWS: Final = 150
 SOURCE_ROWS: Final = 48  # of each source, labelled, to see what it loses

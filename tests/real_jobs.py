@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.opinions import opinions
-from onboard import pipeline
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec
 from onboard.domain.progress import Progress
 from onboard.domain.task import EmbeddingVersion
 from onboard.jobs.submit import Request, submit
+from onboard.pipeline import run as pipeline
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.versions import VersionRepository

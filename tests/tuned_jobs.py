@@ -11,13 +11,13 @@ import pytest
 import torch
 from real_jobs import Desk
 
-from onboard import tuned
 from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.errors import JobFailedError
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.batch import LabelledRows
 from onboard.model.weights import generated_digest
+from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.services import Services

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--idle-exit", type=float, metavar="SECONDS", help="leave after so long without work")
     parser.add_argument("--name", default="", help="name among all workers")
     parser.add_argument("--settings-from-stdin", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--pipeline", default="onboard.pipeline", help=argparse.SUPPRESS)
+    parser.add_argument("--pipeline", default="onboard.pipeline.run", help=argparse.SUPPRESS)
     for timing in _TIMINGS:
         parser.add_argument(f"--{timing.replace('_', '-')}", type=float, help=argparse.SUPPRESS)
     return parser

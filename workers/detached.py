@@ -28,7 +28,7 @@ def ensure_worker(
     queue: str = DEFAULT_QUEUE,
     *,
     idle_exit_seconds: float = IDLE_EXIT_SECONDS,
-    pipeline: str = "onboard.pipeline",
+    pipeline: str = "onboard.pipeline.run",
 ) -> str | None:
     """Start a worker for `queue` unless one lives. Call it after the job's row is committed.
 

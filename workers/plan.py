@@ -36,7 +36,7 @@ class WorkerPlan:
     name: str
     queues: tuple[str, ...] = (DEFAULT_QUEUE,)
     device: str = "auto"
-    pipeline: str = "onboard.pipeline"
+    pipeline: str = "onboard.pipeline.run"
     idle_exit_seconds: float | None = None
     lease_seconds: float = LEASE_SECONDS
     heartbeat_seconds: float = HEARTBEAT_SECONDS

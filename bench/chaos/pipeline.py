@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from onboard import pipeline
+from onboard.pipeline import run as pipeline
 from onboard.train.fewshot import FewShotSettings
 
 vars(pipeline)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)

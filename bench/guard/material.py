@@ -18,8 +18,8 @@ from onboard.guard.evidence import Canaries
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
+from onboard.pipeline.material import Workbench, label_words
 from onboard.train.fewshot import FewShotSettings, train_embedding
-from onboard.workbench import Workbench, label_words
 
 SHOTS: Final = 32
 SHIPPED: Final = ("cola", "mnli", "qnli", "qqp", "sst2", "stsb")  # with their own embeddings

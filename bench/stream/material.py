@@ -17,7 +17,7 @@ from onboard.domain.dataset import Example
 from onboard.guard.canaries import canary_ids
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
-from onboard.workbench import Workbench, label_words
+from onboard.pipeline.material import Workbench, label_words
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from onboard.bases.load import load_engine
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import holdout, shots
 from onboard.domain.dataset import Dataset
+from onboard.pipeline.material import Workbench, label_words
 from onboard.probe.candidates import Candidate
 from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator
-from onboard.workbench import Workbench, label_words
 
 TASKS_IN_MEMORY: Final = 8
 SETTINGS: Final = ProbeSettings()

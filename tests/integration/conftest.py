@@ -17,8 +17,8 @@ from real_services import PostgresServer
 from real_workers import Deployment
 from tuned_jobs import tune_gently
 
-from onboard import pipeline
 from onboard.bases import Base
+from onboard.pipeline import run as pipeline
 from onboard.registry.schema import upgrade
 from onboard.services import Services
 from onboard.settings import Settings

@@ -12,19 +12,19 @@ import pytest
 from real_jobs import STAGES, Desk, HookedProgress, opinions
 from sqlalchemy import select
 
-from onboard import pipeline
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, PinMismatchError, StorageError
 from onboard.hypernetworks.register import register_base
+from onboard.pipeline import run as pipeline
+from onboard.pipeline.material import prepare
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import JobRow, StageOutputRow
 from onboard.services import Services
 from onboard.testing import RecordedProgress
 from onboard.train.fewshot import FewShotSettings
-from onboard.workbench import prepare
 from workers.shell import work
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from real_jobs import Desk, HookedProgress, opinions
 
-from onboard import pipeline
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import CancelledError
+from onboard.pipeline import run as pipeline
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services

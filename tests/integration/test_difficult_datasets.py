@@ -22,11 +22,11 @@ from onboard.hypernetworks.register import register_base
 from onboard.jobs.submission import Order, check, prepare
 from onboard.jobs.submit import submit
 from onboard.model import engine
+from onboard.pipeline.material import label_words
 from onboard.report import render
 from onboard.services import Services
 from onboard.serving.predictor import Predictor
 from onboard.testing import MemoryDoorbell
-from onboard.workbench import label_words
 
 Row = dict[str, Any]
 

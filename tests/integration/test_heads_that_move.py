@@ -10,11 +10,12 @@ from real_jobs import Desk, HookedProgress, opinions
 from tuned_heads import tuned_head
 from tuned_jobs import TUNED, dataset_artifact, line_of, record_of
 
-from onboard import guarded, outcome
 from onboard.bases import Base
 from onboard.errors import ConflictError
 from onboard.guard import Earlier
 from onboard.guard.judgement import TaskVerdict
+from onboard.pipeline import guard as guarded
+from onboard.pipeline import outcome
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.versions.promote import promote

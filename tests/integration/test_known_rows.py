@@ -16,12 +16,12 @@ from onboard.data.hashes import row_hashes
 from onboard.data.snapshot import load
 from onboard.data.splits import holdout
 from onboard.hypernetworks.register import register_base
+from onboard.pipeline.material import prepare
 from onboard.probe.candidates import Candidate
 from onboard.registry.bases import BaseRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.services import Services
 from onboard.versions.trained_rows import TrainedRows, head_rows, read_snapshot
-from onboard.workbench import prepare
 
 LABELS = ("yes", "no"), ("good", "bad")
 

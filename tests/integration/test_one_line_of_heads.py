@@ -10,10 +10,12 @@ import pytest
 from real_jobs import Desk, opinions
 from tuned_jobs import line_of, record_of, tune_gently
 
-from onboard import guarded, pipeline, tuned
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState
 from onboard.hypernetworks.register import register_base
+from onboard.pipeline import guard as guarded
+from onboard.pipeline import run as pipeline
+from onboard.pipeline import tune as tuned
 from onboard.registry.database import Database
 from onboard.services import Services
 from onboard.settings import Settings

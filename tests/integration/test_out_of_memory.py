@@ -11,11 +11,11 @@ import pytest
 import torch
 from real_jobs import Desk, opinions
 
-from onboard import pipeline
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
 from onboard.model import engine as engines
+from onboard.pipeline import run as pipeline
 from onboard.report import render
 from onboard.report.terminal import render_text
 from onboard.services import Services

@@ -14,10 +14,10 @@ import pytest
 from real_jobs import Desk, opinions
 from safetensors import safe_open
 
-from onboard import pipeline
 from onboard.bases import Base
 from onboard.hypernetworks.register import register_base
-from onboard.publish import publish
+from onboard.pipeline import run as pipeline
+from onboard.pipeline.publish import publish
 from onboard.registry.database import Database
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services

@@ -8,8 +8,8 @@ import pytest
 from real_jobs import DOCUMENT, STAGES, Desk, opinions, write_rows
 
 from cli.watch import result_document
-from onboard import pipeline
 from onboard.domain.job import JobState, Stage
+from onboard.pipeline import run as pipeline
 from onboard.registry.events import EventRepository
 from onboard.services import Services
 from onboard.serving import Predictor

@@ -11,9 +11,9 @@ from program import Place
 from published import embedding_of
 from real_jobs import Desk, opinions
 
-from onboard import pipeline
 from onboard.api.app import create_app
 from onboard.operations.access import create_token
+from onboard.pipeline import run as pipeline
 from onboard.serving import Predictor
 from onboard.train.fewshot import FewShotSettings, Trained
 from onboard.train.learning import Learned

@@ -10,15 +10,15 @@ import pytest
 from published import add_version, embedding_of
 from real_jobs import Desk, opinions, write_rows
 
-from onboard import candidates
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
-from onboard.candidates import collect_candidates, named_candidate
 from onboard.domain.job import JobState
 from onboard.errors import InputError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submission import Order, prepare
 from onboard.jobs.submit import submit
+from onboard.pipeline import candidates
+from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.probe.candidates import Candidate
 from onboard.probe.prefilter import prefilter
 from onboard.services import Services

@@ -12,9 +12,10 @@ import pytest
 from real_jobs import Desk, HookedProgress, opinions
 from tuned_jobs import line_of, record_of, tune_gently
 
-from onboard import guarded, tuned
 from onboard.bases import Base
 from onboard.domain.job import JobState, Stage
+from onboard.pipeline import guard as guarded
+from onboard.pipeline import tune as tuned
 from onboard.registry.tables import StageOutputRow
 from onboard.services import Services
 from onboard.train.tuning import TuningSettings

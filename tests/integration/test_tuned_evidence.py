@@ -9,10 +9,11 @@ from real_jobs import Desk, opinions
 from tuned_heads import tuned_head
 from tuned_jobs import diverging_on_less_than, record_of, tune_gently
 
-from onboard import guarded, tuned
 from onboard.bases import Base
 from onboard.evaluate import verdicts
 from onboard.guard import Earlier
+from onboard.pipeline import guard as guarded
+from onboard.pipeline import tune as tuned
 from onboard.registry.aliases import AliasRepository
 from onboard.services import Services
 from onboard.testing import RecordedProgress
@@ -77,7 +78,7 @@ def test_a_version_that_tuning_leaves_without_an_estimate_stays_weak_where_the_e
     def judged(found: Any, trivial: Any, deciding: str) -> verdicts.Weakness:
         return verdicts.Weakness(weak and bool(found), bool(found), "So it is." if found else "Nobody knows.")
 
-    monkeypatch.setattr("onboard.judge.weakness", judged)
+    monkeypatch.setattr("onboard.pipeline.evaluate.weakness", judged)
     monkeypatch.setattr(tuned, "tune", diverging_on_less_than(40, tuned.tune))
     result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
     assert (result["tuning"]["kept"], result["metrics"]["validation"]) == (True, None)

@@ -18,11 +18,13 @@ from tuned_jobs import (
     tune_violently,
 )
 
-from onboard import guarded, pipeline, tuned
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.tuning import refused_by_guard
 from onboard.errors import JobFailedError
+from onboard.pipeline import guard as guarded
+from onboard.pipeline import run as pipeline
+from onboard.pipeline import tune as tuned
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress

@@ -6,16 +6,17 @@ import pytest
 from real_jobs import Desk, HookedProgress, opinions
 from tuned_jobs import record_of, tune_gently
 
-from onboard import pipeline, tuned
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState
 from onboard.domain.progress import Progress
 from onboard.errors import SlotTakenError
+from onboard.pipeline import run as pipeline
+from onboard.pipeline import tune as tuned
+from onboard.pipeline.slot import take_slot
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services
 from onboard.train.worth_tuning import Worth
-from onboard.tuning_slot import take_slot
 from workers.shell import work
 
 

@@ -34,8 +34,8 @@ from onboard.errors import (
     UnavailableError,
 )
 from onboard.model.importers import load_hyperformer
+from onboard.pipeline.material import Workbench
 from onboard.serving import Predictor
-from onboard.workbench import Workbench
 
 QUESTIONS = [
     {"task": "cola", "text": "a b c"},

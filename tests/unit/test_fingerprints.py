@@ -10,7 +10,7 @@ import pytest
 
 from onboard.bases import Base
 from onboard.bases.fingerprints import Fingerprints, Projections, read_fingerprints, write_fingerprints
-from onboard.candidates import shipped_candidates
+from onboard.pipeline.candidates import shipped_candidates
 from onboard.probe.candidates import Candidate
 
 SIZE = 16

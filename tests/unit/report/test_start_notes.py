@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onboard import candidates as collecting
+from onboard.pipeline import candidates as collecting
 from onboard.probe import prefilter
 from onboard.report.figures import candidates_chart
 from onboard.report.start import (

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tiny_base import WORDS as VOCABULARY
 
 from onboard.data.regression import Buckets
-from onboard.labelling import _number
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
+from onboard.pipeline.label_next import _number
 from onboard.train import labelling
 from onboard.train.labelling import Next, farthest_first, label_next, uncertainty
 

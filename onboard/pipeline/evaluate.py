@@ -37,12 +37,12 @@ from onboard.evaluate.baselines import Baselines
 from onboard.evaluate.verdicts import Weakness
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.pipeline.material import Workbench
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
 from onboard.versions.compare import label_keys, unseen, words_in_order
-from onboard.workbench import Workbench
 
 Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}

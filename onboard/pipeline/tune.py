@@ -8,24 +8,24 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.attempt import Output, Run
 from onboard.domain.dataset import Example
 from onboard.domain.tuning import TuningJson
 from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard import GuardSettings
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import store_hypernetwork
-from onboard.judge import Judged
 from onboard.model.batch import LabelledRows
-from onboard.outcome import embedding
+from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.evaluate import Judged
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.outcome import embedding
+from onboard.pipeline.slot import take_slot
 from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_of_fold
 from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
-from onboard.tuning_slot import take_slot
 from onboard.versions.protected import kept, protected
-from onboard.workbench import Workbench
 
 _LET_THROUGH: Final = GuardSettings().shares
 

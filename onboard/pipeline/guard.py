@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from onboard.attempt import Output, Run
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.guard import Earlier, GuardSettings, Judgement, clear, guard
 from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import most_at_risk
-from onboard.labelling import labelling
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.outcome import Outcome, embedding, taken, tuned_weights
+from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.label_next import labelling
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.outcome import Outcome, embedding, taken, tuned_weights
+from onboard.pipeline.slot import take_slot
+from onboard.pipeline.tune import fitted_rows, folds_after, held_rows
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
-from onboard.tuned import fitted_rows, folds_after, held_rows
-from onboard.tuning_slot import take_slot
 from onboard.versions.protected import identity, kept, late, protected, with_evidence
 from onboard.versions.trained_rows import TrainedRows
-from onboard.workbench import Workbench
 
 
 def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) -> Output:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from onboard.attempt import Output, Run
 from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
@@ -23,8 +22,10 @@ from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
-from onboard.judge import Judged
-from onboard.outcome import Outcome
+from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.evaluate import Judged
+from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
@@ -32,7 +33,6 @@ from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
-from onboard.tuning_slot import HeadMovedError
 from onboard.versions.protected import newcomers
 
 

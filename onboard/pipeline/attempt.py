@@ -18,10 +18,10 @@ from onboard.domain.progress import Progress
 from onboard.domain.release import code_version
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
+from onboard.pipeline.material import Workbench
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.services import Services
-from onboard.workbench import Workbench
 
 _NOTE_EVERY_STEPS: Final = 10
 _HOW_IT_WENT: Final = {"seconds", "halved"}  # of an output: differs from one attempt to the next

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from onboard.attempt import Output, Run
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
+from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.material import Workbench
 from onboard.versions.protected import Identity, line_of
-from onboard.workbench import Workbench
 
 _CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
 _NO_ESTIMATE: Final = (

@@ -9,33 +9,33 @@ from functools import partial
 
 import numpy as np
 
-from onboard.attempt import Output, Run
 from onboard.bases import find_base
 from onboard.bases.fingerprints import pack_fingerprint
-from onboard.candidates import collect_candidates, named_candidate
 from onboard.data.splits import is_folded
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
-from onboard.guarded import guard_newcomers, guard_stage
 from onboard.hypernetworks.register import register_base
-from onboard.judge import Judged, judge
-from onboard.labelling import labelling
 from onboard.model.memory import memory_trouble_told
-from onboard.outcome import Outcome, outcome_of
+from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.candidates import collect_candidates, named_candidate
+from onboard.pipeline.evaluate import Judged, judge
+from onboard.pipeline.guard import guard_newcomers, guard_stage
+from onboard.pipeline.label_next import labelling
+from onboard.pipeline.material import prepare
+from onboard.pipeline.outcome import Outcome, outcome_of
+from onboard.pipeline.publish import NewcomersError, publish
+from onboard.pipeline.slot import HeadMovedError, take_slot
+from onboard.pipeline.tune import tune_stage
 from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import ProbeSettings, choose, measure_named
 from onboard.probe.evaluator import Evaluator
-from onboard.publish import NewcomersError, publish
 from onboard.services import Services
 from onboard.train.fewshot import FewShotSettings
 from onboard.train.learning import learn
 from onboard.train.suspects import warning_of
 from onboard.train.witnesses import known_finding
-from onboard.tuned import tune_stage
-from onboard.tuning_slot import HeadMovedError, take_slot
 from onboard.versions.trained_rows import TrainedRows
-from onboard.workbench import prepare
 
 MOST_STARTS = 3  # of an attempt whose base's head moves while it runs
 

@@ -10,8 +10,8 @@ import numpy as np
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, Label
 from onboard.domain.report import decimals_of
+from onboard.pipeline.material import Workbench
 from onboard.train.labelling import Next, label_next
-from onboard.workbench import Workbench
 
 _SHOWN_CHARACTERS: Final = 1_000  # of a text: enough to find it by, and the report stays small
 
