@@ -39,12 +39,12 @@ from bench.budgeted import (
 )
 from bench.variants import VARIANTS, Variant
 from onboard.bases import find_base
+from onboard.bases.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum
 from onboard.bases.load import fresh_engine
-from onboard.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum
+from onboard.bases.multitask.loss import Groups
+from onboard.bases.multitask.tasks import SourceTask
+from onboard.bases.multitask.validation import HeldOut, drawn
 from onboard.model.engine import Engine
-from onboard.multitask.loss import Groups
-from onboard.multitask.tasks import SourceTask
-from onboard.multitask.validation import HeldOut, drawn
 
 WORK = CHECKOUT / "build" / "bench" / "ablations.jsonl"
 AUGMENTED_KINDS = ("renamed", "restricted", "merged", "joined")

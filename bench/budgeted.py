@@ -27,15 +27,15 @@ from torch import nn
 from bench.machine import describe
 from bench.writing import write
 from onboard.bases import find_base
-from onboard.curriculum import Batch, Source, read_source
+from onboard.bases.curriculum import Batch, Source, read_source
+from onboard.bases.multitask.loop import Running, Stage, run_stage
+from onboard.bases.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
+from onboard.bases.multitask.processes import Processes
+from onboard.bases.multitask.recipe import Schedule
+from onboard.bases.multitask.validation import HeldOut
 from onboard.data.regression import Buckets
 from onboard.evaluate import evaluate_classification, evaluate_regression
 from onboard.model.hypernetwork import is_projector
-from onboard.multitask.loop import Running, Stage, run_stage
-from onboard.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
-from onboard.multitask.processes import Processes
-from onboard.multitask.recipe import Schedule
-from onboard.multitask.validation import HeldOut
 
 CHECKOUT = Path(__file__).parents[1]
 DATA = CHECKOUT.parent / "shared" / "data"

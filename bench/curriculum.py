@@ -48,16 +48,16 @@ from bench.budgeted import (
 )
 from bench.variants import hypernetwork
 from onboard.bases import Base, find_base
+from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
+from onboard.bases.curriculum.topics import common_words
 from onboard.bases.load import fresh_engine
-from onboard.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
-from onboard.curriculum.topics import common_words
+from onboard.bases.multitask.recipe import read_toml
+from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import NotFoundError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.multitask.recipe import read_toml
-from onboard.pretrain.teacher import Teacher
 from onboard.train.fewshot import FewShotSettings, train_embedding
 
 WORK = CHECKOUT / "build" / "bench"

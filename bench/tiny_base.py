@@ -11,12 +11,12 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from onboard.bases import Base, find_base
-from onboard.curriculum import Source
+from onboard.bases.curriculum import Source
+from onboard.bases.multitask.assemble import save_base
 from onboard.domain.dataset import Example
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.multitask.assemble import save_base
 
 WORDS = "good bad fine poor great awful happy sad same other yes no positive negative a the film plot was is and not it"
 SIZE = 16

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from bench.budgeted import Method
-from onboard.curriculum import Batch
+from onboard.bases.curriculum import Batch
+from onboard.bases.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
 from onboard.model.backbone import norm_parameters
 from onboard.model.engine import Engine
 from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork, scale_projectors
 from onboard.model.methods.adapter_table import AdapterTable
-from onboard.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
 
 PAPERS_REDUCTION = 32
 MINIS_PROJECTOR_RATE = 0.2  # recipes/mini.toml

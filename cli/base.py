@@ -65,8 +65,8 @@ def train(
     Several GPUs: accelerate launch --multi_gpu --no_python onboard base train …
     """
     from cli.base_training import Order, train_base
-    from onboard.multitask.processes import leave
-    from onboard.multitask.signals import StoppedError
+    from onboard.bases.multitask.processes import leave
+    from onboard.bases.multitask.signals import StoppedError
 
     order = Order(recipe, backbone, sources, method, name, licence, corpus or [], work, output, resume, device, threads)
     try:

@@ -12,16 +12,16 @@ import torch
 from cli.output import say
 from onboard.bases import Base, find_base, home_bases
 from onboard.bases.load import resolve_device
+from onboard.bases.multitask import make
+from onboard.bases.multitask.checkpoint import require_checkpoint
+from onboard.bases.multitask.loop import Running
+from onboard.bases.multitask.processes import joined
+from onboard.bases.multitask.recipe import read_toml
+from onboard.bases.multitask.signals import Signals
+from onboard.bases.multitask.sources import folder_entries
+from onboard.bases.pretrain.recipe import AnyRecipe, OwnRecipe, RenewedRecipe, recipe_of
 from onboard.data.task_name import proposal
 from onboard.errors import InputError
-from onboard.multitask import make
-from onboard.multitask.checkpoint import require_checkpoint
-from onboard.multitask.loop import Running
-from onboard.multitask.processes import joined
-from onboard.multitask.recipe import read_toml
-from onboard.multitask.signals import Signals
-from onboard.multitask.sources import folder_entries
-from onboard.pretrain.recipe import AnyRecipe, OwnRecipe, RenewedRecipe, recipe_of
 from onboard.settings import Settings
 
 
@@ -61,11 +61,11 @@ def train_base(order: Order) -> Base | None:
     with Signals().handled() as signals, joined(device) as processes:
         running = Running(work, say, processes, signals)
         if isinstance(recipe, OwnRecipe):
-            from onboard.pretrain import ingredients, run
+            from onboard.bases.pretrain import ingredients, run
 
             run.make_base(ingredients.Ingredients(recipe, order.corpus, running), output)
         elif isinstance(recipe, RenewedRecipe):
-            from onboard.pretrain import ingredients, renew
+            from onboard.bases.pretrain import ingredients, renew
 
             renew.renew_base(ingredients.Ingredients(recipe, order.corpus, running), output)
         else:

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from bench.budgeted import SCORED_AT_ONCE, Method
 from bench.transfer.recipes import Recipe
 from bench.variants import Build, adapters, full_fine_tuning
+from onboard.bases.multitask.loss import bare_scores
 from onboard.model.batch import Batch
 from onboard.model.encoding import pad
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie, PackedTries, label_log_probabilities
-from onboard.multitask.loss import bare_scores
 from onboard.train.fewshot import batches
 
 LORA_RANK: Final = 8

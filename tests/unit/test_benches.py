@@ -17,11 +17,11 @@ from bench import ablations, budgeted, curriculum, step_time
 from bench.as_if_new import candidates
 from bench.variants import VARIANTS
 from onboard.bases import Base
+from onboard.bases.curriculum import Curriculum, Source
 from onboard.bases.load import fresh_engine
-from onboard.curriculum import Curriculum, Source
+from onboard.bases.multitask.tasks import SourceTask
+from onboard.bases.pretrain.teacher import Teacher
 from onboard.model.encoding import TextEncoder
-from onboard.multitask.tasks import SourceTask
-from onboard.pretrain.teacher import Teacher
 from onboard.train.fewshot import FewShotSettings
 
 WORDS = ["good", "bad", "film", "plot", "the", "was", "and", "great", "awful", "yes", "no"]
@@ -245,7 +245,7 @@ def test_a_task_that_is_learned_as_if_it_were_new_meets_no_made_task_that_bears_
 def test_without_the_teacher_the_curricula_are_skipped_and_the_command_that_mends_it_is_named(
     curriculum_options: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("onboard.pretrain.teacher.find_spec", lambda name: None)
+    monkeypatch.setattr("onboard.bases.pretrain.teacher.find_spec", lambda name: None)
     monkeypatch.setattr(curriculum, "Teacher", Teacher)
     assert curriculum.main(curriculum_options("--texts", "7")) == 0
     assert "skipped: " in (said := capsys.readouterr().out)

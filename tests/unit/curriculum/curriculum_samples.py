@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onboard.curriculum import CurriculumCounts, KindCounts, Source
+from onboard.bases.curriculum import CurriculumCounts, KindCounts, Source
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from onboard.curriculum import Source
-from onboard.curriculum.from_sources import renamed, restricted
-from onboard.curriculum.joined import ExtendedTask, joined
-from onboard.curriculum.merged import merged
-from onboard.curriculum.neighbours import dense_sample, nearest
-from onboard.curriculum.pairs import pairs
-from onboard.curriculum.workshop import Workshop
+from onboard.bases.curriculum import Source
+from onboard.bases.curriculum.from_sources import renamed, restricted
+from onboard.bases.curriculum.joined import ExtendedTask, joined
+from onboard.bases.curriculum.merged import merged
+from onboard.bases.curriculum.neighbours import dense_sample, nearest
+from onboard.bases.curriculum.pairs import pairs
+from onboard.bases.curriculum.workshop import Workshop
 from onboard.model.encoding import TextEncoder
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onboard.curriculum import edits
-from onboard.curriculum.mentions import MENTIONS, mentioned
-from onboard.curriculum.rules import RULES, UNSURE
+from onboard.bases.curriculum import edits
+from onboard.bases.curriculum.mentions import MENTIONS, mentioned
+from onboard.bases.curriculum.rules import RULES, UNSURE
 
 DECIDE = {rule.name: rule.decide for rule in RULES}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onboard.curriculum import read_source
+from onboard.bases.curriculum import read_source
 from onboard.errors import NotFoundError
 
 

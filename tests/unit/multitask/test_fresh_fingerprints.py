@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from onboard.curriculum import Source
+from onboard.bases.curriculum import Source
+from onboard.bases.multitask.hypernetwork import _embeddings_of, _Fingerprinter
+from onboard.bases.multitask.tasks import SourceTask
 from onboard.domain.dataset import Example
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
-from onboard.multitask.hypernetwork import _embeddings_of, _Fingerprinter
-from onboard.multitask.tasks import SourceTask
 
 SIZE = 16
 

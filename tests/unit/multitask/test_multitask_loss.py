@@ -9,10 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from onboard.curriculum import Source
-from onboard.domain.dataset import Example
-from onboard.model.engine import Engine
-from onboard.multitask.loss import (
+from onboard.bases.curriculum import Source
+from onboard.bases.multitask.loss import (
     Sampling,
     hypernetwork_scores,
     multitask_loss,
@@ -21,8 +19,10 @@ from onboard.multitask.loss import (
     task_probabilities,
     turns,
 )
-from onboard.multitask.processes import Processes
-from onboard.multitask.tasks import EncodedRows, SourceTask
+from onboard.bases.multitask.processes import Processes
+from onboard.bases.multitask.tasks import EncodedRows, SourceTask
+from onboard.domain.dataset import Example
+from onboard.model.engine import Engine
 
 CPU = torch.device("cpu")
 ALONE = Processes(0, 1, CPU)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tiny_training import make_sources
 
+from onboard.bases.multitask import sources as module
+from onboard.bases.multitask.recipe import SourceEntry
+from onboard.bases.multitask.sources import folder_entries, read_sources
 from onboard.domain.dataset import Example, example_key
 from onboard.errors import InputError, NotFoundError, UnavailableError
 from onboard.model.engine import Engine
-from onboard.multitask import sources as module
-from onboard.multitask.recipe import SourceEntry
-from onboard.multitask.sources import folder_entries, read_sources
 
 
 @pytest.fixture

@@ -15,18 +15,18 @@ from transformers import ByT5Tokenizer
 from onboard.bases import find_base, home_bases, named_bases
 from onboard.bases.fingerprints import Fingerprints, Projections
 from onboard.bases.load import load_engine
+from onboard.bases.multitask.backbone import find_backbone, load_given
+from onboard.bases.multitask.hypernetwork import new_engine, round_to_half
+from onboard.bases.multitask.loop import Running
+from onboard.bases.multitask.make import make_base
+from onboard.bases.multitask.recipe import Recipe
+from onboard.bases.multitask.sources import read_sources
+from onboard.bases.multitask.tasks import SourceTask
 from onboard.errors import ConflictError, InputError
 from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
-from onboard.multitask.backbone import find_backbone, load_given
-from onboard.multitask.hypernetwork import new_engine, round_to_half
-from onboard.multitask.loop import Running
-from onboard.multitask.make import make_base
-from onboard.multitask.recipe import Recipe
-from onboard.multitask.sources import read_sources
-from onboard.multitask.tasks import SourceTask
 from onboard.serving import Predictor
 
 

@@ -14,9 +14,11 @@ from torch import nn
 from transformers import AutoTokenizer
 
 from onboard.bases import find_base
+from onboard.bases.curriculum import Source
 from onboard.bases.fingerprints import FINGERPRINTS
 from onboard.bases.load import load_engine
-from onboard.curriculum import Source
+from onboard.bases.multitask.assemble import Description, Weights, save_base
+from onboard.bases.multitask.hypernetwork import round_to_half
 from onboard.domain.dataset import Example
 from onboard.errors import StorageError
 from onboard.model.backbone import load_backbone
@@ -24,8 +26,6 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import new_hypernetwork
-from onboard.multitask.assemble import Description, Weights, save_base
-from onboard.multitask.hypernetwork import round_to_half
 
 ROUNDED: dict[Weights, Callable[[nn.Module], None]] = {"float16": round_to_half, "int8": round_to_stored}
 ROWS = (Example("a good film", None, "yes"), Example("a bad plot", None, "no"))

@@ -11,12 +11,12 @@ import torch
 from tiny_teacher import make_teacher
 from torch import nn
 
+from onboard.bases.multitask.loop import Running, Stage, StepLoss, run_stage
+from onboard.bases.pretrain.distill import Distillation, relative_groups
+from onboard.bases.pretrain.inherit import new_backbone, with_start
+from onboard.bases.pretrain.recipe import BackboneShape, DistillStage
+from onboard.bases.pretrain.teacher import Teacher, pooled
 from onboard.model.encoding import pad
-from onboard.multitask.loop import Running, Stage, StepLoss, run_stage
-from onboard.pretrain.distill import Distillation, relative_groups
-from onboard.pretrain.inherit import new_backbone, with_start
-from onboard.pretrain.recipe import BackboneShape, DistillStage
-from onboard.pretrain.teacher import Teacher, pooled
 
 SIZE = 64  # pieces
 NONE = np.zeros((0, 16), dtype=np.float16)

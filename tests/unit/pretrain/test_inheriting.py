@@ -12,11 +12,11 @@ import torch
 from tiny_teacher import make_teacher
 from transformers import AutoTokenizer
 
+from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone, with_start
+from onboard.bases.pretrain.recipe import BackboneShape
+from onboard.bases.pretrain.teacher import Teacher, pooled
+from onboard.bases.pretrain.tokenizer import EOS_ID, PAD_ID, inherit_tokenizer, teacher_pieces
 from onboard.model.encoding import TextEncoder, pad
-from onboard.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone, with_start
-from onboard.pretrain.recipe import BackboneShape
-from onboard.pretrain.teacher import Teacher, pooled
-from onboard.pretrain.tokenizer import EOS_ID, PAD_ID, inherit_tokenizer, teacher_pieces
 
 
 @dataclass(frozen=True)

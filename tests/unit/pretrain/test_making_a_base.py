@@ -17,22 +17,22 @@ from tiny_training import WORDS as SOURCE_WORDS
 from tiny_training import make_sources
 
 from onboard.bases import find_base
+from onboard.bases.curriculum import topics
 from onboard.bases.load import load_engine
-from onboard.curriculum import topics
+from onboard.bases.multitask import checkpoint, hypernetwork
+from onboard.bases.multitask.assemble import measure
+from onboard.bases.multitask.checkpoint import Checkpoint
+from onboard.bases.multitask.loop import Running, Stage, run_stage
+from onboard.bases.multitask.sources import folder_entries, read_sources
+from onboard.bases.pretrain.ingredients import Ingredients
+from onboard.bases.pretrain.recipe import OwnRecipe, RenewedRecipe
+from onboard.bases.pretrain.renew import renew_base
+from onboard.bases.pretrain.run import make_base
+from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import InputError
 from onboard.model.backbone import norm_parameters
 from onboard.model.quantised import dequantise, quantise
 from onboard.model.quantised_backbone import QUANTISED_FILE
-from onboard.multitask import checkpoint, hypernetwork
-from onboard.multitask.assemble import measure
-from onboard.multitask.checkpoint import Checkpoint
-from onboard.multitask.loop import Running, Stage, run_stage
-from onboard.multitask.sources import folder_entries, read_sources
-from onboard.pretrain.ingredients import Ingredients
-from onboard.pretrain.recipe import OwnRecipe, RenewedRecipe
-from onboard.pretrain.renew import renew_base
-from onboard.pretrain.run import make_base
-from onboard.pretrain.teacher import Teacher
 from onboard.serving import Predictor
 
 STAGE = {"steps": 3, "batch": 6, "learning_rate": 1e-3, "warmup_steps": 1}

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from onboard.bases.multitask.loop import StepLoss
+from onboard.bases.pretrain.inherit import with_start
+from onboard.bases.pretrain.teacher import Teacher, pooled
+from onboard.bases.pretrain.tokenizer import PAD_ID
 from onboard.model.encoding import pad
-from onboard.multitask.loop import StepLoss
-from onboard.pretrain.inherit import with_start
-from onboard.pretrain.teacher import Teacher, pooled
-from onboard.pretrain.tokenizer import PAD_ID
 
 _MOST_TEXTS, _FEWEST_TEXTS = 128, 8  # of a batch
 _LAST_LAYER: Final = 2.0  # weight of the last layer's states, beside 1 of each other

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from onboard.bases.pretrain.recipe import BackboneShape
+from onboard.bases.pretrain.teacher import Teacher
+from onboard.bases.pretrain.tokenizer import EOS_ID, PAD_ID
 from onboard.model.encoding import pad
-from onboard.pretrain.recipe import BackboneShape
-from onboard.pretrain.teacher import Teacher
-from onboard.pretrain.tokenizer import EOS_ID, PAD_ID
 
 _BATCH: Final = 48
 _RIDGE, _OUTPUT_RIDGE, _READER_RIDGE = 1e-3, 1e-4, 1e-2  # shares of the mean diagonal

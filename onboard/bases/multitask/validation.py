@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from onboard.curriculum.source import Source
+from onboard.bases.curriculum.source import Source
+from onboard.bases.multitask.loop import Scores
+from onboard.bases.multitask.tasks import EncodedRows
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, label_key
 from onboard.evaluate import Metric, evaluate_classification, evaluate_regression
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.multitask.loop import Scores
-from onboard.multitask.tasks import EncodedRows
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from onboard.curriculum.counts import KINDS, CurriculumCounts
-from onboard.multitask.recipe import HypernetworkStage, Recipe, Schedule, Section, SourceEntry, validated
+from onboard.bases.curriculum.counts import KINDS, CurriculumCounts
+from onboard.bases.multitask.recipe import HypernetworkStage, Recipe, Schedule, Section, SourceEntry, validated
 
 
 class BackboneShape(Section):

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from onboard.bases import find_base
 from onboard.bases.load import fresh_backbone
+from onboard.bases.multitask.hypernetwork import Beside, round_to_half, train_hypernetwork
+from onboard.bases.multitask.make import rows_digests
+from onboard.bases.multitask.sources import read_sources
+from onboard.bases.pretrain.ingredients import Ingredients, load_teaching, load_texts
+from onboard.bases.pretrain.recipe import RenewedRecipe
+from onboard.bases.pretrain.run import begin, write
+from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import InputError
 from onboard.model.quantised import round_to_stored
-from onboard.multitask.hypernetwork import Beside, round_to_half, train_hypernetwork
-from onboard.multitask.make import rows_digests
-from onboard.multitask.sources import read_sources
-from onboard.pretrain.ingredients import Ingredients, load_teaching, load_texts
-from onboard.pretrain.recipe import RenewedRecipe
-from onboard.pretrain.run import begin, write
-from onboard.pretrain.teacher import Teacher
 
 
 def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.rows import RowsTask
-from onboard.curriculum.source import Source
-from onboard.curriculum.synonyms import synonyms
-from onboard.curriculum.workshop import Workshop, task_name
+from onboard.bases.curriculum.rows import RowsTask
+from onboard.bases.curriculum.source import Source
+from onboard.bases.curriculum.synonyms import synonyms
+from onboard.bases.curriculum.workshop import Workshop, task_name
 
 _APART: Final = {  # the label that stays alone, and words for it against the rest
     "entailment": (("entailment", "not entailment"), ("true", "unproven"), ("follows", "open")),

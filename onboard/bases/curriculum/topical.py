@@ -8,14 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.batch import TrainingTask, rows_within_budget
-from onboard.curriculum.genres import GENRES
-from onboard.curriculum.joined import JoinedTask
-from onboard.curriculum.rows import Members, Rows
-from onboard.curriculum.texts import TextStore
-from onboard.curriculum.topics import TopicLevel, find_level, nearest_to_centre
-from onboard.curriculum.wording import Wording
-from onboard.curriculum.workshop import Workshop, task_name
+from onboard.bases.curriculum.batch import TrainingTask, rows_within_budget
+from onboard.bases.curriculum.genres import GENRES
+from onboard.bases.curriculum.joined import JoinedTask
+from onboard.bases.curriculum.rows import Members, Rows
+from onboard.bases.curriculum.texts import TextStore
+from onboard.bases.curriculum.topics import TopicLevel, find_level, nearest_to_centre
+from onboard.bases.curriculum.wording import Wording
+from onboard.bases.curriculum.workshop import Workshop, task_name
 from onboard.model.batch import Batch
 
 _MOST_LABELS: Final = 20

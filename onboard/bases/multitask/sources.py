@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from onboard.curriculum.source import Source
+from onboard.bases.curriculum.source import Source
+from onboard.bases.multitask.recipe import SourceEntry, selecting_metrics
+from onboard.bases.multitask.validation import drawn
 from onboard.data.hub import SCHEME
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.regression import Buckets
@@ -18,8 +20,6 @@ from onboard.domain.names import require_name
 from onboard.errors import InputError, NotFoundError, UnavailableError
 from onboard.evaluate import headline_metric
 from onboard.model.encoding import TextEncoder
-from onboard.multitask.recipe import SourceEntry, selecting_metrics
-from onboard.multitask.validation import drawn
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 

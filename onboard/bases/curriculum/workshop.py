@@ -10,12 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
-from onboard.curriculum.counts import CurriculumCounts
-from onboard.curriculum.genres import genres_of
-from onboard.curriculum.rows import Rows, RowsTask
-from onboard.curriculum.source import Source
-from onboard.curriculum.texts import TextStore
-from onboard.curriculum.wording import Wording
+from onboard.bases.curriculum.counts import CurriculumCounts
+from onboard.bases.curriculum.genres import genres_of
+from onboard.bases.curriculum.rows import Rows, RowsTask
+from onboard.bases.curriculum.source import Source
+from onboard.bases.curriculum.texts import TextStore
+from onboard.bases.curriculum.wording import Wording
 from onboard.domain.names import MOST_LETTERS
 from onboard.model.encoding import TextEncoder
 

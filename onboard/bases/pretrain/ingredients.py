@@ -12,12 +12,12 @@ import numpy as np
 from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 
-from onboard.curriculum import Material, topics
-from onboard.multitask.loop import Running
-from onboard.multitask.sources import SourceRows
-from onboard.pretrain import sentences
-from onboard.pretrain.recipe import OwnRecipe, RenewedRecipe
-from onboard.pretrain.teacher import Teacher
+from onboard.bases.curriculum import Material, topics
+from onboard.bases.multitask.loop import Running
+from onboard.bases.multitask.sources import SourceRows
+from onboard.bases.pretrain import sentences
+from onboard.bases.pretrain.recipe import OwnRecipe, RenewedRecipe
+from onboard.bases.pretrain.teacher import Teacher
 
 RecipeT = TypeVar("RecipeT", bound=OwnRecipe | RenewedRecipe)
 

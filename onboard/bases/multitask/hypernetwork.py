@@ -10,18 +10,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from onboard.bases.curriculum.batch import TrainingTask
+from onboard.bases.curriculum.source import Source
 from onboard.bases.fingerprints import Fingerprints, Projections
-from onboard.curriculum.batch import TrainingTask
-from onboard.curriculum.source import Source
-from onboard.errors import InputError
-from onboard.model.backbone import norm_parameters
-from onboard.model.encoding import TextEncoder
-from onboard.model.engine import Engine
-from onboard.model.fingerprint import raw_fingerprint
-from onboard.model.hypernetwork import is_projector, open_to_embeddings, scale_projectors
-from onboard.model.weights import new_hypernetwork
-from onboard.multitask.loop import Running, Stage, StepLoss, Validation, run_stage
-from onboard.multitask.loss import (
+from onboard.bases.multitask.loop import Running, Stage, StepLoss, Validation, run_stage
+from onboard.bases.multitask.loss import (
     EmbeddingsOf,
     Groups,
     Sampling,
@@ -30,8 +23,15 @@ from onboard.multitask.loss import (
     own_embeddings,
     precision_of,
 )
-from onboard.multitask.recipe import HypernetworkStage
-from onboard.multitask.validation import scorer
+from onboard.bases.multitask.recipe import HypernetworkStage
+from onboard.bases.multitask.validation import scorer
+from onboard.errors import InputError
+from onboard.model.backbone import norm_parameters
+from onboard.model.encoding import TextEncoder
+from onboard.model.engine import Engine
+from onboard.model.fingerprint import raw_fingerprint
+from onboard.model.hypernetwork import is_projector, open_to_embeddings, scale_projectors
+from onboard.model.weights import new_hypernetwork
 
 _FINGERPRINTED: Final = (4, 8)  # batches and rows of each that a fingerprint is taken from, few as a new task has
 _STARTS: Final = {"scaled": scale_projectors, "open": open_to_embeddings}

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import torch
 
+from onboard.bases.multitask.recipe import GivenBackbone
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
 from onboard.model.backbone import load_backbone
-from onboard.multitask.recipe import GivenBackbone
 
 _NEEDED: Final = ("*.json", "*.safetensors", "*.model", "*.txt")
 _LARGEST_HALF: Final = torch.finfo(torch.float16).max

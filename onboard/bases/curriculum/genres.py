@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.source import Source
+from onboard.bases.curriculum.source import Source
 
 GENRES: Final = ("question", "review", "news", "encyclopedia", "story", "caption", "speech")
 

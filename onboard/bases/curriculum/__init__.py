@@ -10,11 +10,11 @@ curriculum.py         the groups with their shares
 
 from __future__ import annotations
 
-from onboard.curriculum.batch import TrainingTask
-from onboard.curriculum.counts import KINDS, CurriculumCounts, KindCounts
-from onboard.curriculum.curriculum import Curriculum, build_curriculum
-from onboard.curriculum.source import Source, read_source
-from onboard.curriculum.workshop import Material
+from onboard.bases.curriculum.batch import TrainingTask
+from onboard.bases.curriculum.counts import KINDS, CurriculumCounts, KindCounts
+from onboard.bases.curriculum.curriculum import Curriculum, build_curriculum
+from onboard.bases.curriculum.source import Source, read_source
+from onboard.bases.curriculum.workshop import Material
 from onboard.model.batch import Batch
 
 __all__ = [

@@ -14,9 +14,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import save_file as save_arrays
 
 from onboard.bases import FORMAT, Base
+from onboard.bases.curriculum.source import Source
 from onboard.bases.documents import write_documents
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
-from onboard.curriculum.source import Source
+from onboard.bases.multitask.validation import HeldOut
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import StorageError
@@ -24,7 +25,6 @@ from onboard.evaluate import score_baselines
 from onboard.model.engine import Engine
 from onboard.model.quantised_backbone import save_quantised_backbone
 from onboard.model.weights import save_hypernetwork
-from onboard.multitask.validation import HeldOut
 
 _BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
 _METHODS = {"hyperformer++": "HyperFormer++", "hyperformer": "HyperFormer"}

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from onboard.curriculum.batch import TrainingTask
+from onboard.bases.curriculum.batch import TrainingTask
+from onboard.bases.multitask.loop import StepLoss
+from onboard.bases.multitask.processes import Processes
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
-from onboard.multitask.loop import StepLoss
-from onboard.multitask.processes import Processes
 
 Groups = tuple[tuple[tuple[TrainingTask, ...], float], ...]
 EmbeddingsOf = Callable[[Sequence[int], int], torch.Tensor]  # of m tasks at a step: (m, t)

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from onboard.bases.multitask.checkpoint import BestWeights, Checkpoint
+from onboard.bases.multitask.processes import Processes
+from onboard.bases.multitask.recipe import Schedule
+from onboard.bases.multitask.signals import Signals, StoppedError
 from onboard.errors import JobFailedError
-from onboard.multitask.checkpoint import BestWeights, Checkpoint
-from onboard.multitask.processes import Processes
-from onboard.multitask.recipe import Schedule
-from onboard.multitask.signals import Signals, StoppedError
 
 Say = Callable[[str], None]
 _REPORT_SECONDS = 15.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onboard.curriculum.source import Source
+from onboard.bases.curriculum.source import Source
 from onboard.domain.dataset import Example
 from onboard.model.batch import Batch
 from onboard.model.encoding import TextEncoder

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from onboard.curriculum.batch import rows_within_budget
-from onboard.curriculum.texts import TextStore
+from onboard.bases.curriculum.batch import rows_within_budget
+from onboard.bases.curriculum.texts import TextStore
 from onboard.model.batch import Batch
 from onboard.model.scoring import LabelTrie
 

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from onboard.curriculum.rows import Rows, RowsTask
-from onboard.curriculum.source import Source
-from onboard.curriculum.synonyms import synonyms
-from onboard.curriculum.workshop import Workshop, task_name
+from onboard.bases.curriculum.rows import Rows, RowsTask
+from onboard.bases.curriculum.source import Source
+from onboard.bases.curriculum.synonyms import synonyms
+from onboard.bases.curriculum.workshop import Workshop, task_name
 
 _MEANINGS, _RANDOM = 6, 2  # wordings of a source: as many that mean the same, then swapped, then random words
 _STEPS = ("zero", "one", "two", "three", "four", "five")

@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.batch import FEWEST_ROWS, TOKENS_PER_ROW
-from onboard.curriculum.genres import GENRES
-from onboard.curriculum.rows import Rows
-from onboard.curriculum.source import Source
-from onboard.curriculum.synonyms import synonyms
-from onboard.curriculum.texts import TextStore
-from onboard.curriculum.workshop import Workshop, task_name
+from onboard.bases.curriculum.batch import FEWEST_ROWS, TOKENS_PER_ROW
+from onboard.bases.curriculum.genres import GENRES
+from onboard.bases.curriculum.rows import Rows
+from onboard.bases.curriculum.source import Source
+from onboard.bases.curriculum.synonyms import synonyms
+from onboard.bases.curriculum.texts import TextStore
+from onboard.bases.curriculum.workshop import Workshop, task_name
 from onboard.model.batch import Batch
 from onboard.model.scoring import LabelTrie
 

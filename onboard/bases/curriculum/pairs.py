@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum import edits
-from onboard.curriculum.form import plain_sample
-from onboard.curriculum.genres import GENRES
-from onboard.curriculum.neighbours import Neighbours, dense_sample, nearest
-from onboard.curriculum.rows import RowsTask
-from onboard.curriculum.rules import RULES
-from onboard.curriculum.workshop import Workshop
+from onboard.bases.curriculum import edits
+from onboard.bases.curriculum.form import plain_sample
+from onboard.bases.curriculum.genres import GENRES
+from onboard.bases.curriculum.neighbours import Neighbours, dense_sample, nearest
+from onboard.bases.curriculum.rows import RowsTask
+from onboard.bases.curriculum.rules import RULES
+from onboard.bases.curriculum.workshop import Workshop
 
 _SAMPLE: Final = 20000
 _LONGEST: Final = 50  # tokens of one text of a pair

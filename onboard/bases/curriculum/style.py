@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.form import by_wording, plain_sample
-from onboard.curriculum.genres import GENRES
-from onboard.curriculum.rows import RowsTask
-from onboard.curriculum.workshop import Workshop
+from onboard.bases.curriculum.form import by_wording, plain_sample
+from onboard.bases.curriculum.genres import GENRES
+from onboard.bases.curriculum.rows import RowsTask
+from onboard.bases.curriculum.workshop import Workshop
 
 _WORDS: Final = {  # of each genre
     "question": ("question", "forum"),

@@ -1,6 +1,6 @@
 """The stages of a base whose backbone we make ourselves, each skipped when its result stands in the work folder.
 
-What comes after the backbone is the same for every base: `onboard.multitask`.
+What comes after the backbone is the same for every base: `onboard.bases.multitask`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import torch
 from torch import nn
 
 from onboard.bases import Base
-from onboard.curriculum import Curriculum, Material, Source, build_curriculum
+from onboard.bases.curriculum import Curriculum, Material, Source, build_curriculum
+from onboard.bases.multitask.assemble import Description, measure_all, save_base
+from onboard.bases.multitask.hypernetwork import Beside, TaskEmbeddings, new_engine, norms_beside, train_hypernetwork
+from onboard.bases.multitask.loop import Stage, StepLoss, run_stage
+from onboard.bases.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
+from onboard.bases.multitask.make import PAIR_SEPARATOR, rows_digests
+from onboard.bases.multitask.recipe import as_told
+from onboard.bases.multitask.sources import SourceRows, read_sources
+from onboard.bases.pretrain import sentences
+from onboard.bases.pretrain.distill import Distillation, relative_groups
+from onboard.bases.pretrain.ingredients import Ingredients, RecipeT, load_teaching, load_texts
+from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
+from onboard.bases.pretrain.recipe import OwnRecipe
+from onboard.bases.pretrain.teacher import Teacher
+from onboard.bases.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import read_tensors, write_tensors
-from onboard.multitask.assemble import Description, measure_all, save_base
-from onboard.multitask.hypernetwork import Beside, TaskEmbeddings, new_engine, norms_beside, train_hypernetwork
-from onboard.multitask.loop import Stage, StepLoss, run_stage
-from onboard.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
-from onboard.multitask.make import PAIR_SEPARATOR, rows_digests
-from onboard.multitask.recipe import as_told
-from onboard.multitask.sources import SourceRows, read_sources
-from onboard.pretrain import sentences
-from onboard.pretrain.distill import Distillation, relative_groups
-from onboard.pretrain.ingredients import Ingredients, RecipeT, load_teaching, load_texts
-from onboard.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
-from onboard.pretrain.recipe import OwnRecipe
-from onboard.pretrain.teacher import Teacher
-from onboard.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 
 _ANCHORS = "topics-any-"  # beginning of the names of made tasks that stay candidates where fingerprints cannot choose
 

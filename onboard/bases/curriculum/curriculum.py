@@ -10,17 +10,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from onboard.curriculum.batch import TrainingTask
-from onboard.curriculum.counts import KINDS, CurriculumCounts
-from onboard.curriculum.form import form
-from onboard.curriculum.from_sources import renamed, restricted, sources
-from onboard.curriculum.joined import joined
-from onboard.curriculum.merged import merged
-from onboard.curriculum.pairs import pairs
-from onboard.curriculum.source import Source
-from onboard.curriculum.style import style
-from onboard.curriculum.topical import topics
-from onboard.curriculum.workshop import Material, Workshop
+from onboard.bases.curriculum.batch import TrainingTask
+from onboard.bases.curriculum.counts import KINDS, CurriculumCounts
+from onboard.bases.curriculum.form import form
+from onboard.bases.curriculum.from_sources import renamed, restricted, sources
+from onboard.bases.curriculum.joined import joined
+from onboard.bases.curriculum.merged import merged
+from onboard.bases.curriculum.pairs import pairs
+from onboard.bases.curriculum.source import Source
+from onboard.bases.curriculum.style import style
+from onboard.bases.curriculum.topical import topics
+from onboard.bases.curriculum.workshop import Material, Workshop
 from onboard.model.encoding import TextEncoder
 
 _MAKERS: Final[dict[str, Callable[[Workshop], Sequence[TrainingTask]]]] = {

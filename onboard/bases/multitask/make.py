@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from onboard.bases import folder_digest
-from onboard.curriculum.source import Source
+from onboard.bases.curriculum.source import Source
+from onboard.bases.multitask.assemble import Description, measure_all, save_base
+from onboard.bases.multitask.backbone import FoundBackbone, find_backbone, load_given
+from onboard.bases.multitask.hypernetwork import (
+    TaskEmbeddings,
+    new_engine,
+    norms_beside,
+    round_to_half,
+    train_hypernetwork,
+)
+from onboard.bases.multitask.loop import Running
+from onboard.bases.multitask.recipe import Recipe, as_told
+from onboard.bases.multitask.sources import SourceRows, read_sources
+from onboard.bases.multitask.tasks import SourceTask
 from onboard.domain.dataset import Dataset, example_key
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.multitask.assemble import Description, measure_all, save_base
-from onboard.multitask.backbone import FoundBackbone, find_backbone, load_given
-from onboard.multitask.hypernetwork import TaskEmbeddings, new_engine, norms_beside, round_to_half, train_hypernetwork
-from onboard.multitask.loop import Running
-from onboard.multitask.recipe import Recipe, as_told
-from onboard.multitask.sources import SourceRows, read_sources
-from onboard.multitask.tasks import SourceTask
 
 PAIR_SEPARATOR: Final = "|"
 

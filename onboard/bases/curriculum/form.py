@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from onboard.curriculum.mentions import MENTIONS, mentioned
-from onboard.curriculum.rows import RowsTask
-from onboard.curriculum.rules import RULES, is_question
-from onboard.curriculum.workshop import Workshop
+from onboard.bases.curriculum.mentions import MENTIONS, mentioned
+from onboard.bases.curriculum.rows import RowsTask
+from onboard.bases.curriculum.rules import RULES, is_question
+from onboard.bases.curriculum.workshop import Workshop
 
 _OF_A_GENRE: Final = 9000  # texts that the rules look at
 _LONGEST: Final = 60  # tokens of such a text
