@@ -25,7 +25,7 @@ class Versions(Protocol):
         """The tasks that fit, by name, each with its latest version."""
 
     def tasks_map(self) -> Document:
-        """Every task's latest embedding in two dimensions, see `onboard.versions.task_map.map_tasks`. Raises DamagedError."""
+        """Every task's latest embedding in two dimensions, see `task_map.map_tasks`. Raises DamagedError."""
 
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""
@@ -75,7 +75,7 @@ class Gateway(Versions, Heads, Protocol):
     """Between two looks at a job that is followed."""
 
     def submit(self, order: Order) -> Document:
-        """Queue a job; warnings are said. Raises as `onboard.jobs.submission.prepare` and `onboard.jobs.submit.submit`."""
+        """Queue a job; warnings are said. Raises as `submission.prepare` and `submit`."""
 
     def progress(self, job: str, since: int) -> Document:
         """A job's `job`, `state`, `queue` and its `events` after `since`. Raises NotFoundError, UnavailableError."""

@@ -11,7 +11,8 @@ from safetensors.numpy import save_file
 
 from bench.tiny_base import SIZE, WORDS, make_tiny_base
 from onboard.bases import Base, find_base
-from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, Projections, write_fingerprints
+from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
+from onboard.model.projections import Projections
 
 __all__ = ["SIZE", "WORDS", "make_tiny_base", "with_fingerprints"]
 

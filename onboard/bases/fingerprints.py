@@ -7,49 +7,18 @@ only say which of many tasks are alike; they are then taken on projections that 
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from onboard.model.projections import Projections
+
 FINGERPRINTS: Final = "fingerprints.safetensors"  # in a base's folder
-_FIXED_SIZE: Final = 64  # numbers of a fingerprint on a base that keeps none
 _TINY = 1e-6
-
-
-class Projections(NamedTuple):
-    """Random directions on which a fingerprint is taken; the same for ever: kept with the base, or `fixed`.
-
-    Args:
-        left, right: (t // 2, h) each, of the texts' features and of the labels'.
-        both: (t - t // 2, 2h), of the means of the two.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    both: np.ndarray
-
-    @classmethod
-    def drawn(cls, features: int, size: int, seed: int) -> Projections:
-        """For h features and fingerprints of t numbers."""
-        rng, half = np.random.default_rng((seed, 64)), size // 2
-        shapes = ((half, features), (half, features), (size - half, 2 * features))
-        return cls(*(rng.standard_normal(shape).astype(np.float32) for shape in shapes))
-
-    @classmethod
-    def fixed(cls, features: int) -> Projections:
-        """For h features, on a base that keeps none: signs from a hash, which no library will ever draw otherwise."""
-        half = _FIXED_SIZE // 2
-        shapes = ((half, features), (half, features), (half, 2 * features))
-        counts = [rows * columns for rows, columns in shapes]
-        stream = hashlib.shake_256(b"fingerprint").digest(sum(counts) // 8)  # half is a multiple of 8
-        signs = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).astype(np.float32) * 2 - 1
-        parts = np.split(signs, np.cumsum(counts)[:-1])
-        return cls(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from onboard.domain.dataset import Example
@@ -52,3 +52,13 @@ def unpack_hashes(content: bytes) -> np.ndarray:
 
     hashes: np.ndarray = load(content)["hashes"]
     return hashes
+
+
+def unseen(rows: Sequence[Example], known: np.ndarray) -> list[Example]:
+    """The rows whose hashes are not among the known ones, each text once."""
+    seen = set(known.tolist())
+    kept: dict[int, Example] = {}
+    for row, hashed in zip(rows, row_hashes(rows), strict=True):
+        if hashed not in seen:
+            kept.setdefault(hashed, row)
+    return list(kept.values())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from onboard.domain.dataset import label_key
 from onboard.domain.moment import from_iso, to_iso
 
 if TYPE_CHECKING:
@@ -276,3 +277,16 @@ class SnapshotRecord:
     rows: dict[str, int]
     name: str = ""
     created_at: float = 0.0
+
+
+def label_keys(labels: Sequence[Label]) -> set[str]:
+    """The labels as a set in which 1, "1" and true are three."""
+    return {label_key(label) for label in labels}
+
+
+def words_in_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[str]:
+    """The version's words in the order of these labels; of a regression all its words."""
+    if not version.labels:
+        return list(version.words)
+    words = dict(zip(map(label_key, version.labels), version.words, strict=True))
+    return [words[label_key(label)] for label in labels]

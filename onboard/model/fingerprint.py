@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from onboard.bases.fingerprints import Projections
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
+from onboard.model.projections import Projections
 from onboard.model.scoring import LabelTrie
 
 _TINY = 1e-6

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from onboard.data.hashes import unseen
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import EmbeddingVersion, label_keys, words_in_order
 from onboard.errors import DamagedError, NotFoundError
 from onboard.evaluate import (
     Comparison,
@@ -42,7 +43,6 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
-from onboard.versions.compare import label_keys, unseen, words_in_order
 
 Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}

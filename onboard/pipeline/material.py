@@ -9,7 +9,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from onboard.bases import Base, find_base
-from onboard.bases.fingerprints import Projections
 from onboard.data.hashes import row_hashes, rows_without
 from onboard.data.held_out import held_out_places
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
@@ -28,6 +27,7 @@ from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
+from onboard.model.projections import Projections
 from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator
 from onboard.services import Services

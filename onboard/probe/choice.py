@@ -11,7 +11,8 @@ import numpy as np
 from onboard.probe.candidates import MEAN, RANDOM, Candidate, CandidateScore, ProbeResult
 from onboard.probe.evaluator import Evaluator, interval
 from onboard.probe.finals import FEWEST_ROWS, Finalist, FinalSettings, Tried, try_finalists
-from onboard.probe.racing import Raced, RaceSettings, mean_of, paired, race, ranking
+from onboard.probe.racing import Raced, RaceSettings, mean_of, race, ranking
+from onboard.statistics.student import paired
 
 NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
 TIE = 1.96  # standard errors of the paired difference within which two candidates are alike

@@ -15,7 +15,7 @@ import numpy as np
 
 from onboard.probe.candidates import Candidate, CandidateScore
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator
-from onboard.statistics.student import half_interval
+from onboard.statistics.student import half_interval, paired
 
 _BACKFITS: Final = 50  # turns between rows and candidates; ten are enough unless few rows are shared
 
@@ -135,15 +135,6 @@ def _unsure(losses: np.ndarray) -> float:
     if len(known) < 2:
         return float("inf")
     return half_interval(known) * float(np.sqrt(1.0 - len(known) / len(losses)))
-
-
-def paired(losses: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """Mean difference of losses on the rows that both have, and its standard error; infinite below two rows."""
-    difference = losses - others
-    difference = difference[~np.isnan(difference)]
-    if len(difference) < 2:
-        return 0.0, float("inf")
-    return float(difference.mean()), float(difference.std(ddof=1)) / len(difference) ** 0.5
 
 
 def mean_of(losses: np.ndarray) -> float:

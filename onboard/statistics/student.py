@@ -17,3 +17,12 @@ def student_interval(rows: np.ndarray) -> tuple[float, float]:
     """The ends of the 95% interval of a mean (n,); n ≥ 2."""
     mean, half = float(rows.mean()), half_interval(rows)
     return mean - half, mean + half
+
+
+def paired(losses: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Mean difference of losses on the rows that both have, and its standard error; infinite below two rows."""
+    difference = losses - others
+    difference = difference[~np.isnan(difference)]
+    if len(difference) < 2:
+        return 0.0, float("inf")
+    return float(difference.mean()), float(difference.std(ddof=1)) / len(difference) ** 0.5

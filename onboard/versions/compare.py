@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.data.hashes import unseen
 from onboard.domain.dataset import Example, Label, label_key
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion, SnapshotRecord
+from onboard.domain.task import EmbeddingVersion, SnapshotRecord, label_keys, words_in_order
 from onboard.errors import NotFoundError, PinMismatchError, UnavailableError
 from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.snapshots import SnapshotRepository
@@ -192,31 +193,6 @@ def too_large(services: Services, version: EmbeddingVersion) -> str | None:
     ):
         return None
     return f"The dataset of {version.reference} is too large to be read for a comparison."
-
-
-def label_keys(labels: Sequence[Label]) -> set[str]:
-    """The labels as a set in which 1, "1" and true are three."""
-    return {label_key(label) for label in labels}
-
-
-def words_in_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[str]:
-    """The version's words in the order of these labels; of a regression all its words."""
-    if not version.labels:
-        return list(version.words)
-    words = dict(zip(map(label_key, version.labels), version.words, strict=True))
-    return [words[label_key(label)] for label in labels]
-
-
-def unseen(rows: Sequence[Example], known: np.ndarray) -> list[Example]:
-    """The rows whose hashes are not among the known ones, each text once."""
-    from onboard.data.hashes import row_hashes
-
-    seen = set(known.tolist())
-    kept: dict[int, Example] = {}
-    for row, hashed in zip(rows, row_hashes(rows), strict=True):
-        if hashed not in seen:
-            kept.setdefault(hashed, row)
-    return list(kept.values())
 
 
 def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: EmbeddingVersion) -> Measured | None:

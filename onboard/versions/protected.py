@@ -13,7 +13,7 @@ from onboard.bases.load import load_engine
 from onboard.data.hashes import row_hashes
 from onboard.data.targets import targets_of
 from onboard.domain.dataset import Example
-from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
+from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, words_in_order
 from onboard.errors import DamagedError, NotFoundError
 from onboard.guard import Earlier
 from onboard.hypernetworks.engines import hypernetwork_at
@@ -24,7 +24,6 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
-from onboard.versions.compare import words_in_order
 from onboard.versions.trained_rows import dataset_of
 
 MOST_ROWS: Final = 512  # held-out rows of a task that are read

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from cli.base import app
 from onboard.bases import Base, find_base
 from onboard.bases.exchange import export_base, import_base
-from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, Projections, write_fingerprints
+from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
@@ -34,6 +34,7 @@ from onboard.errors import (
     UnavailableError,
 )
 from onboard.model.importers import load_hyperformer
+from onboard.model.projections import Projections
 from onboard.pipeline.material import Workbench
 from onboard.serving import Predictor
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from onboard.bases import Base
-from onboard.bases.fingerprints import Fingerprints, Projections, read_fingerprints, write_fingerprints
+from onboard.bases.fingerprints import Fingerprints, read_fingerprints, write_fingerprints
+from onboard.model.projections import Projections
 from onboard.pipeline.candidates import shipped_candidates
 from onboard.probe.candidates import Candidate
 

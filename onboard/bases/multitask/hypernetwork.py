@@ -12,7 +12,7 @@ from torch import nn
 
 from onboard.bases.curriculum.batch import TrainingTask
 from onboard.bases.curriculum.source import Source
-from onboard.bases.fingerprints import Fingerprints, Projections
+from onboard.bases.fingerprints import Fingerprints
 from onboard.bases.multitask.loop import Running, Stage, StepLoss, Validation, run_stage
 from onboard.bases.multitask.loss import (
     EmbeddingsOf,
@@ -31,6 +31,7 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.hypernetwork import is_projector, open_to_embeddings, scale_projectors
+from onboard.model.projections import Projections
 from onboard.model.weights import new_hypernetwork
 
 _FINGERPRINTED: Final = (4, 8)  # batches and rows of each that a fingerprint is taken from, few as a new task has

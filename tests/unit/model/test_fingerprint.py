@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from onboard.bases.fingerprints import Fingerprints, Projections
+from onboard.bases.fingerprints import Fingerprints
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import _label_features, raw_fingerprint
+from onboard.model.projections import Projections
 
 SIZE = 12
 TEXTS = ["w1 a b", "w2 c", "w1 d e f g h i j", "w2 k l", "w1 m", "w2 n o p q", "w1", "w2 r s"]

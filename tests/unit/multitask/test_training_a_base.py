@@ -13,7 +13,7 @@ from tiny_training import make_tiny_t5
 from transformers import ByT5Tokenizer
 
 from onboard.bases import find_base, home_bases, named_bases
-from onboard.bases.fingerprints import Fingerprints, Projections
+from onboard.bases.fingerprints import Fingerprints
 from onboard.bases.load import load_engine
 from onboard.bases.multitask.backbone import find_backbone, load_given
 from onboard.bases.multitask.hypernetwork import new_engine, round_to_half
@@ -27,6 +27,7 @@ from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
+from onboard.model.projections import Projections
 from onboard.serving import Predictor
 
 

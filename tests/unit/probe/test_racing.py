@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from onboard.probe.racing import Raced, RaceSettings, paired, race, ranking
+from onboard.probe.racing import Raced, RaceSettings, race, ranking
+from onboard.statistics.student import paired
 from tests.unit.probe.fake_evaluator import faked
 
 ROWS = 64
