@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from real_services import PostgresServer, RedisServer, missing
+from support.real_services import PostgresServer, RedisServer, missing
 
 from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
@@ -17,7 +17,7 @@ from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 if TYPE_CHECKING:
-    from real_s3 import S3Server
+    from support.real_s3 import S3Server
 
     from onboard.bases import Base
     from onboard.model.engine import Engine
@@ -82,7 +82,7 @@ def redis_url(redis_server: RedisServer) -> str:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
     """An S3-compatible server of this test run."""
-    from real_s3 import S3Server
+    from support.real_s3 import S3Server
 
     with S3Server() as server:
         yield server
@@ -137,7 +137,7 @@ def services(tmp_path: Path) -> Iterator[Services]:
 @pytest.fixture(scope="session")
 def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     """A base with random weights; torch is imported by the first test that asks for it."""
-    from tiny_base import make_tiny_base
+    from support.tiny_base import make_tiny_base
 
     return make_tiny_base(tmp_path_factory.mktemp("tiny"))
 
@@ -145,7 +145,7 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 @pytest.fixture(scope="session")
 def other_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
     """A second base of the same shape with other weights."""
-    from tiny_base import make_tiny_base
+    from support.tiny_base import make_tiny_base
 
     return make_tiny_base(tmp_path_factory.mktemp("other"), seed=1)
 
@@ -153,7 +153,7 @@ def other_base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 @pytest.fixture(scope="session")
 def fingerprinted_base(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Base:
     """The tiny base with fingerprints, and 21 anchors instead of one."""
-    from tiny_base import with_fingerprints
+    from support.tiny_base import with_fingerprints
 
     return with_fingerprints(tiny_base, tmp_path_factory.mktemp("fingerprinted") / "base")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from program import Place
+from support.program import Place
 
 from onboard.bases import Base
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from program import Place
+from support.program import Place
 
 
 def test_an_empty_home_shows_the_shipped_tasks_and_they_answer(elsewhere: Place) -> None:

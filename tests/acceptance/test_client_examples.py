@@ -10,9 +10,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from program import Place
-from published import add_version, embedding_of
-from served import Served, served
+from support.program import Place
+from support.published import add_version, embedding_of
+from support.served import Served, served
 
 from onboard.bases import Base
 

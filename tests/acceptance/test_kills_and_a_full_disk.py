@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from program import Place, kill_tree, remedy_of
-from real_jobs import opinions
-from real_services import wait_until
+from support.program import Place, kill_tree, remedy_of
+from support.real_jobs import opinions
+from support.real_services import wait_until
 
 from onboard.domain.job import JobState
 from onboard.registry.events import EventRepository

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from program import Finished, Place, remedy_of
-from real_jobs import DOCUMENT, opinions
+from support.program import Finished, Place, remedy_of
+from support.real_jobs import DOCUMENT, opinions
 
 from onboard.registry.jobs import JobRepository
 from onboard.serving import Predictor

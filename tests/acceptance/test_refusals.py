@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from program import Place, remedy_of
+from support.program import Place, remedy_of
 
 
 @pytest.fixture(scope="module")

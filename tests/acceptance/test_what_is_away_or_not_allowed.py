@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from program import Finished, Place, remedy_of
-from real_jobs import opinions
+from support.program import Finished, Place, remedy_of
+from support.real_jobs import opinions
 
 NOBODY = 65534
 NO_BROKER = "redis://:hunter2@127.0.0.1:9/0"

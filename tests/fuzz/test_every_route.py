@@ -18,10 +18,10 @@ from bounded import bounded
 from hypothesis import given
 from hypothesis import strategies as some
 from hypothesis.errors import Unsatisfiable
-from published import add_version, embedding_of
-from real_door import answering
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.failures import FailureGroup
+from support.published import add_version, embedding_of
+from support.real_door import answering
 
 from onboard.api import following
 from onboard.api.app import create_app

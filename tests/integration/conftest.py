@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lively_service import Empty, fill, server_settings
-from opposed import learn_rivals
-from real_jobs import Desk
-from real_services import PostgresServer
-from real_workers import Deployment
-from tuned_jobs import tune_gently
+from support.lively_service import Empty, fill, server_settings
+from support.opposed import learn_rivals
+from support.real_jobs import Desk
+from support.real_services import PostgresServer
+from support.real_workers import Deployment
+from support.tuned_jobs import tune_gently
 
 from onboard.bases import Base
 from onboard.pipeline import run as pipeline

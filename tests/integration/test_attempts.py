@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_jobs import STAGES, Desk, HookedProgress, opinions
 from sqlalchemy import select
+from support.real_jobs import STAGES, Desk, HookedProgress, opinions
 
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState, Stage

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lively_service import (
+from sqlalchemy import create_engine, text
+from support.lively_service import (
     Empty,
     fill,
     quiet,
@@ -22,10 +23,9 @@ from lively_service import (
     server_settings,
     that_stay,
 )
-from published import add_version, embedding_of
-from real_jobs import Desk, HookedProgress, opinions
-from registry_samples import sample_spec
-from sqlalchemy import create_engine, text
+from support.published import add_version, embedding_of
+from support.real_jobs import Desk, HookedProgress, opinions
+from support.registry_samples import sample_spec
 
 import migrations
 from onboard.bases import Base

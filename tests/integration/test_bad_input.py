@@ -13,10 +13,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from real_jobs import opinions, write_rows
-from real_services import PostgresServer, free_port, wait_until
-from registry_samples import sample_spec
 from sqlalchemy import text
+from support.real_jobs import opinions, write_rows
+from support.real_services import PostgresServer, free_port, wait_until
+from support.registry_samples import sample_spec
 
 import migrations
 from cli.main import main

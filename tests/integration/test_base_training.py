@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_training import make_sources, make_tiny_t5
+from support.tiny_training import make_sources, make_tiny_t5
 
 from onboard.bases.multitask.loop import Running
 from onboard.bases.multitask.make import make_base

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lively_service import Empty, quiet, restored_into, rows_of, rows_of_home, that_stay
-from published import add_version, embedding_of
+from support.lively_service import Empty, quiet, restored_into, rows_of, rows_of_home, that_stay
+from support.published import add_version, embedding_of
 
 from onboard.bases import Base
 from onboard.errors import (

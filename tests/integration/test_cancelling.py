@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from real_jobs import Desk, HookedProgress, opinions
+from support.real_jobs import Desk, HookedProgress, opinions
 
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress

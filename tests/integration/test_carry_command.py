@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from published import add_version, embedding_of
-from tuned_heads import tuned_head
+from support.published import add_version, embedding_of
+from support.tuned_heads import tuned_head
 
 from cli.main import main
 from onboard.bases import Base

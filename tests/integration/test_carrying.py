@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opposed import opposed, rows_as_seen
-from published import add_version, embedding_of
-from real_jobs import Desk, opinions
-from tuned_heads import tuned_head
+from support.opposed import opposed, rows_as_seen
+from support.published import add_version, embedding_of
+from support.real_jobs import Desk, opinions
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.domain.names import LATEST

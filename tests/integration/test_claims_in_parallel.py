@@ -6,8 +6,8 @@ import subprocess
 import sys
 from collections import Counter
 
-from real_workers import TESTS
-from registry_samples import register_sample_base, sample_spec
+from support.real_workers import TESTS
+from support.registry_samples import register_sample_base, sample_spec
 
 from onboard.domain.job import JobState
 from onboard.registry.database import Database
@@ -26,7 +26,7 @@ from onboard.errors import FencedError
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.versions import VersionRepository
-from registry_samples import sample_task, sample_version
+from support.registry_samples import sample_task, sample_version
 
 name, url = sys.argv[1:]
 database = Database(url)

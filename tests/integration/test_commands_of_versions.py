@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import add_version, embedding_of
-from real_jobs import Desk
+from support.published import add_version, embedding_of
+from support.real_jobs import Desk
 
 from cli.main import main
 from onboard.bases import Base, folder_digest

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from opposed import opposed
-from real_jobs import Desk, opinions
+from support.opposed import opposed
+from support.real_jobs import Desk, opinions
 
 from onboard import bases
 from onboard.api import shelf

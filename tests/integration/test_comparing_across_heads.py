@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opposed import opposed
-from published import add_version
-from real_jobs import Desk, opinions
-from tuned_heads import tuned_head
+from support.opposed import opposed
+from support.published import add_version
+from support.real_jobs import Desk, opinions
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.errors import DamagedError

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from old_and_needless import digests
-from real_jobs import Desk, HookedProgress, opinions, write_rows
 from sqlalchemy import select
+from support.old_and_needless import digests
+from support.real_jobs import Desk, HookedProgress, opinions, write_rows
 
 from onboard.bases import Base
 from onboard.domain.job import JobState, Stage

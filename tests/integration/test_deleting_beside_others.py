@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_jobs import Desk, opinions
 from sqlalchemy import text
+from support.real_jobs import Desk, opinions
 
 from bench.services import wait_until
 from onboard.bases import Base

@@ -15,7 +15,7 @@ import httpx
 import psycopg
 import pytest
 import redis
-from deployed import (
+from support.deployed import (
     Command,
     Started,
     compose,
@@ -25,11 +25,11 @@ from deployed import (
     kubernetes_process,
     make_secrets,
 )
-from program import PROGRAM, Place
-from real_jobs import opinions
-from real_s3 import S3Server
-from real_services import PostgresServer, free_port, wait_until
-from registry_samples import sample_spec
+from support.program import PROGRAM, Place
+from support.real_jobs import opinions
+from support.real_s3 import S3Server
+from support.real_services import PostgresServer, free_port, wait_until
+from support.registry_samples import sample_spec
 
 from onboard.bases import Base
 from onboard.registry.database import Database

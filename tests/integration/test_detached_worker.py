@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from real_services import wait_until
-from real_workers import TESTS, Deployment
+from support.real_services import wait_until
+from support.real_workers import TESTS, Deployment
 
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
@@ -33,7 +33,7 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Depl
 
 
 def ensure(deployment: Deployment, idle_exit_seconds: float = 30.0) -> str | None:
-    return ensure_worker(deployment.services, idle_exit_seconds=idle_exit_seconds, pipeline="fake_pipelines")
+    return ensure_worker(deployment.services, idle_exit_seconds=idle_exit_seconds, pipeline="support.fake_pipelines")
 
 
 def test_many_submitters_at_once_start_one_worker_in_a_session_of_its_own(deployment: Deployment) -> None:
@@ -71,7 +71,9 @@ def test_no_setting_stands_in_the_environment_or_the_arguments_of_a_worker(
     settings = Settings(home=deployment.settings.home)
     assert secrets["ONBOARD_TOKEN"] not in json.dumps(settings.for_worker())
     assert secrets["ONBOARD_WEBHOOK_SECRET"] in json.dumps(settings.for_worker())
-    ensure_worker(replace(deployment.services, settings=settings), idle_exit_seconds=30.0, pipeline="fake_pipelines")
+    ensure_worker(
+        replace(deployment.services, settings=settings), idle_exit_seconds=30.0, pipeline="support.fake_pipelines"
+    )
     assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED
     parent = psutil.Process(spawned_processes()[-1].pid)
     for process in (parent, *parent.children(recursive=True)):
@@ -112,7 +114,7 @@ def test_the_submitter_may_end_while_its_worker_goes_on(deployment: Deployment) 
         "import sys; from pathlib import Path; from onboard.settings import Settings\n"
         "from onboard.services import open_services; from workers.detached import ensure_worker\n"
         "print(ensure_worker(open_services(Settings(home=Path(sys.argv[1]))), idle_exit_seconds=1.0,"
-        " pipeline='fake_pipelines'))"
+        " pipeline='support.fake_pipelines'))"
     )
     home = str(deployment.settings.resolved_home)
     done = subprocess.run([sys.executable, "-c", program, home], capture_output=True, text=True, check=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from peaked import Peaked
-from real_jobs import Desk, opinions, write_rows
-from tiny_base import make_tiny_base
+from support.peaked import Peaked
+from support.real_jobs import Desk, opinions, write_rows
+from support.tiny_base import make_tiny_base
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine

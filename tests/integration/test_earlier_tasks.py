@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from real_jobs import Desk, opinions
 from sqlalchemy import text
+from support.real_jobs import Desk, opinions
 
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from published import add_version, embedding_of
-from tiny_base import make_tiny_base
-from tuned_heads import tuned_head
+from support.published import add_version, embedding_of
+from support.tiny_base import make_tiny_base
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base, find_base
 from onboard.domain.task import EmbeddingVersion

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from old_and_needless import (
+from s3fs import S3FileSystem
+from sqlalchemy import update
+from support.old_and_needless import (
     HOUR,
     count,
     counts,
@@ -24,10 +26,8 @@ from old_and_needless import (
     service_on,
     store,
 )
-from real_s3 import S3Server
-from registry_samples import sample_base, sample_spec, sample_task, sample_version
-from s3fs import S3FileSystem
-from sqlalchemy import update
+from support.real_s3 import S3Server
+from support.registry_samples import sample_base, sample_spec, sample_task, sample_version
 
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import HypernetworkVersion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from real_workers import Deployment
+from support.real_workers import Deployment
 
 from onboard.domain.job import JobState
 from onboard.registry.jobs import JobRepository

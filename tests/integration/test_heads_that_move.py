@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from real_jobs import Desk, HookedProgress, opinions
-from tuned_heads import tuned_head
-from tuned_jobs import TUNED, dataset_artifact, line_of, record_of
+from support.real_jobs import Desk, HookedProgress, opinions
+from support.tuned_heads import tuned_head
+from support.tuned_jobs import TUNED, dataset_artifact, line_of, record_of
 
 from onboard.bases import Base
 from onboard.errors import ConflictError

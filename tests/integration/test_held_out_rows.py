@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from real_jobs import Desk, opinions
 from sqlalchemy import text
-from tuned_heads import tuned_head
+from support.real_jobs import Desk, opinions
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine

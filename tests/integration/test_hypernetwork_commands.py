@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from program import Place
-from published import add_version, embedding_of
-from served import Served, served
-from tuned_heads import tuned_head
+from support.program import Place
+from support.published import add_version, embedding_of
+from support.served import Served, served
+from support.tuned_heads import tuned_head
 
 from cli.main import main
 from onboard.bases import Base

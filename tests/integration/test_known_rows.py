@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from published import add_version
-from real_jobs import Desk, opinions
-from tuned_heads import tuned_head
+from support.published import add_version
+from support.real_jobs import Desk, opinions
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes

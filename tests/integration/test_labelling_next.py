@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from old_and_needless import make_old
-from program import Place
-from real_jobs import Desk, opinions, write_rows
 from sqlalchemy import select
+from support.old_and_needless import make_old
+from support.program import Place
+from support.real_jobs import Desk, opinions, write_rows
 
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError

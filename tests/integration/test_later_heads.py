@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from published import add_version, embedding_of
 from sqlalchemy import update
-from tuned_heads import perturbed, tuned_head
+from support.published import add_version, embedding_of
+from support.tuned_heads import perturbed, tuned_head
 
 from onboard.bases import Base
 from onboard.bases.load import EngineCache, _frozen_engine, load_engine

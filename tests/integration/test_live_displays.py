@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import watched_jobs as past
-from program import PROGRAM
-from real_services import PostgresServer
+from support import watched_jobs as past
+from support.program import PROGRAM
+from support.real_services import PostgresServer
 
 from onboard.registry.schema import upgrade
 from onboard.registry.workers import QueueRepository

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from real_services import wait_until
-from real_workers import Deployment
+from support.real_services import wait_until
+from support.real_workers import Deployment
 
 from onboard.domain.job import Job
 from onboard.settings import Settings

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kombu import Connection, Consumer, Queue
 from kombu.transport.virtual import base
-from real_services import RedisServer
+from support.real_services import RedisServer
 
 from onboard.settings import Settings
 from workers.app import broker_queue, make_app

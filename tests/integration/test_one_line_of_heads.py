@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_jobs import Desk, opinions
-from tuned_jobs import line_of, record_of, tune_gently
+from support.real_jobs import Desk, opinions
+from support.tuned_jobs import line_of, record_of, tune_gently
 
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from real_jobs import Desk, opinions
+from support.real_jobs import Desk, opinions
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine

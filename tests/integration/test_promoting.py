@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from opposed import learn_rivals
-from published import add_version, embedding_of
-from real_jobs import Desk
+from support.opposed import learn_rivals
+from support.published import add_version, embedding_of
+from support.real_jobs import Desk
 
 from onboard import bases
 from onboard.api.app import create_app

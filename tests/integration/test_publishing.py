@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from real_jobs import Desk, opinions
 from safetensors import safe_open
+from support.real_jobs import Desk, opinions
 
 from onboard.bases import Base
 from onboard.hypernetworks.register import register_base

@@ -19,12 +19,12 @@ from typing import Any
 import httpx
 import pytest
 import typer
-import watched_jobs as past
-from program import Place
-from published import add_version, embedding_of
-from real_jobs import DOCUMENT
-from real_services import wait_until
-from served import Served, served
+from support import watched_jobs as past
+from support.program import Place
+from support.published import add_version, embedding_of
+from support.real_jobs import DOCUMENT
+from support.real_services import wait_until
+from support.served import Served, served
 
 from cli.main import app, main
 from onboard.bases import Base

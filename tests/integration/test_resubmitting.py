@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from opposed import opposed, rows_as_seen
-from published import embedding_of
-from real_jobs import Desk, HookedProgress, opinions
+from support.opposed import opposed, rows_as_seen
+from support.published import embedding_of
+from support.real_jobs import Desk, HookedProgress, opinions
 
 from onboard.bases import Base
 from onboard.errors import ConflictError

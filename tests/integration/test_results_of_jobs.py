@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from real_jobs import DOCUMENT, STAGES, Desk, opinions, write_rows
+from support.real_jobs import DOCUMENT, STAGES, Desk, opinions, write_rows
 
 from cli.watch import result_document
 from onboard.domain.job import JobState, Stage

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
-from old_and_needless import DAY, count, counts, digests, ended_job, service_on, store, with_retention
-from real_services import wait_until
-from real_workers import Deployment
-from registry_samples import sample_spec
 from sqlalchemy import select, update
+from support.old_and_needless import DAY, count, counts, digests, ended_job, service_on, store, with_retention
+from support.real_services import wait_until
+from support.real_workers import Deployment
+from support.registry_samples import sample_spec
 
 from onboard.domain.job import JobState
 from onboard.domain.task import SnapshotRecord

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from deployed import Command
-from program import Place
-from real_jobs import opinions
-from real_s3 import Credentials, S3Server
-from real_services import free_port
 from s3fs import S3FileSystem
+from support.deployed import Command
+from support.program import Place
+from support.real_jobs import opinions
+from support.real_s3 import Credentials, S3Server
+from support.real_services import free_port
 
 from onboard.bases import Base
 from onboard.errors import DamagedError, NotAllowedError, NotFoundError, StorageError

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from program import Place
-from published import embedding_of
-from real_jobs import Desk, opinions
+from support.program import Place
+from support.published import embedding_of
+from support.real_jobs import Desk, opinions
 
 from onboard.api.app import create_app
 from onboard.operations.access import create_token

@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from program import PROGRAM, Place, kill_tree, remedy_of
-from real_jobs import opinions
+from support.program import PROGRAM, Place, kill_tree, remedy_of
+from support.real_jobs import opinions
 
 from bench.server import first_document
 from onboard.api.serve import GRACE_SECONDS

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from published import add_version, embedding_of
-from real_jobs import Desk, opinions, write_rows
+from support.published import add_version, embedding_of
+from support.real_jobs import Desk, opinions, write_rows
 
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint

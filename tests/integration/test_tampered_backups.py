@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lively_service import Empty, quiet, restored_into, rows_of_home
+from support.lively_service import Empty, quiet, restored_into, rows_of_home
 
 from onboard.errors import DamagedError, OnboardError
 from onboard.operations.backup.make import back_up

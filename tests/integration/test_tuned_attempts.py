@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_jobs import Desk, HookedProgress, opinions
-from tuned_jobs import line_of, record_of, tune_gently
+from support.real_jobs import Desk, HookedProgress, opinions
+from support.tuned_jobs import line_of, record_of, tune_gently
 
 from onboard.bases import Base
 from onboard.domain.job import JobState, Stage

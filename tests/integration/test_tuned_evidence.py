@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from real_jobs import Desk, opinions
-from tuned_heads import tuned_head
-from tuned_jobs import diverging_on_less_than, record_of, tune_gently
+from support.real_jobs import Desk, opinions
+from support.tuned_heads import tuned_head
+from support.tuned_jobs import diverging_on_less_than, record_of, tune_gently
 
 from onboard.bases import Base
 from onboard.evaluate import verdicts

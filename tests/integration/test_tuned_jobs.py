@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from real_jobs import Desk, opinions, write_rows
 from safetensors import safe_open
-from tuned_jobs import (
+from support.real_jobs import Desk, opinions, write_rows
+from support.tuned_jobs import (
     TUNED,
     dataset_artifact,
     diverging_on_less_than,

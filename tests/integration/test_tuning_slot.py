@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from real_jobs import Desk, HookedProgress, opinions
-from tuned_jobs import record_of, tune_gently
+from support.real_jobs import Desk, HookedProgress, opinions
+from support.tuned_jobs import record_of, tune_gently
 
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState

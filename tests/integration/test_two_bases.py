@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from real_jobs import Desk, opinions
+from support.real_jobs import Desk, opinions
 
 from onboard.bases import Base, load
 from onboard.errors import InputError

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from published import add_version, embedding_of
-from real_jobs import Desk, HookedProgress, opinions
-from tuned_heads import tuned_head
+from support.published import add_version, embedding_of
+from support.real_jobs import Desk, HookedProgress, opinions
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.domain.job import JobState

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import add_version, embedding_of
 from sqlalchemy import update
+from support.published import add_version, embedding_of
 
 from cli.main import main
 from onboard.bases import Base

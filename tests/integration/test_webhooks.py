@@ -6,10 +6,10 @@ import socket
 from typing import Any
 
 import pytest
-from real_services import wait_until
-from real_workers import Deployment
-from registry_samples import register_sample_base, sample_task, sample_version
-from webhook_receiver import receiving
+from support.real_services import wait_until
+from support.real_workers import Deployment
+from support.registry_samples import register_sample_base, sample_task, sample_version
+from support.webhook_receiver import receiving
 
 from cli.local import LocalGateway
 from onboard.domain.job import JobState

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from real_services import RedisServer, wait_until
-from real_workers import Deployment
-from registry_samples import sample_spec
 from sqlalchemy import make_url, update
+from support.real_services import RedisServer, wait_until
+from support.real_workers import Deployment
+from support.registry_samples import sample_spec
 
 from bench.chaos.proxy import Proxy
 from onboard.domain.job import JobState

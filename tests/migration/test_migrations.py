@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import watched_jobs as past
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from real_services import PostgresServer
-from registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, sample_version
 from sqlalchemy import inspect, update
+from support import watched_jobs as past
+from support.real_services import PostgresServer
+from support.registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, sample_version
 
 import migrations
 from onboard.domain.job import JobState, Stage

@@ -31,7 +31,7 @@ class Away:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A child of a worker with a pipeline of the tests that has not begun yet; the pauses that it makes."""
     made: list[float] = []
-    plan = WorkerPlan(Settings(), "w1", pipeline="fake_pipelines")
+    plan = WorkerPlan(Settings(), "w1", pipeline="support.fake_pipelines")
     monkeypatch.setattr(tasks, "current_app", SimpleNamespace(conf=SimpleNamespace(onboard_plan=plan)))
     monkeypatch.setattr(tasks, "_children", [])
     monkeypatch.setattr(tasks, "_tell_device", lambda child: None)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from real_door import answering
+from support.real_door import answering
 
 from bench import api, deployed
 from bench.server import Asker

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_training import make_sources, write_split
+from support.tiny_training import make_sources, write_split
 
 from bench import ablations, budgeted, curriculum, step_time
 from bench.as_if_new import candidates

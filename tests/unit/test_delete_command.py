@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from published import add_version, embedding_of
+from support.published import add_version, embedding_of
 
 from cli.delete import _told
 from cli.main import main

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from authors_checkpoint import BIAS, LABELS, TASKS, make_tensors, write_checkpoint
 from safetensors.torch import load_file, save_file
+from support.authors_checkpoint import BIAS, LABELS, TASKS, make_tensors, write_checkpoint
 from typer.testing import CliRunner, Result
 
 from cli.base import app

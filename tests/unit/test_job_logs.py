@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_samples import sample_spec
+from support.registry_samples import sample_spec
 from typer.testing import CliRunner, Result
 
 from cli import job_logs as command

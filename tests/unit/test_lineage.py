@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from published import add_version
-from tuned_heads import tuned_head
+from support.published import add_version
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.domain.job import JobSpec

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from real_services import PostgresServer
-from registry_samples import sample_spec
 from sqlalchemy import update
+from support.real_services import PostgresServer
+from support.registry_samples import sample_spec
 
 from onboard import __version__
 from onboard.domain.job import Job, JobState

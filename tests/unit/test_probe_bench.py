@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_training import make_sources
+from support.tiny_training import make_sources
 
 from bench import probe, probe_registry
 from bench.probe_pool import own, pool

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_training import make_sources
+from support.tiny_training import make_sources
 
 from bench import recipes
 from bench.recipe_table import OWN_TRAINING, bearable, interval, page

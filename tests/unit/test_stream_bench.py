@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from stream_rows import made_step, make_datasets
+from support.stream_rows import made_step, make_datasets
 
 from bench import as_a_job
 from bench.as_a_job import Lesson

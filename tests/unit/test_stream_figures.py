@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from stream_rows import made_step
+from support.stream_rows import made_step
 
 from bench.machine import describe
 from bench.stream.figures import Results

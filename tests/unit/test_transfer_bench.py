@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_training import FILLERS, write_split
-from transfer_rows import made
+from support.tiny_training import FILLERS, write_split
+from support.transfer_rows import made
 
 from bench import as_a_job
 from bench.as_a_job import Lesson

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from transfer_rows import made
+from support.transfer_rows import made
 
 from bench.transfer.cells import AUTO, Run, Wanted, plan
 from bench.transfer.figures import Key, Results, figure, holm, oracle

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_base import with_fingerprints
+from support.tiny_base import with_fingerprints
 
 from bench.tuning import Place
 from bench.tuning_table import page, taken

@@ -10,8 +10,8 @@ from io import StringIO
 from typing import Any
 
 import pytest
-import watched_jobs as past
 from rich.console import Console
+from support import watched_jobs as past
 from typer.testing import CliRunner
 
 from cli import live, watch

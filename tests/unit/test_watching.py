@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import watched_jobs as past
 from sqlalchemy import update
+from support import watched_jobs as past
 
 from onboard.data.estimate import estimate_seconds
 from onboard.domain.job import Job, JobState, Stage

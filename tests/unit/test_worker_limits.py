@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from registry_samples import sample_spec
 from sqlalchemy import update
+from support.registry_samples import sample_spec
 
 from onboard.domain.job import Job, JobState
 from onboard.registry import database as database_module

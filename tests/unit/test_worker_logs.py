@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_services import wait_until
+from support.real_services import wait_until
 
 from onboard.domain.job import Stage
 from onboard.errors import InputError

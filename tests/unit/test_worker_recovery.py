@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from registry_samples import sample_spec
+from support.registry_samples import sample_spec
 
 from onboard.domain.worker import WorkerState
 from onboard.errors import ConflictError

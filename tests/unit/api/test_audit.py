@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from published import add_version, embedding_of
 from submitting import submit
-from tuned_heads import tuned_head
+from support.published import add_version, embedding_of
+from support.tuned_heads import tuned_head
 from typer.main import get_command_name
 
 from cli.main import app as program

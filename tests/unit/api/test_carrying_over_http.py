@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from published import add_version, embedding_of
-from tuned_heads import tuned_head
+from support.published import add_version, embedding_of
+from support.tuned_heads import tuned_head
 
 from onboard import bases
 from onboard.bases import Base

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from real_door import answering
-from real_services import wait_until
+from support.real_door import answering
+from support.real_services import wait_until
 
 from onboard.api import following
 from onboard.api.following import Readers

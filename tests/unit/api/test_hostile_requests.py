@@ -17,9 +17,9 @@ import pytest
 import waiting_child
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from real_door import answer_of, answering, head_of
-from real_services import wait_until
 from submitting import submit
+from support.real_door import answer_of, answering, head_of
+from support.real_services import wait_until
 
 from onboard.api import intake, measuring, uploads
 from onboard.bases import Base

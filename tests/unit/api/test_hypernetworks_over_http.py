@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fastapi.testclient import TestClient
-from published import add_version
 from sqlalchemy import update
-from tuned_heads import tuned_head
+from support.published import add_version
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.operations.access import create_token

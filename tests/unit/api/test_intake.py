@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 import waiting_child
-from real_services import wait_until
+from support.real_services import wait_until
 
 from onboard.api import intake
 from onboard.api.child import call_in_child

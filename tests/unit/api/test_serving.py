@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from real_services import free_port
+from support.real_services import free_port
 
 from onboard.api.serve import admit, is_loopback, listen, url_of
 from onboard.errors import InputError, NotAllowedError, UnavailableError

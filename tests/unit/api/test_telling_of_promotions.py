@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from published import add_version, embedding_of
+from support.published import add_version, embedding_of
 
 from onboard.bases import Base
 from onboard.services import Services

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from published import add_version, embedding_of
 from sqlalchemy import insert
 from submitting import submit
+from support.published import add_version, embedding_of
 
 from onboard.api.shelf import Kept, Shelf
 from onboard.bases import Base

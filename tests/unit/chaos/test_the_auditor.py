@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from published import add_version, embedding_of
+from support.published import add_version, embedding_of
 
 from bench.chaos.auditor import Answer, Auditor
 from onboard.bases import Base

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from registry_samples import register_sample_base, sample_spec, sample_task, sample_version
+from support.registry_samples import register_sample_base, sample_spec, sample_task, sample_version
 
 from bench.chaos.checker import Verdict, check
 from onboard.domain.job import JobState

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import jsonschema
 import pytest
 import yaml
-from deployed import ROOT, compose, compose_process, dockerfile, make_secrets, seconds
+from support.deployed import ROOT, compose, compose_process, dockerfile, make_secrets, seconds
 
 from onboard.api.serve import GRACE_SECONDS
 from onboard.domain.access import require_given_token

@@ -8,7 +8,7 @@ import re
 import subprocess
 from importlib import metadata
 
-from deployed import ROOT, dockerfile, health_command, last_of
+from support.deployed import ROOT, dockerfile, health_command, last_of
 
 
 def stages() -> list[list[tuple[str, str]]]:

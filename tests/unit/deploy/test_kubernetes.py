@@ -11,7 +11,15 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from deployed import KUBERNETES, documented, health_command, kubernetes, kubernetes_of, kubernetes_process, probed
+from support.deployed import (
+    KUBERNETES,
+    documented,
+    health_command,
+    kubernetes,
+    kubernetes_of,
+    kubernetes_process,
+    probed,
+)
 
 from onboard.api.serve import GRACE_SECONDS
 from workers.plan import DRAIN_SECONDS

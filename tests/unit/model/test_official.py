@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from authors_checkpoint import (
+from safetensors.torch import load_file, save_file
+from support.authors_checkpoint import (
     BIAS,
     BOTTLENECK,
     D_MODEL,
@@ -22,7 +23,6 @@ from authors_checkpoint import (
     places,
     write_checkpoint,
 )
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from published import embedding_of
-from tuned_heads import perturbed
+from support.published import embedding_of
+from support.tuned_heads import perturbed
 
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_training import make_sources, make_tiny_t5
+from support.tiny_training import make_sources, make_tiny_t5
 
 SECTION = {
     "reduction_factor": 4, "task_embedding_size": 8, "projector_width": 8, "steps": 6, "batch": 8,

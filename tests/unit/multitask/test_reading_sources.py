@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_training import make_sources
+from support.tiny_training import make_sources
 
 from onboard.bases.multitask import sources as module
 from onboard.bases.multitask.recipe import SourceEntry

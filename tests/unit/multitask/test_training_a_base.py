@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_training import make_tiny_t5
+from support.tiny_training import make_tiny_t5
 from transformers import ByT5Tokenizer
 
 from onboard.bases import find_base, home_bases, named_bases

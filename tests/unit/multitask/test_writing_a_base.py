@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_training import make_tiny_t5
+from support.tiny_training import make_tiny_t5
 from torch import nn
 from transformers import AutoTokenizer
 

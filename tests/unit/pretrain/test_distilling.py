@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_teacher import make_teacher
+from support.tiny_teacher import make_teacher
 from torch import nn
 
 from onboard.bases.multitask.loop import Running, Stage, StepLoss, run_stage

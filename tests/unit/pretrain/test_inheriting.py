@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_teacher import make_teacher
+from support.tiny_teacher import make_teacher
 from transformers import AutoTokenizer
 
 from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone, with_start

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_teacher import SPECIAL, make_word_pieces
+from support.tiny_teacher import SPECIAL, make_word_pieces
 from transformers import AutoTokenizer
 
 from onboard.bases.pretrain.tokenizer import inherit_tokenizer, teacher_pieces

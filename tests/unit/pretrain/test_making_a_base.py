@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_base import WORDS, make_tiny_base
-from tiny_teacher import make_teacher
-from tiny_training import WORDS as SOURCE_WORDS
-from tiny_training import make_sources
+from support.tiny_base import WORDS, make_tiny_base
+from support.tiny_teacher import make_teacher
+from support.tiny_training import WORDS as SOURCE_WORDS
+from support.tiny_training import make_sources
 
 from onboard.bases import find_base
 from onboard.bases.curriculum import topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tiny_teacher import make_teacher
+from support.tiny_teacher import make_teacher
 
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import NotFoundError

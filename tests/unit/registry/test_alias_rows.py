@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from registry_samples import publish, register_sample_base
 from sqlalchemy import delete, insert
+from support.registry_samples import publish, register_sample_base
 
 from onboard.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from onboard.registry.aliases import AliasRepository

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from registry_samples import ARTIFACT, register_sample_base, sample_spec
 from sqlalchemy import update
+from support.registry_samples import ARTIFACT, register_sample_base, sample_spec
 
 from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from old_and_needless import count, ended_job, service_on
-from registry_samples import ARTIFACT, BASE, sample_spec, sample_task, sample_version
 from sqlalchemy import update
+from support.old_and_needless import count, ended_job, service_on
+from support.registry_samples import ARTIFACT, BASE, sample_spec, sample_task, sample_version
 
 from onboard.domain.job import JobState
 from onboard.domain.task import HypernetworkVersion, SnapshotRecord

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 import pytest
-import watched_jobs as past
-from registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, sample_version
 from sqlalchemy import update
 from sqlalchemy.orm import Session
+from support import watched_jobs as past
+from support.registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, sample_version
 
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, NotFoundError

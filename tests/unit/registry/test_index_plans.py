@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from registry_samples import register_sample_base, sample_spec, sample_task, sample_version
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
+from support.registry_samples import register_sample_base, sample_spec, sample_task, sample_version
 
 from onboard.domain.access import ALL_SCOPES
 from onboard.domain.job import JobState

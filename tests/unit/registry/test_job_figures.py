@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import watched_jobs as past
 from sqlalchemy import event
 from sqlalchemy.orm import Session
+from support import watched_jobs as past
 
 from onboard.domain.figures import EndedJob
 from onboard.domain.job import JobState, Stage

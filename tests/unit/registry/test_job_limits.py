@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from registry_samples import sample_spec
 from sqlalchemy import text, update
+from support.registry_samples import sample_spec
 
 from onboard.domain.job import Job, JobState
 from onboard.domain.release import release_name, release_number

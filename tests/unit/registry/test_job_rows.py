@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from registry_samples import sample_spec
+from support.registry_samples import sample_spec
 
 from onboard.domain.job import TRANSITIONS, Job, JobSpec, JobState, Stage, require_transition, sources_of
 from onboard.errors import ConflictError, FencedError, InputError, NotFoundError

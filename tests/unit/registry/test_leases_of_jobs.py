@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from registry_samples import sample_spec
+from support.registry_samples import sample_spec
 
 from onboard.domain.job import Job, JobState
 from onboard.errors import FencedError

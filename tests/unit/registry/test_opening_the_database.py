@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from real_services import free_port
 from sqlalchemy import text
+from support.real_services import free_port
 
 import migrations
 from onboard.errors import ConflictError, InputError, NotAllowedError, StorageError, UnavailableError

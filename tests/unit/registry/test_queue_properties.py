@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order, the registry does what the plain model of tests/queue_model.py does.
+"""Whatever is done in whatever order, the registry does what the plain model of tests/support/queue_model.py does.
 
 The database's clock is in the test's hands: on SQLite its function `julianday` is replaced, on PostgreSQL a schema that
 is searched first has a `clock_timestamp` of its own. Times are set so that no two of them meet by chance.
@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from queue_model import DELAY_SECONDS, QueueModel, Token
-from queue_model import LEASE_SECONDS as LEASE
-from registry_samples import register_sample_base, sample_spec, sample_task, sample_version
 from sqlalchemy import delete, event, text
+from support.queue_model import DELAY_SECONDS, QueueModel, Token
+from support.queue_model import LEASE_SECONDS as LEASE
+from support.registry_samples import register_sample_base, sample_spec, sample_task, sample_version
 
 from onboard.domain.job import Job, JobState
 from onboard.domain.worker import WorkerState

@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from registry_samples import sample_spec
 from sqlalchemy import delete, event, func, select, update
+from support.registry_samples import sample_spec
 
 from onboard.domain.job import Job, JobState
 from onboard.domain.transition import BUCKET_SECONDS, Transition

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from registry_samples import (
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+from support.registry_samples import (
     ARTIFACT,
     BASE,
     publish,
@@ -15,8 +17,6 @@ from registry_samples import (
     sample_task,
     sample_version,
 )
-from sqlalchemy import text
-from sqlalchemy.exc import IntegrityError
 
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from registry_samples import sample_spec
 from sqlalchemy import update
+from support.registry_samples import sample_spec
 
 from onboard.domain.worker import WorkerRecord, WorkerState
 from onboard.errors import ConflictError, NotFoundError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from published import add_version, embedding_of
-from tiny_base import make_tiny_base
+from support.published import add_version, embedding_of
+from support.tiny_base import make_tiny_base
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine

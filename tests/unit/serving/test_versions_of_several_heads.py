@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from published import add_version, embedding_of
-from tuned_heads import tuned_head
+from support.published import add_version, embedding_of
+from support.tuned_heads import tuned_head
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_base import WORDS as VOCABULARY
+from support.tiny_base import WORDS as VOCABULARY
 
 from onboard.data.regression import Buckets
 from onboard.model.engine import Engine

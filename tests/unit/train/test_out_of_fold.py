@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_base import WORDS as VOCABULARY
+from support.tiny_base import WORDS as VOCABULARY
 
 from onboard.data import estimate
 from onboard.data.limits import FEWEST_FOLDED_ROWS

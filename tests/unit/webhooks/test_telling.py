@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_samples import register_sample_base, running_job, sample_task, sample_version
 from sqlalchemy import func, select, update
-from webhook_receiver import Receiver, receiving
+from support.registry_samples import register_sample_base, running_job, sample_task, sample_version
+from support.webhook_receiver import Receiver, receiving
 
 from onboard.domain.webhook import Delivery, EndpointState, Webhooks
 from onboard.errors import ConflictError

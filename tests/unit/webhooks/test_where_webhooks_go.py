@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from webhook_receiver import receiving
+from support.webhook_receiver import receiving
 
 from onboard.domain.webhook import Endpoint, Webhooks
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError

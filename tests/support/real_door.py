@@ -11,9 +11,9 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from real_services import wait_until
 
 from onboard.api.serve import listen
+from support.real_services import wait_until
 
 
 @contextmanager

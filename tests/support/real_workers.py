@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from real_services import wait_until
-from registry_samples import register_sample_base, sample_spec
-
 from onboard.domain.job import Job, JobState
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.worker import WorkerRecord
@@ -23,9 +20,11 @@ from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+from support.real_services import wait_until
+from support.registry_samples import register_sample_base, sample_spec
 from workers.doorbell import CeleryDoorbell
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parent.parent
 QUICK = {
     "lease_seconds": 3.0, "heartbeat_seconds": 0.5, "cancel_seconds": 4.0, "reconcile_seconds": 0.5,
     "drain_seconds": 20.0,
@@ -73,7 +72,7 @@ class Deployment:
         """Start a worker and wait until its row says that it runs; `modules` is looked into before the tests' own."""
         name = f"w{len(self.workers) + 1}"
         command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", name]
-        command += ["--pipeline", "fake_pipelines"]
+        command += ["--pipeline", "support.fake_pipelines"]
         for key, value in {**QUICK, **timings}.items():
             command += [f"--{key.replace('_', '-')}", str(value)]
         log = self.folder / f"{name}.log"

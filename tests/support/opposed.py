@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from published import embedding_of
-from real_jobs import Desk, opinions
 
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.model.batched import log_probabilities
+from support.published import embedding_of
+from support.real_jobs import Desk, opinions
 
 
 def rows_as_seen(base: Base, z: np.ndarray, count: int, start: int = 200) -> list[dict[str, Any]]:

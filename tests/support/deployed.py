@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from program import PROGRAM, kill_tree
 
-ROOT = Path(__file__).parent.parent
+from support.program import PROGRAM, kill_tree
+
+ROOT = Path(__file__).parent.parent.parent
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 _VARIABLE = re.compile(r"\$\{(\w+):?-?([^}]*)\}")
 _UNITS = {"s": 1, "m": 60}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from real_jobs import Desk
 
 from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
@@ -23,6 +22,7 @@ from onboard.registry.snapshots import SnapshotRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.tuning import Tuned, TuningSettings
+from support.real_jobs import Desk
 
 TUNED = ["check", "probe", "train", "tune", "guard", "evaluate"]  # stages before publishing
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from published import add_version, embedding_of
-from registry_samples import sample_spec
-
 from onboard.bases import Base
 from onboard.domain.job import Job, Stage
 from onboard.domain.worker import WorkerState
@@ -29,6 +26,8 @@ from onboard.services import Services, open_services
 from onboard.serving import Predictor
 from onboard.settings import Settings
 from onboard.versions.fetch import fetch
+from support.published import add_version, embedding_of
+from support.registry_samples import sample_spec
 
 INPUTS = [
     {"task": task, "ref": ref, "text": word}

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from program import PROGRAM, Place
-
 from bench.server import first_document
 from onboard.domain.access import ALL_SCOPES
 from onboard.operations.access import create_token
+from support.program import PROGRAM, Place
 
 
 @dataclass

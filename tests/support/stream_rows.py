@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tiny_training import FILLERS, write_split
 
 from bench.stream.learning import Row
 from bench.transfer.runs import packed
+from support.tiny_training import FILLERS, write_split
 
 TELLING = ("great", "awful", "happy", "sad", "poor", "fine")  # a word per label
 DATASETS: Mapping[str, tuple[bool, Sequence[str]]] = {

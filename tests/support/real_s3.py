@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import boto3
 from botocore.config import Config
-from real_services import free_port, wait_until
+
+from support.real_services import free_port, wait_until
 
 _REGION = "us-east-1"
 _KEYS = ("test", "test")  # moto takes any until it is told to look at them

@@ -1,4 +1,4 @@
-"""Pipelines without a model, for workers in other processes (`--pipeline fake_pipelines`). `options` say what to do."""
+"""Pipelines without a model, for workers in other processes (`--pipeline support.fake_pipelines`). `options` say what to do."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import signal
 import time
 from pathlib import Path
 
-from registry_samples import sample_task, sample_version
-
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import UnavailableError
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
+from support.registry_samples import sample_task, sample_version
 
 
 def preload(services: Services) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from registry_samples import sample_spec
 from sqlalchemy import insert, update
 
 from onboard import __version__
@@ -19,6 +18,7 @@ from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import JobEventRow, JobRow, WorkerRow
 from onboard.registry.workers import WorkerRepository
+from support.registry_samples import sample_spec
 
 BASE_DIGEST = "sha256:base"
 STAGES = {"check": 1.0, "probe": 10.0, "train": 20.0, "evaluate": 5.0, "publish": 2.0}

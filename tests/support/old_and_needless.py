@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from registry_samples import sample_base, sample_spec, sample_task, sample_version
 from sqlalchemy import func, select, update
 
 from onboard.domain.job import Job, JobState, Stage
@@ -21,6 +20,7 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
+from support.registry_samples import sample_base, sample_spec, sample_task, sample_version
 
 HOUR, DAY = 3600.0, 86_400.0
 
