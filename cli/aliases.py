@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.gateway import Document, connected
+from cli.connection import connected
+from cli.gateway import Document
 from cli.output import AsJson, emit
 
 Alias = Annotated[str, typer.Option(help="The name to move, for example latest or production.")]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.gateway import Document, remote_client
+from cli.connection import remote_client
+from cli.gateway import Document
 from cli.output import AsJson, emit, say
 from cli.services import local_only
 from onboard.errors import NotFoundError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.gateway import Document, remote_client
+from cli.connection import remote_client
+from cli.gateway import Document
 from cli.output import AsJson, emit
 from onboard.domain.job import KindChoice
 from onboard.errors import InputError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.gateway import connected
+from cli.connection import connected
 from cli.output import AsJson, emit
 from onboard.errors import NotBetterError
 

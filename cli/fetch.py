@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.gateway import connected
+from cli.connection import connected
 from cli.output import AsJson, emit
 
 

@@ -1,17 +1,17 @@
-"""What commands ask of a service: one interface, the service of this environment or the one at ONBOARD_API_URL.
+"""What commands ask of a service: one interface, with two implementations.
+
+`cli.local` is the service of this environment, `cli.remote` the one at ONBOARD_API_URL; `cli.connection` chooses.
 
 Both answer with the documents that `--json` prints, and raise the same errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from onboard.client import Onboard
     from onboard.domain.wanted import Wanted
     from onboard.jobs.submission import Order
 
@@ -134,38 +134,3 @@ class Gateway(Versions, Heads, Protocol):
         Raises:
             InputError, NotFoundError, PinMismatchError: nothing is answered.
         """
-
-
-@contextmanager
-def connected(register: bool = True) -> Iterator[Gateway]:
-    """The service that the environment names.
-
-    Args:
-        register: make the base's source tasks known first, where the service is this environment's.
-    """
-    with remote_client() as client:
-        if client is not None:
-            from cli.remote import RemoteGateway
-
-            yield RemoteGateway(client)
-            return
-    from cli.local import LocalGateway
-    from cli.services import opened
-
-    with opened(register) as services:
-        yield LocalGateway(services)
-
-
-@contextmanager
-def remote_client() -> Iterator[Onboard | None]:
-    """The client of the service at ONBOARD_API_URL; None where that is not set."""
-    from onboard.settings import Settings
-
-    settings = Settings()
-    if not settings.api_url:
-        yield None
-        return
-    from onboard.client import Onboard
-
-    with Onboard(settings.api_url, settings.token.get_secret_value()) as client:
-        yield client

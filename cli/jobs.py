@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.columns import Columns
-from cli.gateway import connected
+from cli.connection import connected
 from cli.live import INTERVAL, Interval
 from cli.output import AsJson, emit, say
 from cli.workers import attempts_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.gateway import connected
+from cli.connection import connected
 from cli.output import AsJson, emit, say
 from cli.prediction_files import read_inputs, require_output, write_answers
 from onboard.errors import InputError

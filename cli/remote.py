@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from cli.gateway import Document
 from cli.output import say
-from cli.remote_heads import RemoteHeads
-from cli.remote_versions import RemoteVersions
 from onboard.client.uploads import DatasetOptions, JobOptions
 from onboard.domain.access import read_scopes, sorted_scopes
 from onboard.domain.limits import MAX_PAGE
+from onboard.domain.names import LATEST, Reference, require_name
 from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
+    from onboard.domain.wanted import Wanted
     from onboard.jobs.submission import Order
 
 _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
@@ -40,10 +41,13 @@ def _options(order: Order, known: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value != getattr(plain, name)}
 
 
-class RemoteGateway(RemoteVersions, RemoteHeads):
+class RemoteGateway:
     """See `cli.gateway.Gateway`."""
 
     poll_seconds = 1.0
+
+    def __init__(self, client: Onboard) -> None:
+        self._client = client
 
     def submit(self, order: Order) -> Document:
         """Upload a dataset, to be checked and queued."""
@@ -155,3 +159,97 @@ class RemoteGateway(RemoteVersions, RemoteHeads):
             with suppress(NotFoundError):  # it was deleted after it had answered
                 weak |= self._client.get(f"/v1/tasks/{task}/embeddings/v{number}")["weak"]
         return answers, weak
+
+    def tasks(self, wanted: Wanted) -> list[Document]:
+        """The tasks that fit, page by page."""
+        found: list[Document] = []
+        cursor = None
+        while True:
+            page = self._client.get("/v1/tasks", **asdict(wanted), limit=MAX_PAGE, cursor=cursor)
+            found += page["tasks"]
+            cursor = page["next"]
+            if cursor is None:
+                return found
+
+    def tasks_map(self) -> Document:
+        """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
+        from onboard.versions.task_map import Embedded, map_tasks
+
+        found = self._client.get("/v1/embeddings", ref=LATEST)["embeddings"]
+        return map_tasks([Embedded.from_document(each) for each in found])
+
+    def task(self, task: str) -> Document:
+        """A task."""
+        return self._client.get(f"/v1/tasks/{require_name(task)}")
+
+    def delete_task(self, task: str, unlearning: bool, dry_run: bool) -> Document:
+        """Delete a task for good."""
+        return self._client.delete_task(task, unlearn=unlearning, dry_run=dry_run)
+
+    def versions(self, task: str, limit: int, before: int | None) -> Document:
+        """The newest versions, page by page."""
+        path, cursor = f"/v1/tasks/{require_name(task)}/versions", None if before is None else str(before)
+        found: list[Document] = []
+        while True:
+            page = self._client.get(path, limit=min(limit - len(found), MAX_PAGE), cursor=cursor)
+            found = page["versions"] + found  # a page is in the order of the numbers, and the newest page comes first
+            cursor = page["next"]
+            if cursor is None or len(found) >= limit:
+                return {**page, "versions": found}
+
+    def version(self, reference: str) -> Document:
+        """A version."""
+        return self._client.version(Reference.parse(reference))
+
+    def compare(self, a: str, b: str) -> Document:
+        """Two versions side by side."""
+        return self._client.compare(a, b)
+
+    def promote(self, reference: str, alias: str, if_better: bool) -> Document:
+        """Let an alias mean a version."""
+        return asdict(self._client.promote(reference, alias, if_better=if_better))
+
+    def rollback(self, task: str, alias: str) -> Document:
+        """Let an alias mean what it meant before."""
+        return asdict(self._client.rollback(task, alias))
+
+    def carry(self, task: str | None, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+        """Carry a task to the head, or all."""
+        return self._client.carry(task, dry_run=dry_run, on_page=on_page)
+
+    def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
+        """Write a version's files, verified."""
+        from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
+        from onboard.versions.fetch import BASE, HYPERNETWORK, write_files
+
+        version = EmbeddingVersion.from_json(self.version(reference))
+        embedding = self._client.embedding(version.reference)
+        parts: dict[str, Callable[[Path], object]] = {}
+        if bundle:
+            parts[BASE] = lambda target: self._client.base(version.base_digest, target)
+        if bundle and version.hypernetwork_version != FIRST_HYPERNETWORK:
+            parts[HYPERNETWORK] = lambda target: self._client.hypernetwork(embedding.pins, target)
+        return write_files(version, embedding.content, folder, parts)
+
+    def hypernetworks(self, base: str | None) -> Document:
+        """The line of a base."""
+        return self._client.get("/v1/hypernetworks", base=self._digest(base))
+
+    def hypernetwork(self, version: int, base: str | None) -> Document:
+        """One version."""
+        return self._client.get(f"/v1/hypernetworks/{version}", base=self._digest(base))
+
+    def revert_hypernetwork(self, version: int, base: str | None) -> Document:
+        """Make a version the head again."""
+        digest = self._digest(base)
+        return self._client.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
+
+    def _digest(self, base: str | None) -> str | None:
+        """A base's digest by its name; a service's default base needs none. Raises NotFoundError."""
+        if base is None or base.startswith("sha256:"):
+            return base
+        found = self._client.get("/v1/bases", name=base)["bases"]
+        if not found:
+            raise NotFoundError(f"The service has no base {base!r}.", "onboard base list", base=base)
+        digest: str = found[0]["digest"]
+        return digest

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.check import require_kind, require_order
-from cli.gateway import Document, connected
+from cli.connection import connected
+from cli.gateway import Document
 from cli.output import AsJson, emit
 from onboard.errors import InputError
 

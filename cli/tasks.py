@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.carry import carry
+from cli.connection import connected
 from cli.delete import delete
-from cli.gateway import Document, connected
+from cli.gateway import Document
 from cli.output import AsJson, emit
 from cli.tasks_map import map_command
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.gateway import Document, connected
+from cli.connection import connected
+from cli.gateway import Document
 from cli.output import AsJson, emit, say
 from onboard.errors import InputError, NotAllowedError
 

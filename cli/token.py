@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.columns import Columns
-from cli.gateway import Document, connected
+from cli.connection import connected
+from cli.gateway import Document
 from cli.output import AsJson, emit, say
 
 app = typer.Typer(help="Tokens for the HTTP door.", no_args_is_help=True, rich_markup_mode=None)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.gateway import Document, connected
+from cli.connection import connected
+from cli.gateway import Document
 from cli.output import AsJson, emit, say
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from cli.columns import UNKNOWN, Columns, age, mebibytes
-from cli.gateway import Document, connected
+from cli.connection import connected
+from cli.gateway import Document
 from cli.live import INTERVAL, Interval, Watch, present
 from cli.output import AsJson, emit
 from onboard.domain.moment import seconds_text

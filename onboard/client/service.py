@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 import httpx
@@ -20,12 +20,14 @@ from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.uploads import DatasetOptions, JobOptions, Upload
 from onboard.client.versions import Versions
-from onboard.client.waiting import followed, require_success
+from onboard.domain.job import JobState, job_failure
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
-from onboard.errors import InputError
+from onboard.errors import CancelledError, InputError, JobFailedError, UnavailableError
 from onboard.serving.requests import parse_requests
 
+_LOOK_SECONDS: Final = 1.0  # between two looks at a job whose events have ended
+_AWAY_SECONDS: Final = 2.0
 _PART_BYTES = 6 << 20  # of a request of predictions; the service takes 8 MiB
 
 
@@ -160,10 +162,37 @@ class Onboard(Versions):
             UnavailableError: the time is over, and the job goes on.
         """
         name = job if isinstance(job, str) else job.id
-        for event in followed(self, name, timeout_seconds, self._sleep):
+        for event in self._followed(name, timeout_seconds):
             if on_event is not None:
                 on_event(event)
-        return require_success(self.job(name))
+        return _require_success(self.job(name))
+
+    def _followed(self, job: str, timeout_seconds: float | None) -> Iterator[JobEventSeen]:
+        """The events of a job until it has ended, each once. A service that goes away meanwhile is waited for.
+
+        Raises:
+            UnavailableError: the time is over. It is looked at whenever something is heard, every 15 s at least.
+        """
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        seen = 0
+        while True:
+            pause = _LOOK_SECONDS
+            try:
+                for event in self._heard(job, seen):
+                    if event is not None:
+                        seen = event.id
+                        yield event
+                    if _over(deadline):
+                        break
+                if self.job(job).state.finished:
+                    return
+            except UnavailableError:
+                pause = _AWAY_SECONDS
+            if _over(deadline):
+                raise UnavailableError(
+                    f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
+                )
+            self._sleep(pause)
 
     def embedding(self, reference: str) -> Embedding:
         """A verified embedding of TASK[@latest|@vN|@ALIAS].
@@ -259,3 +288,15 @@ def _default_cache() -> Path:
         return Path.home() / ".cache" / "onboard"
     except RuntimeError as error:  # a user without a name and without HOME
         raise InputError("There is no home for the cache.", "Onboard(url, token, cache=Path(…))") from error
+
+
+def _require_success(job: JobStatus) -> JobStatus:
+    """The job, if it succeeded. Raises JobFailedError, CancelledError."""
+    if job.state is JobState.SUCCEEDED:
+        return job
+    kind = CancelledError if job.state is JobState.CANCELLED else JobFailedError
+    raise job_failure(job.id, job.state, job.document.get("error"), kind)
+
+
+def _over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() > deadline

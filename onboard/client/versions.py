@@ -10,10 +10,9 @@ from onboard.client.aliases import Aliases
 from onboard.client.answers import MovedAlias, Pins
 from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork
-from onboard.client.carrying import carry
-from onboard.client.connection import PATIENCE_SECONDS
-from onboard.client.deleting import delete_task
+from onboard.client.connection import PATIENCE_SECONDS, document_of
 from onboard.domain.names import Reference, require_alias, require_name
+from onboard.errors import UnavailableError
 
 
 class Versions(Asking):
@@ -68,7 +67,18 @@ class Versions(Asking):
             StorageError: the task is deleted, but not all of its files.
             UnavailableError: the service cannot be reached, or cannot delete for good.
         """
-        return delete_task(self._connection, task, unlearn, dry_run)
+        options = {"unlearn": unlearn, "dry_run": dry_run}
+        response = self._connection.request(
+            "DELETE", f"/v1/tasks/{require_name(task)}", repeatable=False, timeout_seconds=PATIENCE_SECONDS,
+            build=lambda: {"params": {name: "true" for name, asked in options.items() if asked}},
+        )  # fmt: skip
+        document = document_of(response)
+        if not document:
+            raise UnavailableError(
+                f"The service is of an earlier version: it has only hidden {task!r}.",
+                "Upgrade the service, then delete the task again.",
+            )
+        return document
 
     def carry(
         self,
@@ -86,7 +96,22 @@ class Versions(Asking):
         Raises:
             NotFoundError: no such task. What the guard refuses is no error: it stands under "refused".
         """
-        return carry(self._connection, task, dry_run, on_page)
+        carried: dict[str, Any] = {"dry_run": dry_run, "carried": [], "refused": []}
+        path = "/v1/carry" if task is None else f"/v1/tasks/{require_name(task)}/carry"
+        body: dict[str, Any] = {"dry_run": dry_run}
+        while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
+            page = document_of(
+                self._connection.request(
+                    "POST", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS, build=lambda: {"json": body}
+                )
+            )
+            carried["carried"] += page["carried"]
+            carried["refused"] += page["refused"]
+            if task is None and on_page is not None:
+                on_page(page)
+            if page["next"] is None:
+                return carried
+            body["cursor"] = page["next"]
 
     def version(self, reference: Reference) -> dict[str, Any]:
         """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""

@@ -78,7 +78,7 @@ def imported_modules(path: Path, names: Iterable[str]) -> Iterator[str]:
     """The modules of ours that a file imports, wherever in the file."""
     known = set(names)
     for imported in imports(path):
-        yield from (name for name in (imported, imported.rpartition(".")[0]) if name in known)
+        yield from [name for name in (imported, imported.rpartition(".")[0]) if name in known][:1]
 
 
 def test_every_module_belongs_to_a_layer() -> None:

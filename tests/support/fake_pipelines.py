@@ -1,4 +1,4 @@
-"""Pipelines without a model, for workers in other processes (`--pipeline support.fake_pipelines`). `options` say what to do."""
+"""Pipelines without a model, for workers in other processes; `options` say what to do."""
 
 from __future__ import annotations
 

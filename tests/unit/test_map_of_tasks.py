@@ -197,7 +197,7 @@ def test_a_source_task_called_other_is_a_family_of_its_own() -> None:
 def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the service says."""
     document = map_tasks(many(12))
-    monkeypatch.setattr("cli.local_versions.LocalVersions.tasks_map", lambda self: document)
+    monkeypatch.setattr("cli.local.LocalGateway.tasks_map", lambda self: document)
     return document
 
 
