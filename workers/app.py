@@ -103,8 +103,8 @@ def _keepalive_options() -> dict[int, int]:
     """A Redis that vanished without a word is noticed within half a minute, as the database is; Linux's own two hours
     would leave the worker deaf. What a system has no option for is left out.
     """
-    wanted = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}  # s, s, -, ms
-    return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
+    keepalive = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}  # s, s, -, ms
+    return {getattr(socket, name): value for name, value in keepalive.items() if hasattr(socket, name)}
 
 
 def _broker_folder(settings: Settings) -> Path:

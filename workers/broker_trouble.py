@@ -52,7 +52,7 @@ def trouble(error: BaseException, url: str) -> UnavailableError:
 def _kind(error: BaseException, url: str) -> str:
     parts = urlsplit(url)
     causes = list(_causes(error))
-    if any(isinstance(each, ssl.SSLCertVerificationError) for each in causes):
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return "certificate"
     if any(word in str(error).lower() for word in _PASSWORD):
         return "password"
@@ -71,7 +71,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _told(error: BaseException) -> str:
     """What is wrong with the certificate, where that is the trouble."""
-    refusals = [each.verify_message for each in _causes(error) if isinstance(each, ssl.SSLCertVerificationError)]
+    refusals = [cause.verify_message for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)]
     return "".join(refusals[:1])
 
 

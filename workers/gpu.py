@@ -62,15 +62,15 @@ class GpuReader:
             return GpuReadings([], "runs on the CPU")
         if device == "auto":
             return GpuReadings([], "not known before the model is loaded")
-        found: list[GpuReadings] = []
+        readings: list[GpuReadings] = []
         if self._thread is None or not self._thread.is_alive():
             self._asked_at = time.monotonic()
             work = self._on_the_cpu if device == "cpu" else lambda: self._on(device, uuid)
-            self._thread = threading.Thread(target=lambda: found.append(self._tried(work)), name="nvml", daemon=True)
+            self._thread = threading.Thread(target=lambda: readings.append(self._tried(work)), name="nvml", daemon=True)
             self._thread.start()
         self._thread.join(self._seconds)
         silent = time.monotonic() - self._asked_at
-        return found[0] if found else GpuReadings([], f"the NVIDIA driver has not answered for {silent:.0f} s")
+        return readings[0] if readings else GpuReadings([], f"the NVIDIA driver has not answered for {silent:.0f} s")
 
     def _tried(self, work: Callable[[], GpuReadings]) -> GpuReadings:
         try:

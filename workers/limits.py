@@ -87,8 +87,8 @@ class Limits:
         self._settle()
         now = self._clock()
         asked = {(job.id, job.attempt): job for job in held if job.cancel_requested}
-        self._asked = {each: self._asked.get(each, now) for each in asked}
-        deaf = [asked[each] for each, since in self._asked.items() if now - since >= self._cancel_seconds]
+        self._asked = {job: self._asked.get(job, now) for job in asked}
+        deaf = [asked[job] for job, since in self._asked.items() if now - since >= self._cancel_seconds]
         cancelled = [job for job in deaf if self._cancel(job)]
         return bool(cancelled)
 

@@ -39,8 +39,8 @@ def reconcile(database: Database, doorbell: Doorbell, holder: str, lease_seconds
         TransitionRepository(session).fold()
         give_up(session)  # also where no worker has an endpoint any more
     with database.read() as session:
-        wanted = _bells(session)
-    for queue, count in wanted.items():
+        bells = _bells(session)
+    for queue, count in bells.items():
         for _ in range(count):
             doorbell.ring(queue)
     return True

@@ -71,10 +71,10 @@ def _child() -> _Child:
 
 def _tell_device(child: _Child) -> None:
     """The parent has no torch: it reads the GPU that it is told of here."""
-    found = device_in_use(child.plan.device)
-    if found is not None:
+    device = device_in_use(child.plan.device)
+    if device is not None:
         with child.services.database.write() as session:
-            WorkerRepository(session).runs_on(child.plan.name, *found)
+            WorkerRepository(session).runs_on(child.plan.name, *device)
 
 
 @shared_task(name=BELL)  # type: ignore[untyped-decorator]  # celery has no types

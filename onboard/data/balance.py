@@ -62,7 +62,7 @@ def _near_identical(labels: Sequence[Label], counts: Counter[str]) -> Finding | 
 
 
 def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
-    present = sorted((label for label in labels if counts[label_key(label)]), key=lambda each: counts[label_key(each)])
+    present = sorted((label for label in labels if counts[label_key(label)]), key=lambda name: counts[label_key(name)])
     if len(present) < 2:
         return None
     rare, common = present[0], present[-1]

@@ -42,22 +42,22 @@ def without_repeats(
 def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Finding]]:
     """The splits, each without the rows whose text an earlier one has (whatever the label), case and blanks aside."""
     seen: dict[int, tuple[str, int]] = {}
-    kept: dict[str, Rows] = {}
+    firsts: dict[str, Rows] = {}
     findings = []
     for split, rows in splits.items():
         hashes = [text_hash(row.text_a, row.text_b) for row in rows]
         shared = [(row, seen[key]) for row, key in zip(rows, hashes, strict=True) if key in seen]
-        kept[split] = [row for row, key in zip(rows, hashes, strict=True) if key not in seen]
+        firsts[split] = [row for row, key in zip(rows, hashes, strict=True) if key not in seen]
         seen.update({key: (split, row.number) for row, key in zip(rows, hashes, strict=True) if key not in seen})
         if shared:
             examples = tuple(
                 {**_shown(row, split), "also_in": {"split": earlier, "row": number}}
                 for row, (earlier, number) in shared[:MAX_EXAMPLES]
             )
-            left = "" if kept[split] else f"; no row of the {split} split is left"
+            left = "" if firsts[split] else f"; no row of the {split} split is left"
             message = f"{_rows(len(shared))} of the {split} split also in an earlier split: dropped from {split}{left}."
             findings.append(Finding("shared_rows", message, len(shared), "Split the data again.", examples))
-    return kept, findings
+    return firsts, findings
 
 
 def _conflicting(group: Rows, tolerance: float) -> bool:

@@ -107,9 +107,9 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
         if not regression and (gpu or affordable_curve(with_curve, tokens)):
             return Passes((TRIED + 2) * choosing, with_curve)
         return Passes(TRIED * choosing, trained)
-    kept = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
-    folded = trained + sum(_part(count, batch * count / rows, steps) for count in kept)
-    halves = [round(CURVE_SHARE * count) for count in kept]
+    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
+    folded = trained + sum(_part(count, batch * count / rows, steps) for count in rest)
+    halves = [round(CURVE_SHARE * count) for count in rest]
     with_curve = folded + sum(_part(count, batch * count / rows, steps) for count in halves)
     if rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens)):
         return Passes((TRIED + 1) * rows, with_curve)

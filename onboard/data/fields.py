@@ -52,23 +52,23 @@ class Fields:
         return (*self.texts, self.label)
 
 
-def resolve_texts(columns: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+def resolve_texts(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
     """The column of the text, or the two of a pair: as asked for, else by the usual names (without regard to case).
 
     Raises:
         UnreadableError: a column that was asked for is not there, none has a usual name, two readings are possible,
             or the name of one holds what cannot be stored.
     """
-    return tuple(map(_storable, _texts(columns, wanted)))
+    return tuple(map(_storable, _texts(columns, asked)))
 
 
-def _texts(columns: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
-    if wanted:
-        return tuple(_asked_for(columns, name, "--text-field") for name in wanted)
+def _texts(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+    if asked:
+        return tuple(_asked_for(columns, name, "--text-field") for name in asked)
     by_name = _by_name(columns)
     if "text" in by_name and by_name.keys() & {"text_a", "text_b"}:
-        found = ", ".join(sorted(by_name.keys() & _OWN_NAMES))
-        raise UnreadableError("text_field", f"has {found}: which is the text?", "Say it: --text-field text", row=None)
+        mixed = ", ".join(sorted(by_name.keys() & _OWN_NAMES))
+        raise UnreadableError("text_field", f"has {mixed}: which is the text?", "Say it: --text-field text", row=None)
     for names in _TEXT_FIELDS:
         if all(name in by_name for name in names):
             return tuple(by_name[name] for name in names)
@@ -78,15 +78,15 @@ def _texts(columns: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
     raise UnreadableError("text_field", "has no field that is known as the text", remedy)
 
 
-def resolve_label(columns: Sequence[str], wanted: str | None, text_fields: Sequence[str] = ()) -> str:
+def resolve_label(columns: Sequence[str], asked: str | None, text_fields: Sequence[str] = ()) -> str:
     """The column of the label: as asked for, else by the usual names, leaving out the columns of the text.
 
     Raises:
         UnreadableError: the column that was asked for is not there, none has a usual name, or the name holds what
             cannot be stored.
     """
-    if wanted is not None:
-        return _storable(_asked_for(columns, wanted, "--label-field"))
+    if asked is not None:
+        return _storable(_asked_for(columns, asked, "--label-field"))
     by_name = _by_name(columns)
     for name in _LABEL_FIELDS:
         if name in by_name and by_name[name] not in text_fields:

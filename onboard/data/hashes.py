@@ -57,8 +57,8 @@ def unpack_hashes(content: bytes) -> np.ndarray:
 def unseen(rows: Sequence[Example], known: np.ndarray) -> list[Example]:
     """The rows whose hashes are not among the known ones, each text once."""
     seen = set(known.tolist())
-    kept: dict[int, Example] = {}
+    fresh: dict[int, Example] = {}
     for row, hashed in zip(rows, row_hashes(rows), strict=True):
         if hashed not in seen:
-            kept.setdefault(hashed, row)
-    return list(kept.values())
+            fresh.setdefault(hashed, row)
+    return list(fresh.values())

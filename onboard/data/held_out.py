@@ -18,8 +18,8 @@ def held_out_places(stored: Dataset, split: Dataset) -> tuple[int, ...]:
         stored: the dataset as its snapshot has it.
         split: the same after the hold-out.
     """
-    kept = set(map(example_key, split.train))
-    return tuple(place for place, row in enumerate(stored.train) if example_key(row) not in kept)
+    trained = set(map(example_key, split.train))
+    return tuple(place for place, row in enumerate(stored.train) if example_key(row) not in trained)
 
 
 def split_as(stored: Dataset, places: Iterable[int]) -> Dataset:

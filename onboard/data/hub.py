@@ -65,8 +65,8 @@ def fetch(source: str, endpoint: str | None = None, cache_folder: Path | None = 
     """
     candidates = _candidates(source)
     with _translated(source):
-        info, wanted = within_deadline(lambda: _find(source, candidates, endpoint))
-        files = _of_config(source, list(_listed(info)), wanted)
+        info, config = within_deadline(lambda: _find(source, candidates, endpoint))
+        files = _of_config(source, list(_listed(info)), config)
         _require_size(source, files)
         splits = {
             split: tuple(_download(info, file, endpoint, cache_folder) for file in files if file.split in names)
@@ -131,15 +131,15 @@ def _listed(info: DatasetInfo) -> Iterator[_Listed]:
         yield _Listed(file.rfilename, "/".join(folders) or "default", split, file.size or 0)
 
 
-def _of_config(source: str, files: list[_Listed], wanted: str | None) -> list[_Listed]:
+def _of_config(source: str, files: list[_Listed], asked: str | None) -> list[_Listed]:
     configs = sorted({file.config for file in files})
     if not configs:
         raise InputError(f"{source} has no Parquet files.", _OFFLINE, source=source)
-    config = wanted or (configs[0] if len(configs) == 1 else "default")
+    config = asked or (configs[0] if len(configs) == 1 else "default")
     if config not in configs:
-        reason = f"has no configuration {wanted!r}" if wanted else "has several configurations"
+        reason = f"has no configuration {asked!r}" if asked else "has several configurations"
         remedy = (
-            f"Name one: {source.rstrip('/').removesuffix(f'/{wanted}')}/CONFIG with one of {', '.join(configs[:20])}."
+            f"Name one: {source.rstrip('/').removesuffix(f'/{asked}')}/CONFIG with one of {', '.join(configs[:20])}."
         )
         raise InputError(f"{source} {reason}.", remedy, source=source, configurations=configs)
     return sorted((file for file in files if file.config == config), key=lambda file: file.path)

@@ -42,4 +42,4 @@ def unreachable() -> tuple[type[Exception], ...]:
     from huggingface_hub.errors import HfHubHTTPError
 
     # the base error of the HTTP library, whichever library the hub's client uses
-    return (OSError, *(each for each in HfHubHTTPError.__bases__ if issubclass(each, Exception)))
+    return (OSError, *(base for base in HfHubHTTPError.__bases__ if issubclass(base, Exception)))

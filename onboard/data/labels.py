@@ -42,7 +42,7 @@ def settle_labels(
     splits: Mapping[str, Rows],
     seen: Sequence[Label],
     origins: Mapping[str, Origin],
-    wanted: KindChoice,
+    asked: KindChoice,
     declared: Sequence[Label],
     problems: Problems,
 ) -> Settled:
@@ -55,7 +55,7 @@ def settle_labels(
         wanted: auto, or the kind that was asked for.
         declared: the label set as declared, in its order; empty means whatever training has.
     """
-    kind, reason = _kind(splits["train"], wanted, declared)
+    kind, reason = _kind(splits["train"], asked, declared)
     if kind == "regression":
         return _regression(splits, origins, reason, problems)
     return _classification(splits, seen, origins, reason, declared, problems)
@@ -75,9 +75,9 @@ def looks_like_scale(labels: Sequence[Label]) -> bool:
     return bool(_fractions(labels))
 
 
-def _kind(train: Rows, wanted: KindChoice, declared: Sequence[Label]) -> tuple[Kind, str]:
-    if wanted != "auto":
-        return wanted, "as asked for"
+def _kind(train: Rows, asked: KindChoice, declared: Sequence[Label]) -> tuple[Kind, str]:
+    if asked != "auto":
+        return asked, "as asked for"
     if declared:
         return "classification", "a label set was declared"
     fractions = len(_fractions([row.label for row in train]))
@@ -133,9 +133,9 @@ def _classification(
     if declared:
         remedies = dict.fromkeys(splits, "Correct the rows, or add the label to --labels.")
     known = {label_key(label): label for label in labels}
-    kept: dict[str, Rows] = {}
+    by_name: dict[str, Rows] = {}
     for split, rows in splits.items():
-        kept[split] = [row for row in rows if label_key(row.label) in known]
+        by_name[split] = [row for row in rows if label_key(row.label) in known]
         strays = [row for row in rows if label_key(row.label) not in known] if known else []
         _report_strays(strays, split, origins[split], labels, remedies[split], problems)
     present = sum(label_key(label) in known for label in train_labels)
@@ -146,7 +146,7 @@ def _classification(
         message = f"has {len(labels):,} distinct labels; the limit is {MAX_LABELS:,}"
         remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
         problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
-    return Settled("classification", reason, labels, None, None, kept)
+    return Settled("classification", reason, labels, None, None, by_name)
 
 
 def _report_strays(
@@ -175,10 +175,10 @@ def _floats_unified(splits: Mapping[str, Rows], seen: Sequence[Label]) -> tuple[
 def _typed(declared: Sequence[Label], present: Sequence[Label]) -> tuple[Label, ...]:
     """Declared labels with the types of the data: a command line can only say "0" or "true"."""
     typed: dict[str, Label] = {}
-    for wanted in declared:
-        same = [label for label in present if label_key(label) == label_key(wanted)]
-        alike = [label for label in present if isinstance(wanted, str) and _alike(label, wanted)]
-        for label in same or alike or [_guessed(wanted, present)]:
+    for written in declared:
+        same = [label for label in present if label_key(label) == label_key(written)]
+        alike = [label for label in present if isinstance(written, str) and _alike(label, written)]
+        for label in same or alike or [_guessed(written, present)]:
             typed[label_key(label)] = label
     return tuple(typed.values())
 
@@ -191,17 +191,17 @@ def _alike(label: Label, written: str) -> bool:
     return number_of(written) == label
 
 
-def _guessed(wanted: Label, present: Sequence[Label]) -> Label:
+def _guessed(written: Label, present: Sequence[Label]) -> Label:
     """A declared label that no row has: of the type that all the others have."""
-    value = number_of(wanted) if isinstance(wanted, str) else None
+    value = number_of(written) if isinstance(written, str) else None
     types = {type(label) for label in present}
     if types == {float} and value is not None:
         return value
     if types == {int} and value is not None and value.is_integer():
         return int(value)
-    if types == {bool} and str(wanted).casefold() in ("true", "false"):
-        return str(wanted).casefold() == "true"
-    return wanted
+    if types == {bool} and str(written).casefold() in ("true", "false"):
+        return str(written).casefold() == "true"
+    return written
 
 
 def _named(labels: Sequence[Label]) -> str:

@@ -99,17 +99,17 @@ class Problems:
 
     def _sentence(self) -> str:
         files = list(dict.fromkeys(problem.file for problem in self.listed))
-        told = [
+        lines = [
             f"{problem.file}: {problem}" if len(files) > 1 else str(problem)
             for problem in self.listed[:_TOLD_IN_MESSAGE]
         ]
-        if self.count > len(told):
-            told.append(f"and {self.count - len(told):,} more")
+        if self.count > len(lines):
+            lines.append(f"and {self.count - len(lines):,} more")
         if self.count == 1 and self.listed[0].row is None and self.listed[0].field is None:
-            return f"{files[0]} {told[0]}."
+            return f"{files[0]} {lines[0]}."
         number = "" if self.count == 1 else f"{self.count:,} problems: "
         prefix = number if len(files) > 1 else f"{files[0]}: {number}"
-        return f"{prefix}{'; '.join(told)}."
+        return f"{prefix}{'; '.join(lines)}."
 
 
 @dataclass(frozen=True, slots=True)

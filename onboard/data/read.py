@@ -221,8 +221,8 @@ def _without_repeats(
     splits: dict[str, list[LabelledRow]] = {}
     findings: list[Finding] = []
     for split, rows in settled.splits.items():
-        splits[split], found = without_repeats(rows, split, origins[split], tolerance, problems)
-        findings += found
+        splits[split], repeats = without_repeats(rows, split, origins[split], tolerance, problems)
+        findings += repeats
     if not problems.count and len({label_key(row.label) for row in splits["train"]}) < 2:
         message = "is left with fewer than two labels once conflicting rows are dropped"
         problems.add(Problem("one_label", message, origins["train"].file, remedy="Decide on one label for each text."))

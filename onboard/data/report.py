@@ -76,13 +76,13 @@ class CheckReport:
             "rows": self.rows,
             "labels": [
                 {
-                    "label": each.label,
-                    "word": each.word,
-                    "train": each.train,
-                    "validation": each.validation,
-                    "test": each.test,
+                    "label": counts.label,
+                    "word": counts.word,
+                    "train": counts.train,
+                    "validation": counts.validation,
+                    "test": counts.test,
                 }
-                for each in self.labels
+                for counts in self.labels
             ],
             "low": self.low,
             "high": self.high,

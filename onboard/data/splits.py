@@ -142,14 +142,14 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
     of = _number_of(strata)
     groups = hanging_together(rows, chain.from_iterable(strata), most=len(rows) / count)
     count = min(count, len(groups))
-    found: list[list[int]] = [[] for _ in range(count)]
+    folds: list[list[int]] = [[] for _ in range(count)]
     held = [Counter[int]() for _ in range(count)]  # rows of each stratum by fold
     for group in sorted(groups, key=len, reverse=True):
-        wanted = [of[index] for index in group]
-        fold = _least_crowded(held, wanted)
-        found[fold] += group
-        held[fold].update(wanted)
-    return tuple(tuple(sorted(fold)) for fold in found)
+        members = [of[index] for index in group]
+        fold = _least_crowded(held, members)
+        folds[fold] += group
+        held[fold].update(members)
+    return tuple(tuple(sorted(fold)) for fold in folds)
 
 
 def _least_crowded(held: Sequence[Counter[int]], wanted: Sequence[int]) -> int:
@@ -169,7 +169,9 @@ def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
     """
     ranks = [_rank(seed, f"{row.text_a}\n{row.text_b}") for row in dataset.train]
     strata = [sorted(stratum, key=lambda index: ranks[index]) for stratum in _strata(dataset, seed)]
-    placed = [((place + 0.5) / len(each), ranks[index], index) for each in strata for place, index in enumerate(each)]
+    placed = [
+        ((place + 0.5) / len(stratum), ranks[index], index) for stratum in strata for place, index in enumerate(stratum)
+    ]
     return tuple(index for _, _, index in sorted(placed))
 
 

@@ -41,12 +41,12 @@ class Pool:
 
     def findings(self) -> list[Finding]:
         """A warning where there are more texts than are looked at."""
-        found = self.read - self.known - self.repeated
-        if found <= len(self.rows):
+        left_out = self.read - self.known - self.repeated
+        if left_out <= len(self.rows):
             return []
-        message = f"{len(self.rows):,} of the {found:,} unlabelled texts are looked at, drawn by their content."
+        message = f"{len(self.rows):,} of the {left_out:,} unlabelled texts are looked at, drawn by their content."
         remedy = "To have others looked at, pass a part of the file."
-        return [Finding("many_unlabelled", message, found - len(self.rows), remedy)]
+        return [Finding("many_unlabelled", message, left_out - len(self.rows), remedy)]
 
 
 def pool_of(texts: Sequence[tuple[str, str | None]], labelled: Collection[int]) -> Pool:

@@ -91,10 +91,10 @@ def _distinct(labels: Sequence[Label]) -> dict[str, str]:
     """Label key to words. Labels that are their own words come first, so that they keep them."""
     words: dict[str, str] = {}
     taken: set[str] = set()
-    for label in sorted(labels, key=lambda each: words_of(each) != label_text(each)):
+    for label in sorted(labels, key=lambda candidate: words_of(candidate) != label_text(candidate)):
         stem = words_of(label)
         numbered = (f"{stem} {number}" for number in itertools.count(2))
-        words[label_key(label)] = next(each for each in itertools.chain([stem], numbered) if each not in taken)
+        words[label_key(label)] = next(word for word in itertools.chain([stem], numbered) if word not in taken)
         taken.add(words[label_key(label)])
     return {label_key(label): words[label_key(label)] for label in labels}
 
@@ -104,21 +104,21 @@ def _tellable(words: dict[str, str], token_ids: TokenIds, unknown_id: int | None
     shared = Counter(tokens.values())
     fine = {key for key, ids in tokens.items() if shared[ids] == 1 and _known(ids, unknown_id)}
     taken = {tokens[key] for key in fine}
-    told: dict[str, str] = {}
+    distinct: dict[str, str] = {}
     for position, key in enumerate(words, start=1):
         if key in fine:
-            told[key] = words[key]
+            distinct[key] = words[key]
             continue
         for spare in _spares(position):
             ids = tuple(token_ids(spare))
             if ids not in taken and _known(ids, unknown_id):
-                told[key] = spare
+                distinct[key] = spare
                 taken.add(ids)
                 break
         else:
             message = f"This base's vocabulary cannot tell the labels {', '.join(sorted(words))} apart."
             raise InputError(message, "Rename the labels, or choose another base with --base.", labels=list(words))
-    return told
+    return distinct
 
 
 def _spares(position: int) -> Iterator[str]:

@@ -133,14 +133,14 @@ class AuditEntry:
 
 def sorted_scopes(scopes: Iterable[Scope]) -> list[str]:
     """Scopes in the order of their definition, as documents show them."""
-    wanted = set(scopes)
-    return [each.value for each in Scope if each in wanted]
+    asked = set(scopes)
+    return [scope.value for scope in Scope if scope in asked]
 
 
 def read_scopes(names: Iterable[str]) -> frozenset[Scope]:
     """Scopes by their names, also several with commas between. Raises InputError for an unknown one, and for none."""
-    known = [each.value for each in Scope]
-    given = [name.strip() for each in names for name in each.split(",")]
+    known = [scope.value for scope in Scope]
+    given = [name.strip() for listed in names for name in listed.split(",")]
     if unknown := [name for name in given if name not in known]:
         raise InputError(f"{unknown[0]!r} is not a scope.", f"Scopes: {', '.join(known)}.", scope=unknown[0])
     if not given:
@@ -156,8 +156,8 @@ def read_lifetime(text: str) -> float | None:
     """
     if text == NEVER:
         return None
-    found = _LIFETIME.fullmatch(text)
-    seconds = int(found[1]) * _UNITS[found[2]] if found else 0.0
+    matched = _LIFETIME.fullmatch(text)
+    seconds = int(matched[1]) * _UNITS[matched[2]] if matched else 0.0
     if not 0 < seconds <= LONGEST_SECONDS:
         raise InputError(
             f"{text[:40]!r} is no lifetime of a token.",

@@ -96,50 +96,50 @@ class Descent:
 
 def descent(root: Root, embedded: Iterable[Embedded], tuned: Iterable[Tuned]) -> Descent:
     """Everything that descends from a task, whatever generation; its own versions are left out."""
-    found = Descent()
-    others = [each for each in embedded if each.task != root.task]
-    published = {each.job: each.reference for each in others if each.job is not None}
+    descendants = Descent()
+    others = [version for version in embedded if version.task != root.task]
+    published = {version.job: version.reference for version in others if version.job is not None}
     line = list(tuned)
     grown = True
     while grown:
         grown = False
         for link in line:
-            if link.link not in found.hypernetworks and (why := _tuning(link, root, published, found)):
-                found.hypernetworks[link.link], grown = why, True
-        for each in others:
-            if each.reference not in found.versions and (why := _learning(each, root, found)):
-                found.versions[each.reference], grown = why, True
-    return found
+            if link.link not in descendants.hypernetworks and (why := _tuning(link, root, published, descendants)):
+                descendants.hypernetworks[link.link], grown = why, True
+        for version in others:
+            if version.reference not in descendants.versions and (why := _learning(version, root, descendants)):
+                descendants.versions[version.reference], grown = why, True
+    return descendants
 
 
-def _tuning(link: Tuned, root: Root, published: dict[str, str], found: Descent) -> str | None:
+def _tuning(link: Tuned, root: Root, published: dict[str, str], so_far: Descent) -> str | None:
     """Why a hypernetwork version descends from the task, if it does."""
     together = published.get(link.job) if link.job is not None else None
     if link.task == root.task:
         return "tuned on it"
-    if link.parent is not None and (link.base_digest, link.parent) in found.hypernetworks:
+    if link.parent is not None and (link.base_digest, link.parent) in so_far.hypernetworks:
         return f"tuned from hypernetwork version {link.parent}"
-    if together in found.versions:
+    if together in so_far.versions:
         return f"tuned with {together}"
     if link.parent is not None and root.was_there(link.base_digest, link.created_at):
         return "held to its answers while it was tuned"
     return None
 
 
-def _learning(version: Embedded, root: Root, found: Descent) -> str | None:
+def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
     """Why an embedding version descends from the task, if it does."""
     for parent in version.parents:
-        if parent in found.versions or parent.partition("@")[0] == root.task:
+        if parent in so_far.versions or parent.partition("@")[0] == root.task:
             return f"started from {parent}"
         if parent == _MEAN and root.was_there(version.base_digest, version.created_at):
             return "started from the mean of all embeddings"
     for number in sorted(version.hypernetworks):
-        if (version.base_digest, number) in found.hypernetworks:
+        if (version.base_digest, number) in so_far.hypernetworks:
             return f"stands under hypernetwork version {number}"
     return None
 
 
-def told(found: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, object]:
+def told(descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, object]:
     """The descent as a JSON-compatible document.
 
     Args:
@@ -148,10 +148,10 @@ def told(found: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, obje
     return {
         "versions": [
             {"version": reference, "why": why, "aliases": list(aliases.get(reference, ()))}
-            for reference, why in sorted(found.versions.items())
+            for reference, why in sorted(descendants.versions.items())
         ],
         "hypernetworks": [
             {"base_digest": base, "version": number, "why": why}
-            for (base, number), why in sorted(found.hypernetworks.items())
+            for (base, number), why in sorted(descendants.hypernetworks.items())
         ],
     }

@@ -82,17 +82,17 @@ def time_left(stage: Stage | None, stage_seconds: float, size: float | None, tim
     if stage_seconds > expected[stage]:
         return TimeLeft(None, f"{stage.value} takes longer than it did for {basis}")
     later = _ORDER[_ORDER.index(stage) + 1 :]
-    return TimeLeft(expected[stage] - stage_seconds + sum(expected.get(each, 0.0) for each in later), basis)
+    return TimeLeft(expected[stage] - stage_seconds + sum(expected.get(following, 0.0) for following in later), basis)
 
 
 def _expected(size: float | None, timings: Sequence[Timing]) -> dict[Stage, float]:
     """Seconds by stage: the median of the similar jobs, each scaled to this job's size."""
-    found: dict[Stage, list[float]] = {}
+    by_stage: dict[Stage, list[float]] = {}
     for timing in timings:
         scale = size / timing.size if size is not None and timing.size else 1.0
         for stage, seconds in timing.stages.items():
-            found.setdefault(stage, []).append(seconds if stage in _FIXED else seconds * scale)
-    return {stage: statistics.median(each) for stage, each in found.items()}
+            by_stage.setdefault(stage, []).append(seconds if stage in _FIXED else seconds * scale)
+    return {stage: statistics.median(times) for stage, times in by_stage.items()}
 
 
 def starts_in(ahead: int, free_in_seconds: Sequence[float | None], run_seconds: float | None) -> float | None:
@@ -102,9 +102,9 @@ def starts_in(ahead: int, free_in_seconds: Sequence[float | None], run_seconds: 
         free_in_seconds: of each worker of the queue: 0 when it is idle, None when its job's end is not known.
         run_seconds: what a job of the queue takes.
     """
-    if sum(each == 0.0 for each in free_in_seconds) > ahead:
+    if sum(seconds == 0.0 for seconds in free_in_seconds) > ahead:
         return 0.0
-    free = [each for each in free_in_seconds if each is not None]
+    free = [seconds for seconds in free_in_seconds if seconds is not None]
     if not free or len(free) < len(free_in_seconds) or (ahead and run_seconds is None):
         return None
     heapq.heapify(free)

@@ -156,7 +156,7 @@ class JobSpec:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> JobSpec:
         """Read what `to_json` wrote. Fields this code does not know raise InputError: they were asked for."""
-        unknown = set(document) - {each.name for each in fields(cls)}
+        unknown = set(document) - {declared.name for declared in fields(cls)}
         if unknown:
             raise InputError(
                 f"Unknown fields in a job's spec: {', '.join(sorted(unknown))}.",
@@ -168,7 +168,7 @@ class JobSpec:
     @classmethod
     def known_part(cls, document: Mapping[str, Any]) -> JobSpec:
         """The same without the fields that this code does not know, so that it can list jobs of a newer program."""
-        known = {each.name for each in fields(cls)}
+        known = {declared.name for declared in fields(cls)}
         return cls(**{name: value for name, value in document.items() if name in known})
 
 

@@ -161,8 +161,8 @@ class EmbeddingVersion:
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        told = {"mixed_from": {}, "learned_under": None, **document}
-        facts = {each.name: told[each.name] for each in fields(cls) if each.name not in _NOT_TOLD}
+        complete = {"mixed_from": {}, "learned_under": None, **document}
+        facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
 

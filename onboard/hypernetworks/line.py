@@ -25,11 +25,11 @@ def list_hypernetworks(database: Database, base: str) -> dict[str, Any]:
     """
     with database.read() as session:
         bases = BaseRepository(session)
-        found = bases.get(base)
-        line = bases.hypernetworks(found.digest)
-        counts = HypernetworkRepository(session).counts(found.digest)
-    hypernetworks = [{**_document(each, found), "pinned": counts.get(each.version, 0)} for each in line]
-    return {"base": found.name, "base_digest": found.digest, "hypernetworks": hypernetworks}
+        record = bases.get(base)
+        line = bases.hypernetworks(record.digest)
+        counts = HypernetworkRepository(session).counts(record.digest)
+    hypernetworks = [{**_document(version, record), "pinned": counts.get(version.version, 0)} for version in line]
+    return {"base": record.name, "base_digest": record.digest, "hypernetworks": hypernetworks}
 
 
 def show_hypernetwork(database: Database, base: str, version: int) -> dict[str, Any]:
@@ -40,13 +40,13 @@ def show_hypernetwork(database: Database, base: str, version: int) -> dict[str, 
     """
     with database.read() as session:
         bases = BaseRepository(session)
-        found = bases.get(base)
-        one = bases.hypernetwork(found.digest, version)
-        pinned = HypernetworkRepository(session).pinned(found.digest, version, MOST_NAMED)
+        record = bases.get(base)
+        one = bases.hypernetwork(record.digest, version)
+        pinned = HypernetworkRepository(session).pinned(record.digest, version, MOST_NAMED)
     facts = asdict(pinned)
     return {
-        **_document(one, found),
-        "base": found.name,
+        **_document(one, record),
+        "base": record.name,
         "pinned": facts.pop("versions"),
         "pinned_by": {**facts, "in_use": list(pinned.in_use)},
         "guard": one.metrics.get("guard"),
@@ -68,12 +68,17 @@ def revert_hypernetwork(database: Database, base: str, version: int) -> dict[str
     """
     with database.write() as session:
         bases = BaseRepository(session)
-        found = bases.get(base)
-        told = {"base": found.name, "base_digest": found.digest, "version": version, "previous": found.head}
-        if version != found.head:
-            bases.set_head(found.digest, version, expected_head=found.head)
-            record(session, "hypernetwork.revert", f"{found.name} v{version}", **told)
-    return told
+        registered = bases.get(base)
+        document = {
+            "base": registered.name,
+            "base_digest": registered.digest,
+            "version": version,
+            "previous": registered.head,
+        }
+        if version != registered.head:
+            bases.set_head(registered.digest, version, expected_head=registered.head)
+            record(session, "hypernetwork.revert", f"{registered.name} v{version}", **document)
+    return document
 
 
 def _document(version: HypernetworkVersion, base: BaseRecord) -> dict[str, Any]:

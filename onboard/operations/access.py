@@ -56,13 +56,13 @@ def create_token(
     Raises:
         InputError: the name follows no grammar, a scope is unknown, or the time is none.
     """
-    wanted = read_scopes(scopes)
-    named = require_name("-".join(sorted_scopes(wanted)) if name is None else name, "name of a token")
+    granted = read_scopes(scopes)
+    named = require_name("-".join(sorted_scopes(granted)) if name is None else name, "name of a token")
     lives_seconds = read_lifetime(expires)
     secret = _PREFIX + secrets.token_urlsafe(32)
     with database.write() as session:
         token = TokenRepository(session).add(
-            _new_id(), named, _digest(secret), wanted, created_by=audit.actor(), lives_seconds=lives_seconds
+            _new_id(), named, _digest(secret), granted, created_by=audit.actor(), lives_seconds=lives_seconds
         )
     assert token is not None  # nobody else has made these 256 random bits
     return token, secret
@@ -92,10 +92,10 @@ def identify(database: Database, secret: str) -> Identity:
         SignInError: it is unknown, expired or revoked.
     """
     with database.glance() as session:
-        found = TokenRepository(session).find(_digest(secret))
-    if found is None:
+        seen = TokenRepository(session).find(_digest(secret))
+    if seen is None:
         raise SignInError("The token is unknown here.")
-    token, now = found
+    token, now = seen
     if (state := token.state(now)) != "active":
         raise SignInError(f"The token {token.name!r} is {state}.")
     use_due = token.last_used_at is None or now - token.last_used_at >= USE_SHOWN_SECONDS
@@ -173,9 +173,9 @@ def changes(database: Database, limit: int, before: int | None = None) -> dict[s
         `changes`, and `next`: the id to go on before, as text; None when there are no older ones.
     """
     with database.read() as session:
-        found = audit.entries(session, limit + 1, before)
-    older = str(found[limit - 1].id) if len(found) > limit else None
-    return {"changes": [entry.to_json() for entry in found[:limit]], "next": older}
+        entries = audit.entries(session, limit + 1, before)
+    older = str(entries[limit - 1].id) if len(entries) > limit else None
+    return {"changes": [entry.to_json() for entry in entries[:limit]], "next": older}
 
 
 def adopt_bootstrap_token(database: Database, settings: Settings) -> None:
@@ -199,8 +199,8 @@ def adopt_bootstrap_token(database: Database, settings: Settings) -> None:
             return
         earlier = tokens.find_named(BOOTSTRAP)
         if tokens.add(_new_id(), BOOTSTRAP, digest, ALL_SCOPES, created_by=str(file)) is not None:
-            for each in earlier:
-                tokens.revoke(each.id)
+            for token in earlier:
+                tokens.revoke(token.id)
 
 
 def require_some_token(database: Database, host: str) -> None:
@@ -210,8 +210,8 @@ def require_some_token(database: Database, host: str) -> None:
         NotAllowedError: there is no token that works.
     """
     with database.read() as session:
-        found = TokenRepository(session).any_live()
-    if not found:
+        any_live = TokenRepository(session).any_live()
+    if not any_live:
         raise NotAllowedError(
             f"Others can reach {host}, and there is no token yet.",
             "onboard token create NAME --scope admin (or set ONBOARD_BOOTSTRAP_TOKEN_FILE)",

@@ -73,7 +73,7 @@ class Garbage:
     def freed(self) -> Amount:
         """Files that are gone, of all kinds."""
         every = [*self.artifacts.values(), self.unfinished]
-        return Amount(sum(each.count for each in every), sum(each.size_bytes for each in every))
+        return Amount(sum(amount.count for amount in every), sum(amount.size_bytes for amount in every))
 
     def to_json(self) -> dict[str, Any]:
         """The result of `onboard gc --json`."""
@@ -121,16 +121,16 @@ def collect_garbage(services: Services, *, older_than_hours: float = OLD_HOURS, 
     """
     garbage = Garbage(dry_run, older_than_hours)
     with alone(services.database, "gc") as keep:
-        found = _look_around(services, older_than_hours * _HOUR_SECONDS, keep)
-        garbage.known = found.known
+        seen = _look_around(services, older_than_hours * _HOUR_SECONDS, keep)
+        garbage.known = seen.known
         with _transactions(services, dry_run) as transaction:
             # a dry run holds one transaction, in which SQLite cannot also renew the right; it is over soon
             work = _Work(services, garbage, transaction, (lambda: None) if dry_run else keep)
             work.apply_retention()
-            work.adopt(found.unknown)
+            work.adopt(seen.unknown)
             work.sweep()
-            work.name_damaged(found.suspects)
-        for shard, entries in found.unfinished:
+            work.name_damaged(seen.suspects)
+        for shard, entries in seen.unfinished:
             for entry in entries:
                 garbage.unfinished.add(entry.size_bytes)
             if not dry_run:
@@ -151,20 +151,20 @@ def _transactions(services: Services, dry_run: bool) -> Iterator[Transaction]:
 
 def _look_around(services: Services, older_than_seconds: float, keep: Callable[[], None]) -> _Found:
     """Compare rows and bytes, a sixteenth at a time. Rows are read first: what is stored later has its row by then."""
-    found, store, old = _Found(), services.artifacts, time.time() - older_than_seconds
+    garbage, store, old = _Found(), services.artifacts, time.time() - older_than_seconds
     shards = sorted(store.shards())
     for start in "0123456789abcdef":
         keep()
         with services.database.read() as session:
             rows = {record.digest: record for record in ArtifactRepository(session).beginning_with(start)}
         stored: dict[str, Entry] = {}
-        for shard in (each for each in shards if each.startswith(start)):
+        for shard in (shard for shard in shards if shard.startswith(start)):
             stored |= store.in_shard(shard)
             unfinished = [entry for entry in store.unfinished(shard) if entry.modified_at <= old]
-            found.unfinished.append((shard, unfinished))
+            garbage.unfinished.append((shard, unfinished))
         settled = {digest: entry for digest, entry in stored.items() if digest in rows or entry.modified_at <= old}
-        found.compare(rows, settled)
-    return found
+        garbage.compare(rows, settled)
+    return garbage
 
 
 @dataclass

@@ -66,8 +66,8 @@ class ServiceCollector(Collector):
         transitions: dict[str, list[Transition]] = defaultdict(list)
         try:
             with self._database.snapshot() as session:
-                for each in TransitionRepository(session).list():
-                    transitions[each.queue].append(each)
+                for transition in TransitionRepository(session).list():
+                    transitions[transition.queue].append(transition)
                 return _Seen(
                     jobs=TransitionRepository(session).standing(),
                     transitions=transitions,
@@ -138,17 +138,17 @@ def _of_transitions(seen: _Seen) -> Iterator[Metric]:
         family = CounterMetricFamily(name, help_text, labels=(label,))
         for queue in seen.queue_names:
             those = filter(counts, seen.transitions.get(queue, ()))
-            family.add_metric([queue], sum(each.count for each in those))
+            family.add_metric([queue], sum(transition.count for transition in those))
         return family
 
     def entered(*states: JobState) -> Callable[[Transition], bool]:
-        return lambda each: each.state in states
+        return lambda transition: transition.state in states
 
-    def retried(each: Transition) -> bool:
-        return each.state is JobState.QUEUED and each.previous == JobState.RUNNING
+    def retried(transition: Transition) -> bool:
+        return transition.state is JobState.QUEUED and transition.previous == JobState.RUNNING
 
-    def received(each: Transition) -> bool:
-        return each.state is JobState.QUEUED and not retried(each)
+    def received(transition: Transition) -> bool:
+        return transition.state is JobState.QUEUED and not retried(transition)
 
     for name, help_text, counts in (
         ("received", "Jobs that were submitted, or asked for again by a person.", received),
@@ -169,13 +169,15 @@ def _of_transitions(seen: _Seen) -> Iterator[Metric]:
         seen,
         "celery_task_queue_wait_time",
         "Seconds from when a job was due to when an attempt began.",
-        lambda each: (each.previous, each.state) == (JobState.QUEUED, JobState.RUNNING),
+        lambda transition: (transition.previous, transition.state) == (JobState.QUEUED, JobState.RUNNING),
     )
     yield _histogram(
         seen,
         "celery_task_runtime",
         "Seconds that attempts ran that succeeded, failed, or were the last of a dead job.",
-        lambda each: each.previous == JobState.RUNNING and each.state in (JobState.SUCCEEDED, *_UNSUCCESSFUL),
+        lambda transition: (
+            transition.previous == JobState.RUNNING and transition.state in (JobState.SUCCEEDED, *_UNSUCCESSFUL)
+        ),
     )
 
 
@@ -223,9 +225,9 @@ def _of_gpus(seen: _Seen) -> Iterator[Metric]:
 
 def _of_webhooks(seen: _Seen) -> Metric:
     counts = {
-        "waiting": sum(each.waiting - each.failing for each in seen.endpoints),
-        "failing": sum(each.failing for each in seen.endpoints),
-        "given_up": sum(each.given_up for each in seen.endpoints),
+        "waiting": sum(endpoint.waiting - endpoint.failing for endpoint in seen.endpoints),
+        "failing": sum(endpoint.failing for endpoint in seen.endpoints),
+        "given_up": sum(endpoint.given_up for endpoint in seen.endpoints),
     }
     return _gauge(
         "onboard_webhook_deliveries",
@@ -250,13 +252,16 @@ def _histogram(seen: _Seen, name: str, help_text: str, counts: Callable[[Transit
     family = HistogramMetricFamily(name, help_text, labels=("queue_name",))
     for queue in seen.queue_names:
         those = list(filter(counts, seen.transitions.get(queue, ())))
-        family.add_metric([queue], _buckets(those), sum(each.seconds for each in those))
+        family.add_metric([queue], _buckets(those), sum(duration.seconds for duration in those))
     return family
 
 
 def _buckets(those: Collection[Transition]) -> list[Any]:
     """Cumulative counts by upper edge."""
     return [
-        ("+Inf" if edge == math.inf else str(edge), sum(each.count for each in those if each.up_to_seconds <= edge))
+        (
+            "+Inf" if edge == math.inf else str(edge),
+            sum(duration.count for duration in those if duration.up_to_seconds <= edge),
+        )
         for edge in BUCKET_SECONDS
     ]

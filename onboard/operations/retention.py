@@ -30,17 +30,17 @@ def steps(settings: Settings, succeeded_hours: float = OLD_HOURS) -> dict[str, S
     job_seconds = settings.retention_job_days * _DAY_SECONDS
     event_seconds = settings.retention_event_days * _DAY_SECONDS
     audit_seconds = settings.retention_audit_days * _DAY_SECONDS
-    found: dict[str, Step] = {}
+    steps: dict[str, Step] = {}
     if job_seconds:
-        found["jobs"] = lambda rows: rows.jobs(job_seconds)
+        steps["jobs"] = lambda rows: rows.jobs(job_seconds)
     if event_seconds:
-        found["job_events"] = lambda rows: rows.notes(event_seconds)
-    found["stage_outputs"] = lambda rows: rows.stage_outputs(succeeded_seconds, event_seconds or None)
-    found["webhook_events"] = lambda rows: rows.webhook_events(WEBHOOK_DAYS * _DAY_SECONDS)
-    found["sessions"] = lambda rows: rows.sessions()
+        steps["job_events"] = lambda rows: rows.notes(event_seconds)
+    steps["stage_outputs"] = lambda rows: rows.stage_outputs(succeeded_seconds, event_seconds or None)
+    steps["webhook_events"] = lambda rows: rows.webhook_events(WEBHOOK_DAYS * _DAY_SECONDS)
+    steps["sessions"] = lambda rows: rows.sessions()
     if audit_seconds:
-        found["audit_log"] = lambda rows: rows.audit_log(audit_seconds)
-    return found
+        steps["audit_log"] = lambda rows: rows.audit_log(audit_seconds)
+    return steps
 
 
 def retain(database: Database, settings: Settings) -> dict[str, int]:

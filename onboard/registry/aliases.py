@@ -147,7 +147,7 @@ class AliasRepository:
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
 
     def _require_version(self, task: str, version: int) -> None:
-        found = self._session.scalars(
+        moves = self._session.scalars(
             select(EmbeddingVersionRow.version)
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
             .where(
@@ -156,7 +156,7 @@ class AliasRepository:
                 TaskRow.deleted_at.is_(None),
             )
         ).one_or_none()
-        if found is None:
+        if moves is None:
             raise NotFoundError(f"There is no {task}@v{version}.", f"List them with: onboard versions {task}")
 
 

@@ -117,11 +117,11 @@ class ArtifactRepository:
 
     def users(self, digest: str) -> list[str]:
         """The rows that need the artifact, as table and primary key: "embedding_versions mood 3"."""
-        found = []
+        references = []
         for column in REFERENCES:
             keys = self._session.execute(select(*column.table.primary_key.columns).where(column == digest))
-            found += [" ".join(map(str, (column.table.name, *key))) for key in keys]
-        return found
+            references += [" ".join(map(str, (column.table.name, *key))) for key in keys]
+        return references
 
 
 def is_referenced() -> ColumnElement[bool]:

@@ -93,11 +93,11 @@ class BaseRepository:
 
     def line(self, base_digest: str, version: int) -> Sequence[HypernetworkVersion]:
         """This version and those that it descends from, newest first, collected ones too. Raises NotFoundError."""
-        found = [self.hypernetwork(base_digest, version)]
-        known = {each.version: each for each in self.hypernetworks(base_digest)}
-        while (parent := found[-1].parent) is not None:
-            found.append(known[parent])
-        return found
+        line = [self.hypernetwork(base_digest, version)]
+        known = {hypernetwork.version: hypernetwork for hypernetwork in self.hypernetworks(base_digest)}
+        while (parent := line[-1].parent) is not None:
+            line.append(known[parent])
+        return line
 
     def advance(self, draft: HypernetworkVersion, *, expected_head: int) -> HypernetworkVersion:
         """Add the next hypernetwork version and make it the head, if the head is still `expected_head`.
@@ -126,11 +126,11 @@ class BaseRepository:
         hold_hypernetwork(self._session, base_digest, version)
         self._swap_head(base_digest, expected_head, version)
 
-    def _swap_head(self, base_digest: str, expected: int, wanted: int) -> None:
+    def _swap_head(self, base_digest: str, expected: int, head: int) -> None:
         statement = (
             update(BaseRow)
             .where(BaseRow.digest == base_digest, BaseRow.head == expected)
-            .values(head=wanted)
+            .values(head=head)
             .returning(BaseRow.digest)
         )
         if self._session.scalars(statement).one_or_none() is None:
@@ -141,9 +141,9 @@ class BaseRepository:
                 base=base_digest,
                 head=present,
             )
-        if wanted != expected:
+        if head != expected:
             self._retire(base_digest, expected, database_now())
-            self._retire(base_digest, wanted, None)
+            self._retire(base_digest, head, None)
 
     def _retire(self, base_digest: str, version: int, at: ColumnElement[float] | None) -> None:
         self._session.execute(

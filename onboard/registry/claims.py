@@ -126,8 +126,10 @@ class ClaimRepository:
             .subquery()
             for queue in sorted(set(queues))
         ]
-        found = union_all(*map(select, firsts)).subquery()
-        return select(found.c.number).order_by(found.c.priority.desc(), found.c.number).limit(1).scalar_subquery()
+        runnable = union_all(*map(select, firsts)).subquery()
+        return (
+            select(runnable.c.number).order_by(runnable.c.priority.desc(), runnable.c.number).limit(1).scalar_subquery()
+        )
 
     def heartbeat(self, job_id: str, attempt: int, lease_seconds: float = LEASE_SECONDS) -> bool:
         """Extend its lease, and the leases that it holds itself. Returns whether someone asked to cancel.
@@ -300,8 +302,8 @@ class ClaimRepository:
     def open(self, queues: Sequence[str]) -> bool:
         """Whether a job of `queues` runs, or waits (now or later) in a queue that is not paused for code like this."""
         waiting = and_(JobRow.state == JobState.QUEUED, _not_paused(), _understood(self._release))
-        found = exists().where(JobRow.queue.in_(list(queues)), IS_OPEN, or_(waiting, IS_RUNNING))
-        return self._session.scalars(select(found)).one()
+        open_job = exists().where(JobRow.queue.in_(list(queues)), IS_OPEN, or_(waiting, IS_RUNNING))
+        return self._session.scalars(select(open_job)).one()
 
     def running(self, worker: str) -> Sequence[Job]:
         """What `worker` is running, as far as anybody knows."""

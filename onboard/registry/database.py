@@ -141,12 +141,12 @@ class Database:
 
     def _failure(self, error: DBAPIError) -> OnboardError:
         """In our words; callers from elsewhere are not told where the database is."""
-        found = _translated(error, self.engine)
-        if isinstance(found, DeadlockError):
-            return found
-        if isinstance(found, StorageError):
-            return found.hide(StorageError("The disk of the database is full.", "Free some space on the server."))
-        return found.hide(UnavailableError("The database cannot be reached.", "Try again in a moment."))
+        translated = _translated(error, self.engine)
+        if isinstance(translated, DeadlockError):
+            return translated
+        if isinstance(translated, StorageError):
+            return translated.hide(StorageError("The disk of the database is full.", "Free some space on the server."))
+        return translated.hide(UnavailableError("The database cannot be reached.", "Try again in a moment."))
 
 
 def allow_pauses(session: Session) -> None:

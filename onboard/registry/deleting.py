@@ -125,14 +125,14 @@ class DeletingRepository:
 
     def _datasets(self, task: str) -> dict[str, float]:
         """The datasets that its versions and jobs name, and when the last of these was written."""
-        row, found = EmbeddingVersionRow, dict[str, float]()
+        row, measured = EmbeddingVersionRow, dict[str, float]()
         named = [(row.dataset_digest, row.created_at, row.task == task)]
         named += [(digest, JobRow.created_at, JobRow.task == task) for digest in DATASETS_OF_JOB]
         for digest, at, which in named:
             newest_of_each = select(digest, func.max(at)).where(which, digest.is_not(None)).group_by(digest)
             for name, newest in self._session.execute(newest_of_each):
-                found[name] = max(newest, found.get(name, 0.0))
-        return found
+                measured[name] = max(newest, measured.get(name, 0.0))
+        return measured
 
     def _end_jobs(self, task: str, removed: Removed) -> None:
         """Cancel what has not ended, then forget what was asked and what came of it; states and times stay."""
@@ -154,8 +154,8 @@ class DeletingRepository:
             of_mine, JobEventRow.numbers["error"].as_string().is_not(None)
         )
         for event, numbers in self._session.execute(failed).all():
-            told = {**numbers, "error": {"code": (numbers.get("error") or {}).get("code")}}
-            self._session.execute(update(JobEventRow).where(JobEventRow.id == event).values(numbers=told))
+            code_only = {**numbers, "error": {"code": (numbers.get("error") or {}).get("code")}}
+            self._session.execute(update(JobEventRow).where(JobEventRow.id == event).values(numbers=code_only))
         bases = self._session.scalars(select(BASE_OF_JOB).where(mine).distinct()).all()
         for base in bases:
             spec = JobSpec(task, "", options={} if base is None else {"base_digest": base}).to_json()
@@ -201,12 +201,14 @@ class DeletingRepository:
         for digest, artifact, row_hashes, created_at in gone:
             at = max(created_at, datasets[digest])  # a dataset that is stored again keeps its row
             removed.freed([(artifact, at), (row_hashes, at)])
-        removed.shared_with = self._owners(sorted(datasets.keys() - {each.digest for each in gone}))
+        removed.shared_with = self._owners(sorted(datasets.keys() - {snapshot.digest for snapshot in gone}))
 
     def _owners(self, datasets: Sequence[str]) -> tuple[str, ...]:
         named = [select(EmbeddingVersionRow.task).where(EmbeddingVersionRow.dataset_digest.in_(datasets))]
         named += [select(JobRow.task).where(digest.in_(datasets)) for digest in DATASETS_OF_JOB]
-        return tuple(sorted({task for each in named for task in self._session.scalars(each)} if datasets else ()))
+        return tuple(
+            sorted({task for statement in named for task in self._session.scalars(statement)} if datasets else ())
+        )
 
 
 def _has_request(task: str) -> ColumnElement[bool]:

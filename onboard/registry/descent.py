@@ -27,25 +27,25 @@ class DescentRepository:
             select(EmbeddingVersionRow.base_digest).where(EmbeddingVersionRow.task == task),
             select(BASE_OF_JOB).where(JobRow.task == task, BASE_OF_JOB.is_not(None)),
         )
-        found = frozenset(self._session.scalars(bases))
+        digests = frozenset(self._session.scalars(bases))
         times = select(TaskRow.created_at, func.coalesce(TaskRow.deleted_at, math.inf)).where(TaskRow.name == task)
         known = self._session.execute(times).one_or_none()
-        return Root(task, found) if known is None else Root(task, found, known[0], known[1])
+        return Root(task, digests) if known is None else Root(task, digests, known[0], known[1])
 
     def of(self, root: Root) -> Descent:
         """What descends from it and is still there."""
         tuned, collected = self._tuned()
-        found = descent(root, self._embedded(), tuned)
-        kept = {link: why for link, why in found.hypernetworks.items() if link not in collected}
-        return Descent(found.versions, kept)
+        descendants = descent(root, self._embedded(), tuned)
+        hypernetworks = {link: why for link, why in descendants.hypernetworks.items() if link not in collected}
+        return Descent(descendants.versions, hypernetworks)
 
     def aliases(self) -> dict[str, Sequence[str]]:
         """The aliases of every version that has any, by reference."""
-        found = defaultdict(list)
+        aliases = defaultdict(list)
         rows = select(AliasRow.task, AliasRow.version, AliasRow.alias).order_by(AliasRow.task, AliasRow.alias)
         for task, version, alias in self._session.execute(rows):
-            found[f"{task}@v{version}"].append(alias)
-        return dict(found)
+            aliases[f"{task}@v{version}"].append(alias)
+        return dict(aliases)
 
     def _embedded(self) -> list[Embedded]:
         row = EmbeddingVersionRow
@@ -69,10 +69,10 @@ class DescentRepository:
         row = HypernetworkRow
         columns = row.base_digest, row.version, row.parent, row.job, JobRow.task, row.created_at
         statement = select(*columns, row.collected_at).outerjoin(JobRow, JobRow.id == row.job)
-        found, collected = [], set()
+        links, collected = [], set()
         rows = self._session.execute(statement.order_by(row.base_digest, row.version))
         for base, version, parent, job, task, created_at, collected_at in rows:
-            found.append(Tuned(base, version, parent, job, task, created_at))
+            links.append(Tuned(base, version, parent, job, task, created_at))
             if collected_at is not None:
-                collected.add(found[-1].link)
-        return found, collected
+                collected.add(links[-1].link)
+        return links, collected

@@ -28,8 +28,8 @@ def rows(session: Session, table: Table) -> Iterator[dict[str, Any]]:
     statement = select(table).order_by(*table.primary_key.columns)
     if table is ArtifactRow.__table__:
         statement = statement.where(is_referenced())
-    found = session.execute(statement.execution_options(yield_per=_FETCHED))
-    return (dict(row) for row in found.mappings())
+    result = session.execute(statement.execution_options(yield_per=_FETCHED))
+    return (dict(row) for row in result.mappings())
 
 
 def number_column(table: Table) -> Column[int] | None:
@@ -68,8 +68,8 @@ def continue_after(session: Session, table: Table, last: int) -> None:
 
 def _sequence(session: Session, column: Column[int]) -> str:
     facts = {"table": column.table.name, "column": column.name}
-    found: str = session.execute(text("SELECT pg_get_serial_sequence(:table, :column)"), facts).scalar_one()
-    return found
+    sequence: str = session.execute(text("SELECT pg_get_serial_sequence(:table, :column)"), facts).scalar_one()
+    return sequence
 
 
 def _remembers_numbers(table: Table) -> bool:
@@ -97,5 +97,5 @@ def bases_in_use(session: Session) -> list[BaseInUse]:
         .where(EmbeddingVersionRow.base_digest == BaseRow.digest, EmbeddingVersionRow.kind != "source")
         .scalar_subquery()
     )
-    found = session.execute(select(BaseRow.name, BaseRow.digest, learned).order_by(BaseRow.name, BaseRow.digest))
-    return [BaseInUse(*row) for row in found]
+    counts = session.execute(select(BaseRow.name, BaseRow.digest, learned).order_by(BaseRow.name, BaseRow.digest))
+    return [BaseInUse(*row) for row in counts]

@@ -113,7 +113,7 @@ def unneeded(older_than_seconds: float) -> ColumnElement[bool]:
         row.collected_at.is_(None),
         row.version != FIRST_HYPERNETWORK,
         func.coalesce(row.retired_at, row.created_at) <= database_now() - older_than_seconds,
-        *(~each for each in (is_head, before_head, used, still_tuned)),
+        *(~condition for condition in (is_head, before_head, used, still_tuned)),
     )
 
 

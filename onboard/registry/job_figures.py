@@ -106,7 +106,7 @@ class JobFigures:
         jobs = [to_job(row) for row in self._session.scalars(select(JobRow).where(IS_RUNNING))]
         marks = self._marks(jobs)
         attempts = (_attempt(job, now, *marks.get((job.id, job.attempt), (None, ""))) for job in jobs)
-        return sorted(attempts, key=lambda each: -each.seconds)
+        return sorted(attempts, key=lambda run: -run.seconds)
 
     def _marks(self, jobs: Sequence[Job]) -> dict[tuple[str, int], tuple[float | None, str]]:
         """By attempt: when it entered its stage, and the last note since."""

@@ -18,13 +18,13 @@ class LeaseRepository:
 
     def take(self, name: str, holder: str, seconds: float) -> bool:
         """Take or extend the lease for `seconds`. False when another holder has it."""
-        wanted = {"holder": holder, "expires_at": database_now() + seconds}
+        lease = {"holder": holder, "expires_at": database_now() + seconds}
         statement = (
             insert_for(self._session, LeaseRow)
-            .values(name=name, **wanted)
+            .values(name=name, **lease)
             .on_conflict_do_update(
                 index_elements=["name"],
-                set_=wanted,
+                set_=lease,
                 where=or_(LeaseRow.holder == holder, LeaseRow.expires_at <= database_now()),
             )
             .returning(LeaseRow.name)

@@ -129,7 +129,7 @@ def load(url: str, revision: str, contents: Sequence[Contents], going_on: GoingO
             migration.downgrade(revision)
         _insert(session, contents)
         migration.upgrade()
-        last = {each.table: each.last for each in contents}
+        last = {table.table: table.last for table in contents}
         for table in tables():
             continue_after(session, table, last.get(table.name, 0))
         unfinished = _end_leases(session)
@@ -144,19 +144,19 @@ def _keep_others_out(session: Session) -> None:
 
 
 def _require_empty(session: Session) -> None:
-    found = {}
+    rows = {}
     for table in tables():
         mine = _OF_ITSELF.get(table.name)
         statement = select(func.count()).select_from(table)
         count = session.scalar(statement if mine is None else statement.where(~mine))
         if count:
-            found[table.name] = count
-    if found:
-        named = ", ".join(f"{count} {table.replace('_', ' ')}" for table, count in found.items())
+            rows[table.name] = count
+    if rows:
+        named = ", ".join(f"{count} {table.replace('_', ' ')}" for table, count in rows.items())
         raise ConflictError(
             f"The service is not empty: {named}.",
             "Restore into a new ONBOARD_HOME or a new database.",
-            found=found,
+            found=rows,
         )
 
 
@@ -165,14 +165,14 @@ def _insert(session: Session, contents: Sequence[Contents]) -> None:
     known = MetaData()
     known.reflect(session.connection())
     ours = known.tables.keys() - TRANSIENT - {"alembic_version"}
-    for each in contents:
-        if each.table not in ours:
-            raise DamagedError(f"The backup has a table {each.table}, which its schema does not know.", _OTHER)
-        table = known.tables[each.table]
+    for part in contents:
+        if part.table not in ours:
+            raise DamagedError(f"The backup has a table {part.table}, which its schema does not know.", _OTHER)
+        table = known.tables[part.table]
         for column in table.columns:
             if isinstance(column.type, JSON):
                 column.type = JSON(none_as_null=True)
-        for batch in each.batches():
+        for batch in part.batches():
             _insert_batch(session, table, batch)
 
 
@@ -192,9 +192,9 @@ def _insert_batch(session: Session, table: Table, batch: Rows) -> None:
 def _settle(session: Session, unfinished: Unfinished, going_on: GoingOn, created_at: str) -> Loaded:
     tokens = TokenRepository(session)
     revoked = 0 if going_on.tokens else tokens.revoke_all()
-    kept = len(tokens.list())
+    usable = len(tokens.list())
     dropped = 0 if going_on.webhooks else OutboxRepository(session).drop_undelivered()
-    facts = {"revoked_tokens": revoked, "kept_tokens": kept, "dropped_webhooks": dropped}
+    facts = {"revoked_tokens": revoked, "kept_tokens": usable, "dropped_webhooks": dropped}
     record(session, "service.restore", created_at, **facts)
     return Loaded(unfinished, **facts)
 

@@ -56,7 +56,7 @@ class RetentionRepository:
     def jobs(self, older_than_seconds: float) -> int:
         """Jobs that ended so long ago and published nothing, with their logs and stage outputs."""
         published = [exists().where(column == JobRow.id) for column in (EmbeddingVersionRow.job, HypernetworkRow.job)]
-        due = and_(_ended(older_than_seconds), *(~each for each in published))
+        due = and_(_ended(older_than_seconds), *(~dataset for dataset in published))
         jobs = self._locked(JobRow.id, due)
         if jobs:
             TransitionRepository(self._session).fold()  # the figures of whoever watches count them for ever
@@ -64,8 +64,8 @@ class RetentionRepository:
 
     def notes(self, older_than_seconds: float) -> int:
         """The notes of progress of jobs that ended so long ago. Changes of state and stages stay as long as the job."""
-        told = and_(JobEventRow.job == JobRow.id, JobEventRow.kind == "note")
-        jobs = self._locked(JobRow.id, and_(_ended(older_than_seconds), exists().where(told)))
+        notes = and_(JobEventRow.job == JobRow.id, JobEventRow.kind == "note")
+        jobs = self._locked(JobRow.id, and_(_ended(older_than_seconds), exists().where(notes)))
         return self._deleted(delete(JobEventRow).where(JobEventRow.job.in_(jobs), JobEventRow.kind == "note"))
 
     def stage_outputs(self, succeeded_seconds: float, other_seconds: float | None) -> int:
@@ -91,7 +91,7 @@ class RetentionRepository:
         """Hypernetwork versions that nothing has needed for so long: their artifacts are named no more."""
         key, due = (HypernetworkRow.base_digest, HypernetworkRow.version), unneeded(older_than_seconds)
         statement = select(*key).where(due).limit(BATCH).with_for_update(skip_locked=True)
-        locked = [tuple(each) for each in self._session.execute(statement)]
+        locked = [tuple(row) for row in self._session.execute(statement)]
         collected = update(HypernetworkRow).where(tuple_(*key).in_(locked), due)
         return self._deleted(collected.values(artifact=None, collected_at=database_now()))
 

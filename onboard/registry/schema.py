@@ -122,16 +122,16 @@ def migrating(url: str) -> Iterator[Migration]:
 
 def check(url: str) -> None:
     """Raise ConflictError unless the database at `url` has the schema revision of this code."""
-    found = revision_of(url)
-    if found == migrations.HEAD:
+    revision = revision_of(url)
+    if revision == migrations.HEAD:
         return
-    require_known(found, "The database's schema")
+    require_known(revision, "The database's schema")
     raise ConflictError(
         "The database has no tables yet."
-        if found is None
-        else f"The database's schema is older ({found}) than this code.",
+        if revision is None
+        else f"The database's schema is older ({revision}) than this code.",
         "Run: onboard db upgrade",
-        found=found,
+        found=revision,
         wanted=migrations.HEAD,
     )
 
@@ -145,16 +145,16 @@ def revision_of(url: str) -> str | None:
         database.dispose()
 
 
-def require_known(found: str | None, whose: str) -> None:
+def require_known(revision: str | None, whose: str) -> None:
     """Raise ConflictError when a schema's revision is none that this code knows, so a later one."""
     from alembic.script import ScriptDirectory
 
     known = {script.revision for script in ScriptDirectory.from_config(_config(None)).walk_revisions()}
-    if found is not None and found not in known:
+    if revision is not None and revision not in known:
         raise ConflictError(
-            f"{whose} ({found}) is newer than this code ({migrations.HEAD}).",
+            f"{whose} ({revision}) is newer than this code ({migrations.HEAD}).",
             "Install the version of onboard that made it, or a later one.",
-            found=found,
+            found=revision,
             wanted=migrations.HEAD,
         )
 
@@ -185,8 +185,8 @@ def _revision(database: Database) -> str | None:
     with database.read() as session:
         if not inspect(session.connection()).has_table("alembic_version"):
             return None
-        found: str | None = session.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        return found
+        revision: str | None = session.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return revision
 
 
 def _use_wal(database: Database) -> None:

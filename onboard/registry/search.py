@@ -53,16 +53,16 @@ class SearchRepository:
         return [Current(*row) for row in self._session.execute(statement)]
 
     def tasks(
-        self, wanted: Wanted, limit: int | None = None, after: str | None = None
+        self, query: Wanted, limit: int | None = None, after: str | None = None
     ) -> Sequence[tuple[Task, EmbeddingVersion | None]]:
         """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
-        found: list[tuple[Task, EmbeddingVersion | None]] = []
-        for task, latest in self._all(after, min(limit or _CHUNK, _CHUNK) if wanted.everything else _CHUNK):
-            if wanted.fits(task, latest):
-                found.append((task, latest))
-            if len(found) == limit:
+        tasks: list[tuple[Task, EmbeddingVersion | None]] = []
+        for task, latest in self._all(after, min(limit or _CHUNK, _CHUNK) if query.everything else _CHUNK):
+            if query.fits(task, latest):
+                tasks.append((task, latest))
+            if len(tasks) == limit:
                 break
-        return found
+        return tasks
 
     def _all(self, after: str | None, chunk: int) -> Iterator[tuple[Task, EmbeddingVersion | None]]:
         """Every task after a name with its latest version, read a chunk at a time."""
@@ -87,11 +87,11 @@ class SearchRepository:
             last = rows[-1][0].name
 
 
-def _artifact_where(wanted: ColumnElement[bool]) -> Select[int, str]:
+def _artifact_where(condition: ColumnElement[bool]) -> Select[int, str]:
     return (
         select(EmbeddingVersionRow.version, EmbeddingVersionRow.artifact)
         .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
-        .where(EmbeddingVersionRow.task == bindparam("task"), wanted, TaskRow.deleted_at.is_(None))
+        .where(EmbeddingVersionRow.task == bindparam("task"), condition, TaskRow.deleted_at.is_(None))
     )
 
 

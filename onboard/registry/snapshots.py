@@ -23,9 +23,9 @@ def unnamed_snapshots() -> ColumnElement[bool]:
     """Whether neither a version nor a job names the dataset of a row (any more)."""
     named = [
         select(EmbeddingVersionRow.dataset_digest),
-        *(select(each).where(each.is_not(None)) for each in DATASETS_OF_JOB),
+        *(select(column).where(column.is_not(None)) for column in DATASETS_OF_JOB),
     ]
-    return and_(*(SnapshotRow.digest.not_in(each) for each in named))
+    return and_(*(SnapshotRow.digest.not_in(statement) for statement in named))
 
 
 class SnapshotRepository:

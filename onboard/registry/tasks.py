@@ -79,7 +79,7 @@ class TaskRepository:
 
 
 def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
-    same = {label_key(each) for each in present.labels} == {label_key(each) for each in labels}
+    same = {label_key(label) for label in present.labels} == {label_key(label) for label in labels}
     if present.kind == kind and same:
         return
     had = ", ".join(map(repr, present.labels)) or present.kind

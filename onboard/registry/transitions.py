@@ -35,7 +35,7 @@ class TransitionRepository:
         """All that ever happened."""
         folded = JobTransitionRow.__table__
         since = _counted(JobEventRow.id > _newest_folded()).subquery()
-        both = union_all(*(select(*[each.c[name] for name in _COLUMNS]) for each in (folded, since))).subquery()
+        both = union_all(*(select(*[source.c[name] for name in _COLUMNS]) for source in (folded, since))).subquery()
         key = (both.c.previous, both.c.state, both.c.queue, both.c.up_to_seconds)
         rows = self._session.execute(select(*key, func.sum(both.c.count), func.sum(both.c.seconds)).group_by(*key))
         return [
@@ -55,13 +55,13 @@ class TransitionRepository:
         if newest is None:
             return
         counted = _counted(and_(JobEventRow.id > _newest_folded(), JobEventRow.id <= newest))
-        found = [dict(row) for row in self._session.execute(counted).mappings()]
-        if found:
-            self._add(found)
+        counts = [dict(row) for row in self._session.execute(counted).mappings()]
+        if counts:
+            self._add(counts)
 
-    def _add(self, found: Sequence[dict[str, Any]]) -> None:
+    def _add(self, counts: Sequence[dict[str, Any]]) -> None:
         row = JobTransitionRow
-        statement = insert_for(self._session, row).values(list(found))
+        statement = insert_for(self._session, row).values(list(counts))
         self._session.execute(
             statement.on_conflict_do_update(
                 index_elements=["previous", "state", "queue", "up_to_seconds"],
@@ -85,9 +85,11 @@ def _newest_folded() -> ColumnElement[int]:
 
 def _counted(condition: ColumnElement[bool]) -> Select[Any]:
     """The changes of state among the events that meet `condition`, counted; columns as in `job_transitions`."""
-    each = _changes(condition).subquery()
-    seconds = case((each.c.seconds < 0, 0.0), else_=each.c.seconds)  # a clock that was set back
-    timed = select(each.c.previous, each.c.state, each.c.queue, each.c.id, seconds.label("seconds")).subquery()
+    changes = _changes(condition).subquery()
+    seconds = case((changes.c.seconds < 0, 0.0), else_=changes.c.seconds)  # a clock that was set back
+    timed = select(
+        changes.c.previous, changes.c.state, changes.c.queue, changes.c.id, seconds.label("seconds")
+    ).subquery()
     edges: list[tuple[ColumnElement[bool], ColumnElement[float]]] = [
         (timed.c.seconds <= edge, literal(edge, Double())) for edge in BUCKET_SECONDS[:-1]
     ]

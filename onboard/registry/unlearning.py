@@ -41,11 +41,11 @@ class UnlearningRepository:
             statement = update(link).where(link.base_digest == base, link.version == number)
             self._session.execute(statement.values(unlearning=task))
 
-    def is_news(self, found: Descent) -> bool:
+    def is_news(self, descendants: Descent) -> bool:
         """Whether anything of what descends is not marked yet."""
         row, link = EmbeddingVersionRow, HypernetworkRow
-        versions = tuple_(row.task, row.version).in_([_numbered(reference) for reference in found.versions])
-        links = tuple_(link.base_digest, link.version).in_(list(found.hypernetworks))
+        versions = tuple_(row.task, row.version).in_([_numbered(reference) for reference in descendants.versions])
+        links = tuple_(link.base_digest, link.version).in_(list(descendants.hypernetworks))
         unmarked = or_(
             exists().where(versions, row.unlearning.is_(None)), exists().where(links, link.unlearning.is_(None))
         )
@@ -93,13 +93,13 @@ class UnlearningRepository:
         needed = exists().where(version.base_digest == row.base_digest, needs)
         due = and_(row.unlearning.is_not(None), row.collected_at.is_(None), ~needed)
         statement = select(row.base_digest, row.version, row.artifact).where(due).with_for_update()
-        found = self._session.execute(statement).all()
-        if not found:
+        rows = self._session.execute(statement).all()
+        if not rows:
             return []
-        links = tuple_(row.base_digest, row.version).in_([(base, number) for base, number, _ in found])
+        links = tuple_(row.base_digest, row.version).in_([(base, number) for base, number, _ in rows])
         self._session.execute(update(row).where(links).values(artifact=None, collected_at=database_now()))
         now = self._session.scalars(select(database_now())).one()
-        return [(artifact, now) for _, _, artifact in found if artifact is not None]
+        return [(artifact, now) for _, _, artifact in rows if artifact is not None]
 
 
 def require_not_unlearning(session: Session, references: Iterable[str]) -> None:
@@ -134,7 +134,7 @@ def _is_marked() -> ColumnElement[bool]:
 
 def _numbered(reference: str) -> tuple[str, int]:
     """Task and number of `task@vN`. Raises InputError."""
-    found = Reference.parse(reference)
-    if found.version is None:
+    named = Reference.parse(reference)
+    if named.version is None:
         raise InputError(f"{reference!r} names no number.", "Name a version: TASK@vN")
-    return found.task, found.version
+    return named.task, named.version

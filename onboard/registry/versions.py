@@ -121,18 +121,18 @@ class VersionRepository:
 
     def resolve(self, reference: str | Reference) -> EmbeddingVersion:
         """The version that `task`, `task@latest`, `task@v3` or `task@alias` names. Raises InputError, NotFoundError."""
-        wanted = Reference.parse(reference) if isinstance(reference, str) else reference
-        self._tasks.get(wanted.task)
-        number = wanted.version
-        if number is None and wanted.alias is not None:
-            number = self._aliases.find(wanted.task, wanted.alias)
+        named = Reference.parse(reference) if isinstance(reference, str) else reference
+        self._tasks.get(named.task)
+        number = named.version
+        if number is None and named.alias is not None:
+            number = self._aliases.find(named.task, named.alias)
         statement = select(EmbeddingVersionRow).where(
-            EmbeddingVersionRow.task == wanted.task, EmbeddingVersionRow.version == number
+            EmbeddingVersionRow.task == named.task, EmbeddingVersionRow.version == number
         )
         row = self._session.scalars(statement).one_or_none()
         if row is None:
             raise NotFoundError(
-                f"There is no {wanted}.", f"List its versions with: onboard versions {wanted.task}", task=wanted.task
+                f"There is no {named}.", f"List its versions with: onboard versions {named.task}", task=named.task
             )
         return version_of(row)
 
@@ -183,17 +183,17 @@ class VersionRepository:
             )
             .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
         )
-        found: list[Startable] = []
+        startable: list[Startable] = []
         for _, rows in groupby(self._session.execute(statement), key=lambda row: row.task):
             of_task = list(rows)
             chosen = [row for row in of_task if row.aliased] or of_task[-1:]
             carried = {row.embedding_digest: row.version for row in chosen if row.learned_under is not None}
-            found += [
+            startable += [
                 Startable(row.task, row.version, row.fingerprint)
                 for row in chosen
                 if row.version >= carried.get(row.embedding_digest, 0)
             ]
-        return found
+        return startable
 
     def require_startable(self, reference: str) -> None:
         """Raise ConflictError where nothing may start from a version: it is being rebuilt without a deleted task."""
@@ -212,15 +212,15 @@ class VersionRepository:
 
         What was never published is left out.
         """
-        wanted = sorted(set(numbers))
+        distinct = sorted(set(numbers))
         number = EmbeddingVersionRow.task, EmbeddingVersionRow.version
         every = select(EmbeddingVersionRow).order_by(*number)  # in its order SQLite goes by the index
-        found = [
+        versions = [
             version_of(row)
-            for start in range(0, len(wanted), _PAIRS_AT_ONCE)
-            for row in self._session.scalars(every.where(tuple_(*number).in_(wanted[start : start + _PAIRS_AT_ONCE])))
+            for start in range(0, len(distinct), _PAIRS_AT_ONCE)
+            for row in self._session.scalars(every.where(tuple_(*number).in_(distinct[start : start + _PAIRS_AT_ONCE])))
         ]
-        return sorted(found, key=lambda version: (version.task, version.version))
+        return sorted(versions, key=lambda version: (version.task, version.version))
 
     def living(self, task: str, number: int) -> EmbeddingVersion | None:
         """The version of this number, or None where the task was deleted or never had it."""

@@ -92,10 +92,10 @@ class WorkerRepository:
     def device(self, name: str) -> tuple[str, str | None]:
         """The device of the worker, and the UUID of its GPU once the model is loaded. Raises NotFoundError."""
         statement = select(WorkerRow.device, WorkerRow.gpu_uuid).where(WorkerRow.name == name)
-        found = self._session.execute(statement).one_or_none()
-        if found is None:
+        present = self._session.execute(statement).one_or_none()
+        if present is None:
             raise _unknown(name)
-        return found[0], found[1]
+        return present[0], present[1]
 
     def drain(self, name: str) -> None:
         """Let the worker finish its job, take no other, and leave. Raises NotFoundError when no such worker lives."""
@@ -196,8 +196,8 @@ class QueueRepository:
 
     def paused(self, name: str) -> bool:
         """Whether the queue is paused."""
-        found = self._session.scalars(select(QueueRow.paused).where(QueueRow.name == name)).one_or_none()
-        return bool(found)
+        paused = self._session.scalars(select(QueueRow.paused).where(QueueRow.name == name)).one_or_none()
+        return bool(paused)
 
     def known(self) -> set[str]:
         """Queues that somebody meant: the default, and what a worker served lately or an operator paused or resumed."""

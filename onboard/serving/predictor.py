@@ -122,21 +122,21 @@ class Predictor:
             return []
         references = {str(request.reference): request.reference for request in requests}
         resolved = {text: self._resolve(reference) for text, reference in references.items()}
-        served = list({(each.task, each.version): each for each in resolved.values()}.values())
-        position = {(each.task, each.version): index for index, each in enumerate(served)}
+        served = list({(version.task, version.version): version for version in resolved.values()}.values())
+        position = {(version.task, version.version): index for index, version in enumerate(served)}
         mine = [resolved[str(request.reference)] for request in requests]
-        tasks = np.array([position[each.task, each.version] for each in mine])
+        tasks = np.array([position[version.task, version.version] for version in mine])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
-        generated, tries = self._generated(served), [each.trie for each in served]
+        generated, tries = self._generated(served), [version.trie for version in served]
         scores = mixed_log_probabilities(self._engine, ids, generated, tries, tasks, before_batch)
-        return [_answer(each, np.exp(row.astype(np.float64))) for each, row in zip(mine, scores, strict=True)]
+        return [_answer(version, np.exp(row.astype(np.float64))) for version, row in zip(mine, scores, strict=True)]
 
     @torch.inference_mode()
     def _generated(self, served: Sequence[_Served]) -> GeneratedAdapters:
         """Their adapters in this order, each made by the hypernetwork that the version is pinned to."""
         pinned: dict[int, list[int]] = {}
-        for place, each in enumerate(served):
-            pinned.setdefault(each.hypernetwork, []).append(place)
+        for place, answering in enumerate(served):
+            pinned.setdefault(answering.hypernetwork, []).append(place)
         parts: list[GeneratedAdapters] = []
         for version, places in pinned.items():
             z = torch.from_numpy(np.stack([served[place].z for place in places])).to(self._engine.device)
@@ -206,7 +206,7 @@ class Predictor:
         assert self._base is not None
         if str(reference) in self._served:
             return self._served[str(reference)]
-        source = next((each for each in self._base.sources if each.name == reference.task), None)
+        source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
         served = self._serve(

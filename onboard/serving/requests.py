@@ -34,7 +34,7 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
     Raises:
         InputError: the first input that is wrong, by its position from 1, with field and remedy.
     """
-    return [_parse(number, each) for number, each in enumerate(inputs, 1)]
+    return [_parse(number, request) for number, request in enumerate(inputs, 1)]
 
 
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:

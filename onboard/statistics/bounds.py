@@ -83,11 +83,11 @@ def holm_levels(p_values: Sequence[float], level: float) -> list[float]:
     and so on; from the first that fails on, nothing more is rejected. A hypothesis is rejected just where its p-value
     is at most its level.
     """
-    found = [level] * len(p_values)
+    levels = [level] * len(p_values)
     failed: int | None = None
     for place, index in enumerate(np.argsort(p_values, kind="stable").tolist()):
         steps = place if failed is None else failed
-        found[index] = level / (len(p_values) - steps)
-        if failed is None and p_values[index] > found[index]:
+        levels[index] = level / (len(p_values) - steps)
+        if failed is None and p_values[index] > levels[index]:
             failed = place
-    return found
+    return levels

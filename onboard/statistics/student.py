@@ -9,8 +9,8 @@ def half_interval(rows: np.ndarray) -> float:
     """Half the 95% interval of a mean (n,); n ≥ 2."""
     from scipy.special import stdtrit
 
-    found: float = stdtrit(len(rows) - 1, 0.975) * rows.std(ddof=1) / len(rows) ** 0.5
-    return float(found)
+    half: float = stdtrit(len(rows) - 1, 0.975) * rows.std(ddof=1) / len(rows) ** 0.5
+    return float(half)
 
 
 def student_interval(rows: np.ndarray) -> tuple[float, float]:

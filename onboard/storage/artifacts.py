@@ -84,10 +84,10 @@ class ArtifactStore:
         if path is None:
             return None
         try:
-            found = self._files.sha256(key)
+            actual = self._files.sha256(key)
         except NotFoundError as error:
             raise self._missing(digest) from error
-        self._require(digest, f"sha256:{found}")
+        self._require(digest, f"sha256:{actual}")
         return path
 
     def intact(self, digest: str) -> bool:
@@ -131,8 +131,8 @@ class ArtifactStore:
         error = NotFoundError(f"The artifact {digest} is not in {self.url}.", digest=digest)
         return error.hide(NotFoundError(f"The artifact {digest} is gone.", digest=digest))
 
-    def _require(self, digest: str, found: str) -> None:
-        if found != digest:
+    def _require(self, digest: str, actual: str) -> None:
+        if actual != digest:
             remedy = "Restore the artifact folder from a backup, or retry the job that made it: onboard jobs retry JOB"
             damaged = "is damaged: its bytes do not match its digest."
             error = DamagedError(f"The artifact {digest} in {self.url} {damaged}", remedy, digest=digest)

@@ -153,12 +153,12 @@ class Files:
         """What lies directly in a folder, as it is now; empty when there is no such folder."""
         with self._errors_in_our_words(f"{folder or 'it'} cannot be listed"):
             try:
-                found = self._fs.ls(self._path(folder), detail=True)
+                entries = self._fs.ls(self._path(folder), detail=True)
             except FileNotFoundError as error:
                 if _lacks_bucket(error):
                     raise
                 return []
-        return [_entry(facts) for facts in found if str(facts["name"]).rstrip("/") != self._path(folder).lstrip("/")]
+        return [_entry(facts) for facts in entries if str(facts["name"]).rstrip("/") != self._path(folder).lstrip("/")]
 
     def temporary(self, folder: str = "") -> list[Entry]:
         """What a process that was killed while it wrote has left in a folder, or what is being written just now."""

@@ -24,10 +24,10 @@ class _DoubledKeyError(Exception):
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object; the json module alone takes the last of two values for one key."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise _DoubledKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
-    return found
+    return fields
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)

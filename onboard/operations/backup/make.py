@@ -58,7 +58,10 @@ def back_up(services: Services, target: str, tell: Tell) -> tuple[Manifest, Tran
             onboard=code_version(),
             revision=migrations.HEAD,
             tables=rows.tables,
-            artifacts={"count": len(rows.artifacts), "bytes": sum(each["size_bytes"] for each in rows.artifacts)},
+            artifacts={
+                "count": len(rows.artifacts),
+                "bytes": sum(artifact["size_bytes"] for artifact in rows.artifacts),
+            },
             absent=copied.absent,
             bases=bases,
         )

@@ -94,14 +94,14 @@ def _of_right_form(document: dict[str, Any]) -> dict[str, Any]:
         "revision": str(document["revision"]),
         "created_at": str(document["created_at"]),
         "tables": {
-            str(name): TableParts(int(facts["rows"]), int(facts["last"]), [_digest_in(each) for each in facts["parts"]])
+            str(name): TableParts(int(facts["rows"]), int(facts["last"]), [_digest_in(part) for part in facts["parts"]])
             for name, facts in document["tables"].items()
         },
         "artifacts": {str(name): int(number) for name, number in document["artifacts"].items()},
-        "absent": [{**each, "digest": _digest_in(each["digest"])} for each in document["absent"]],
+        "absent": [{**artifact, "digest": _digest_in(artifact["digest"])} for artifact in document["absent"]],
         "bases": [
-            {"name": str(each["name"]), "digest": str(each["digest"]), "versions": int(each["versions"])}
-            for each in document["bases"]
+            {"name": str(base["name"]), "digest": str(base["digest"]), "versions": int(base["versions"])}
+            for base in document["bases"]
         ],
     }
 

@@ -85,12 +85,12 @@ def _check(archive: Archive, store: ArtifactStore, manifest: Manifest, tell: Tel
             artifacts += rows if name == "artifacts" else []
     if not all(is_digest(row.get("digest")) and isinstance(row.get("kind"), str) for row in artifacts):
         raise DamagedError("The backup names artifacts by what is no digest.", "Use another backup.")
-    absent = {each["digest"] for each in manifest.absent}
-    wanted = [row for row in artifacts if row["digest"] not in absent]
-    needed, lost = missing_there(wanted, archive, store, tell)
+    absent = {artifact["digest"] for artifact in manifest.absent}
+    present = [row for row in artifacts if row["digest"] not in absent]
+    needed, lost = missing_there(present, archive, store, tell)
     if lost:
         raise _damaged(lost)
-    return needed, len(wanted) - len(needed)
+    return needed, len(present) - len(needed)
 
 
 def _reader(archive: Archive, name: str, table: TableParts) -> Callable[[], Iterator[Rows]]:

@@ -33,7 +33,7 @@ def unpack_rows(data: bytes) -> list[dict[str, Any]]:
 def _decompressed(data: bytes) -> bytes:
     """A few kilobytes of gzip may stand for gigabytes: no more is read than a part can have."""
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-        found = file.read(_MOST_BYTES + 1)
-    if len(found) > _MOST_BYTES:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
         raise ValueError(f"it is larger than {_MOST_BYTES} bytes")
-    return found
+    return content

@@ -27,10 +27,10 @@ def checked_addresses(host: str, port: int, *, insecure: bool = False) -> list[s
         NotAllowedError: one of its addresses is not allowed; then none is used.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise UnavailableError(f"The name {host} cannot be resolved: {error}.", host=host) from error
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in resolved))
     for address in addresses:
         if not is_allowed(address, insecure=insecure):
             raise NotAllowedError(

@@ -59,7 +59,7 @@ def deliver(
             return 0
         give_up(session)
         OutboxRepository(session).address(names, GIVE_UP_SECONDS)
-    return sum(_deliver_to(each, database, webhooks, holder, stopped) for each in webhooks.endpoints)
+    return sum(_deliver_to(endpoint, database, webhooks, holder, stopped) for endpoint in webhooks.endpoints)
 
 
 def give_up(session: Session) -> None:
