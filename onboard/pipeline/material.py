@@ -98,7 +98,7 @@ class Workbench:
         known = self.base.fingerprints
         projections = Projections.fixed(self.engine.backbone.config.d_model) if known is None else known.projections
         trie = self.engine.trie(self.words)
-        order = np.argsort([len(each) for each in ids], kind="stable")
+        order = np.argsort([len(row) for row in ids], kind="stable")
 
         def measure() -> np.ndarray:
             parts = [order[part] for part in self.scored_at_once.parts(len(order))]
@@ -150,10 +150,10 @@ def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
         NotFoundError, DamagedError: the base, its hypernetwork or the snapshot is missing or damaged.
     """
     base = find_base(spec.base)
-    wanted = spec.options.get("base_digest")
-    if wanted not in (None, base.digest) or record.digest != base.digest:
+    pinned = spec.options.get("base_digest")
+    if pinned not in (None, base.digest) or record.digest != base.digest:
         raise PinMismatchError(
-            f"The job was submitted for base {wanted or record.digest}, "
+            f"The job was submitted for base {pinned or record.digest}, "
             f"this worker has {base.digest} as {spec.base!r}.",
             "install the same version of onboard on every worker, or submit again",
         )

@@ -43,7 +43,7 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
     """
     with database.read() as session:
         TaskRepository(session).get(name)
-        found = VersionRepository(session).newest(name, limit, before)
+        versions = VersionRepository(session).newest(name, limit, before)
         aliases = AliasRepository(session).list(name)
-    older = str(found[0].version) if len(found) == limit and found[0].version > 1 else None
-    return {"task": name, "aliases": aliases, "versions": [each.to_json() for each in found], "next": older}
+    older = str(versions[0].version) if len(versions) == limit and versions[0].version > 1 else None
+    return {"task": name, "aliases": aliases, "versions": [version.to_json() for version in versions], "next": older}

@@ -51,13 +51,13 @@ def promote(
     """
     require_alias(alias)
     with services.database.read() as session:
-        wanted = VersionRepository(session).resolve(reference)
+        version = VersionRepository(session).resolve(reference)
     if if_better or alias == LATEST:
-        expected = _require_good(services, wanted, Reference(wanted.task, alias), expected, if_better, manifests)
+        expected = _require_good(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
         reason = "promoted: better" if if_better else "promoted"
         moved = AliasRepository(session).move(
-            wanted.task, alias, wanted.version, expected=expected, actor=actor(), reason=reason
+            version.task, alias, version.version, expected=expected, actor=actor(), reason=reason
         )
         return _recorded(session, "alias.promote", moved)
 
@@ -77,7 +77,7 @@ def _recorded(session: Session, action: str, move: AliasMove) -> AliasMove:
 
 def _require_good(
     services: Services,
-    wanted: EmbeddingVersion,
+    version: EmbeddingVersion,
     alias: Reference,
     expected: int | None,
     better: bool,
@@ -91,21 +91,21 @@ def _require_good(
             require_unmoved(alias.task, str(alias.alias), None, expected)
             return 0
     require_unmoved(alias.task, str(alias.alias), present.version, expected)  # before that takes long
-    if present.version == wanted.version:
+    if present.version == version.version:
         return present.version  # no move
-    found = compare_versions(services, present, wanted, manifests)
-    if found.worse or (better and not found.better):
-        raise _refused(wanted, alias, present, found)
+    comparison = compare_versions(services, present, version, manifests)
+    if comparison.worse or (better and not comparison.better):
+        raise _refused(version, alias, present, comparison)
     return present.version
 
 
 def _refused(
-    wanted: EmbeddingVersion, alias: Reference, present: EmbeddingVersion, found: SideBySide
+    version: EmbeddingVersion, alias: Reference, present: EmbeddingVersion, comparison: SideBySide
 ) -> NotBetterError:
-    what = "significantly worse" if found.worse else "not better"
+    what = "significantly worse" if comparison.worse else "not better"
     back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
     return NotBetterError(
-        f"{wanted.reference} is {what} than {alias}, v{present.version}: {found.reason}",
-        f"onboard compare {present.reference} {wanted.reference}{back}",
-        comparison=found.to_json(),
+        f"{version.reference} is {what} than {alias}, v{present.version}: {comparison.reason}",
+        f"onboard compare {present.reference} {version.reference}{back}",
+        comparison=comparison.to_json(),
     )
