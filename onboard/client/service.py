@@ -18,6 +18,7 @@ from onboard.client.cache import MOST_BYTES, EmbeddingCache
 from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection, document_of
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
+from onboard.client.operations import Operations
 from onboard.client.uploads import DatasetOptions, JobOptions, Upload
 from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
@@ -31,7 +32,7 @@ _AWAY_SECONDS: Final = 2.0
 _PART_BYTES = 6 << 20  # of a request of predictions; the service takes 8 MiB
 
 
-class Onboard(Versions):
+class Onboard(Versions, Operations):
     """A remote service. Threads may share one; close it, or use it with `with`.
 
     Args:
@@ -121,9 +122,13 @@ class Onboard(Versions):
         upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
         return self._upload("/v1/check", upload)
 
-    def job(self, job: str) -> JobStatus:
-        """A job by its id, or a task's newest job by the task's name. Raises NotFoundError."""
-        return JobStatus.of(self.get(f"/v1/jobs/{quote(job, safe='')}"))
+    def job(self, job: str, since: int | None = None) -> JobStatus:
+        """A job by its id, or a task's newest job by the task's name; its document with the events after `since`.
+
+        Raises:
+            NotFoundError: there is no such job.
+        """
+        return JobStatus.of(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
 
     def cancel(self, job: str) -> JobStatus:
         """Cancel a queued job at once, a running one at its next step. Raises ConflictError when it has ended."""

@@ -6,6 +6,7 @@ meant before is always possible: see docs/operations.md, "A bad version is `late
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onboard.domain.names import LATEST, Reference, require_alias
@@ -14,6 +15,8 @@ from onboard.errors import NotBetterError, NotFoundError
 from onboard.hypernetworks.files import Manifests
 from onboard.registry.aliases import AliasRepository, require_unmoved
 from onboard.registry.audit import actor, record
+from onboard.registry.database import Database
+from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.versions.compare import SideBySide, compare_versions
@@ -67,6 +70,28 @@ def rollback(services: Services, task: str, alias: str, *, expected: int | None 
     with services.database.write() as session:
         moved = AliasRepository(session).rollback(task, alias, expected=expected, actor=actor())
         return _recorded(session, "alias.rollback", moved)
+
+
+def meaning(database: Database, task: str, alias: str) -> int | None:
+    """The version that the alias means just now; None where there is no such alias. Raises NotFoundError (the task)."""
+    with database.read() as session:
+        TaskRepository(session).get(task)
+        return AliasRepository(session).find(task, alias)
+
+
+def alias_history(database: Database, task: str, alias: str, most: int) -> tuple[int, Sequence[AliasMove]]:
+    """The version that the alias means just now, and its last moves, newest first.
+
+    Raises:
+        NotFoundError: there is no such task, or no such alias of it.
+    """
+    with database.read() as session:
+        TaskRepository(session).get(task)
+        version = AliasRepository(session).find(task, alias)
+        history = AliasRepository(session).history(task, alias, most)
+    if version is None:
+        raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+    return version, history
 
 
 def _recorded(session: Session, action: str, move: AliasMove) -> AliasMove:

@@ -13,8 +13,7 @@ from onboard.api.schemas.jobs import NAME
 from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
-from onboard.domain.wanted import Wanted, task_document
-from onboard.registry.search import SearchRepository
+from onboard.domain.wanted import Wanted
 from onboard.versions import delete
 from onboard.versions import describe as tasks
 from workers.waking import start_webhook_worker, wake
@@ -43,13 +42,9 @@ def list_tasks(
     if after is not None and not isinstance(after, str):
         raise wrong_cursor()
     wanted = Wanted(label, kind, metric, at_least, weak)
-    with services.database.read() as session:
-        found = SearchRepository(session).tasks(wanted, limit + 1, after)
-    more = len(found) > limit
-    return {
-        "tasks": [task_document(task, latest) for task, latest in found[:limit]],
-        "next": encode_cursor("tasks", found[limit - 1][0].name) if more else None,
-    }
+    documents = tasks.list_tasks(services.database, wanted, limit + 1, after)
+    page = documents[:limit]
+    return {"tasks": page, "next": encode_cursor("tasks", page[-1]["task"]) if len(documents) > limit else None}
 
 
 @router.get("/{task}", response_model=TaskDetail, dependencies=_READ)
