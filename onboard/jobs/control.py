@@ -78,9 +78,9 @@ def cancel(database: Database, name: str) -> Job:
         NotFoundError: there is no such job.
         ConflictError: it has ended.
     """
-    found = find_job(database, name)
+    job = find_job(database, name)
     with database.write() as session:
-        return JobRepository(session).cancel(found.id)
+        return JobRepository(session).cancel(job.id)
 
 
 def retry(database: Database, name: str, time_limit_seconds: float | None = None) -> Job:
@@ -95,9 +95,9 @@ def retry(database: Database, name: str, time_limit_seconds: float | None = None
         ConflictError: it is none of these.
         InputError: the time limit is none.
     """
-    found = find_job(database, name)
+    job = find_job(database, name)
     with database.write() as session:
-        return JobRepository(session).retry(found.id, time_limit_seconds=time_limit_seconds)
+        return JobRepository(session).retry(job.id, time_limit_seconds=time_limit_seconds)
 
 
 def set_paused(database: Database, queue: str, paused: bool) -> None:
