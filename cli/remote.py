@@ -137,9 +137,9 @@ class RemoteGateway:
                 weak |= self.version(reference)["weak"]
         return [asdict(prediction) for prediction in predictions], weak
 
-    def tasks(self, wanted: Wanted) -> list[Document]:
+    def tasks(self, search: Wanted) -> list[Document]:
         """The tasks that fit."""
-        return self._client.tasks(wanted)
+        return self._client.tasks(search)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""

@@ -35,11 +35,11 @@ class Kept:
 
     def get(self, key: str, make: Callable[[], bytes]) -> bytes:
         """What belongs to the key, made if need be."""
-        found = self.find(key)
-        if found is None:
-            found = make()
-            self.keep(key, found)
-        return found
+        content = self.find(key)
+        if content is None:
+            content = make()
+            self.keep(key, content)
+        return content
 
     def find(self, key: str) -> bytes | None:
         """What belongs to the key, if it is here."""
