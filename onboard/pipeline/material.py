@@ -90,7 +90,7 @@ class Workbench:
         known = self.base.fingerprints
         projections = Projections.fixed(self.engine.backbone.config.d_model) if known is None else known.projections
         trie = self.engine.trie(self.words)
-        order = np.argsort([len(each) for each in ids], kind="stable")
+        order = np.argsort([len(row) for row in ids], kind="stable")
 
         def measure() -> np.ndarray:
             parts = [order[part] for part in self.scored_at_once.parts(len(order))]

@@ -69,22 +69,22 @@ def _publish(
     attempt: Run, probed: Output, trained: Output, alone: Judged, tuned: Output | None, guarded: Output | None
 ) -> None:
     """Judge what the job has come to, and publish it; what was published while the guard ran is guarded before."""
-    outcome, found = outcome_of(attempt, trained, tuned, guarded), None
+    outcome, evaluated = outcome_of(attempt, trained, tuned, guarded), None
     while True:
         judged = alone if outcome.tuned is None else _judged(attempt, probed, outcome)
-        if found is None:
+        if evaluated is None:
             before = alone if outcome.tuned else None
             work = partial(judge, judged, attempt.services, outcome.also_chosen, before)
-            found = attempt.stage(Stage.EVALUATE, work, probed, trained, tuned, guarded)
+            evaluated = attempt.stage(Stage.EVALUATE, work, probed, trained, tuned, guarded)
         attempt.progress.stage_started(Stage.PUBLISH)
         attempt.checkpoint()
         try:
-            publish(attempt, probed, outcome, judged, found)
+            publish(attempt, probed, outcome, judged, evaluated)
         except NewcomersError as met:
             assert guarded is not None
             guarded = guard_newcomers(attempt, outcome, guarded, met.versions)
             outcome = outcome_of(attempt, trained, tuned, guarded)
-            found = found if outcome.tuned else None
+            evaluated = evaluated if outcome.tuned else None
         else:
             return
 

@@ -30,7 +30,8 @@ from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
-from onboard.model.hypernetwork import is_projector, open_to_embeddings, scale_projectors
+from onboard.model.initialisation import is_projector, scale_projectors
+from onboard.model.methods.open_start import open_to_embeddings
 from onboard.model.projections import Projections
 from onboard.model.weights import new_hypernetwork
 
@@ -113,7 +114,7 @@ class _Fingerprinter:
 
     def _raw(self, task: TrainingTask, turn: int) -> np.ndarray:
         count, rows = _FINGERPRINTED
-        batches = [task.batch(_UNSEEN + turn * count + each, rows) for each in range(count)]
+        batches = [task.batch(_UNSEEN + turn * count + place, rows) for place in range(count)]
         return raw_fingerprint(self._engine, batches, self._projections)
 
 

@@ -55,7 +55,7 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), rows)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(rows)
     learned = train_hypernetwork(
-        engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, _beside(engine, recipe),
+        engine, made.groups, sources, [source.metric for source in rows], recipe.hypernetwork, _beside(engine, recipe),
         recipe.seed + 2, settings, made_from.running, round_to_stored,
         _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank),
     )  # fmt: skip
@@ -68,7 +68,7 @@ def begin(
 ) -> tuple[Engine, Curriculum, list[Source]]:
     """The backbone under a fresh hypernetwork, and what the two are to learn: the curriculum, and the sources of it."""
     recipe, running = made_from.recipe, made_from.running
-    sources = [each.worded(encoder) for each in rows]
+    sources = [source.worded(encoder) for source in rows]
     made = build_curriculum(sources, material, recipe.curriculum, encoder, recipe.seed)
     running.say(f"curriculum: {len(made.tasks)} tasks")
     engine = new_engine(recipe.hypernetwork, backbone, encoder, recipe.seed + 1)
@@ -103,7 +103,7 @@ def _train_backbone(
     backbone.requires_grad_(True)
     sampling = Sampling(groups, schedule.steps, schedule.batch, recipe.hypernetwork.temperature, recipe.seed + 1)
     precision = precision_of(recipe.hypernetwork.precision, engine.device)
-    scales = {each.name for each in rows if each.dataset.kind == "regression"}
+    scales = {source.name for source in rows if source.dataset.kind == "regression"}
     loss_of = multitask_loss(
         bare_scores(engine), sampling, precision, running.processes, schedule.label_smoothing, scales
     )
@@ -181,8 +181,8 @@ def write(
     prints, own = learned.fingerprints, {source.name for source in sources}
     candidates = [task for task in made.tasks if prints is not None or task.name.startswith(_ANCHORS)]
     anchors = {task.name: task.words for task in candidates if task.name not in own}
-    kept = {name: table[name] for name in (*own, *anchors)}
-    metrics = measure_all(engine, table, sources, [each.dataset.test for each in rows], say)
+    shipped = {name: table[name] for name in (*own, *anchors)}
+    metrics = measure_all(engine, table, sources, [source.dataset.test for source in rows], say)
     stage = recipe.hypernetwork
     facts: Mapping[str, Any] = {"weights": "int8"} if given is None else given.document
     description = Description(
@@ -191,8 +191,8 @@ def write(
         method=stage.method, task_embedding_size=stage.embedding_size, reduction_factor=stage.reduction_factor,
         recipe=as_told(recipe), weights=facts.get("weights", "float16"),
     )  # fmt: skip
-    document = description.document(sources, anchors, {each.name: each.metric for each in rows}, metrics)
-    save_base(engine, kept, document, sources, output, prints, given)
+    document = description.document(sources, anchors, {source.name: source.metric for source in rows}, metrics)
+    save_base(engine, shipped, document, sources, output, prints, given)
     say(f"base: {output}")
 
 
@@ -235,7 +235,9 @@ def _more_texts(made_from: Ingredients[OwnRecipe], texts: Sequence[str], rows: S
     short, long = sentences.corpus_texts(
         made_from.corpus, counts.more_from_corpus, counts.more_paragraphs, made_from.recipe.seed + 1
     )
-    pairs = [f"{row.text_a} {PAIR_SEPARATOR} {row.text_b}" for each in rows for row in each.dataset.train if row.text_b]
+    pairs = [
+        f"{row.text_a} {PAIR_SEPARATOR} {row.text_b}" for source in rows for row in source.dataset.train if row.text_b
+    ]
     return [*(text for text in (*short, *long) if text not in known), *pairs]
 
 
@@ -272,14 +274,14 @@ def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teac
     """
     from transformers import AutoTokenizer
 
-    folder, wanted = made_from.work / "tokenizer", made_from.recipe.backbone.vocabulary_size
+    folder, size = made_from.work / "tokenizer", made_from.recipe.backbone.vocabulary_size
     if not (folder / "tokenizer.json").is_file():
-        inherit_tokenizer(texts, teacher.tokenizer, wanted, folder)
-        made_from.running.say(f"tokenizer: {wanted} pieces")
+        inherit_tokenizer(texts, teacher.tokenizer, size, folder)
+        made_from.running.say(f"tokenizer: {size} pieces")
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    if len(tokenizer) != wanted:
+    if len(tokenizer) != size:
         raise InputError(
-            f"the tokenizer in {folder} has {len(tokenizer)} pieces, the recipe asks for {wanted}",
+            f"the tokenizer in {folder} has {len(tokenizer)} pieces, the recipe asks for {size}",
             f"backbone.vocabulary_size = {len(tokenizer)}, or more text, and another --work",
         )
     return tokenizer
