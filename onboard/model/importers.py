@@ -66,5 +66,5 @@ class HyperFormer(nn.Module):
 
 def load_hyperformer(folder: str | Path) -> HyperFormer:
     """A checkpoint of HyperFormer or HyperFormer++ as a module; see `read_checkpoint` for the files and the errors."""
-    found = read_checkpoint(folder)
-    return HyperFormer(found.backbone, found.hypernetwork, found.embeddings).eval()
+    checkpoint = read_checkpoint(folder)
+    return HyperFormer(checkpoint.backbone, checkpoint.hypernetwork, checkpoint.embeddings).eval()

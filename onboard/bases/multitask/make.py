@@ -49,14 +49,14 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     round_to_half(backbone)
     encoder = TextEncoder(tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
     engine = new_engine(recipe.hypernetwork, backbone, encoder, recipe.seed).to(running.processes.device)
-    sources = [each.worded(encoder) for each in rows]
+    sources = [source.worded(encoder) for source in rows]
     tasks = tuple(SourceTask(source, encoder, recipe.seed + index) for index, source in enumerate(sources))
     if running.processes.first:
         counts = ", ".join(f"{source.name} {len(source.train):,}" for source in sources)
         running.say(f"backbone: {found.source}  rows: {counts}")
     settings = _settings(recipe, found, rows)
     learned = train_hypernetwork(
-        engine, ((tasks, 1.0),), sources, [each.metric for each in rows], recipe.hypernetwork,
+        engine, ((tasks, 1.0),), sources, [source.metric for source in rows], recipe.hypernetwork,
         norms_beside(engine, recipe.hypernetwork), recipe.seed + 2, settings, running, round_to_half,
     )  # fmt: skip
     if running.processes.first:

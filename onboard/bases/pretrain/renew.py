@@ -37,7 +37,7 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     engine, made, sources = begin(made_from, rows, *fresh_backbone(given), material)
     settings = made_from.settings("sentences", "curriculum", "hypernetwork") | rows_digests(rows)
     learned = train_hypernetwork(
-        engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, Beside({}, []),
+        engine, made.groups, sources, [source.metric for source in rows], recipe.hypernetwork, Beside({}, []),
         recipe.seed + 2, settings | {"backbone_digest": given.backbone_digest}, running,
         round_to_stored if given.document.get("weights") == "int8" else round_to_half,
     )  # fmt: skip

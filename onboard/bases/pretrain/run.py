@@ -55,7 +55,7 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), rows)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(rows)
     learned = train_hypernetwork(
-        engine, made.groups, sources, [each.metric for each in rows], recipe.hypernetwork, _beside(engine, recipe),
+        engine, made.groups, sources, [source.metric for source in rows], recipe.hypernetwork, _beside(engine, recipe),
         recipe.seed + 2, settings, made_from.running, round_to_stored,
         _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank),
     )  # fmt: skip
@@ -68,7 +68,7 @@ def begin(
 ) -> tuple[Engine, Curriculum, list[Source]]:
     """The backbone under a fresh hypernetwork, and what the two are to learn: the curriculum, and the sources of it."""
     recipe, running = made_from.recipe, made_from.running
-    sources = [each.worded(encoder) for each in rows]
+    sources = [source.worded(encoder) for source in rows]
     made = build_curriculum(sources, material, recipe.curriculum, encoder, recipe.seed)
     running.say(f"curriculum: {len(made.tasks)} tasks")
     engine = new_engine(recipe.hypernetwork, backbone, encoder, recipe.seed + 1)
@@ -181,8 +181,8 @@ def write(
     prints, own = learned.fingerprints, {source.name for source in sources}
     candidates = [task for task in made.tasks if prints is not None or task.name.startswith(_ANCHORS)]
     anchors = {task.name: task.words for task in candidates if task.name not in own}
-    kept = {name: table[name] for name in (*own, *anchors)}
-    metrics = measure_all(engine, table, sources, [each.dataset.test for each in rows], say)
+    shipped = {name: table[name] for name in (*own, *anchors)}
+    metrics = measure_all(engine, table, sources, [source.dataset.test for source in rows], say)
     stage = recipe.hypernetwork
     facts: Mapping[str, Any] = {"weights": "int8"} if given is None else given.document
     description = Description(
@@ -191,8 +191,8 @@ def write(
         method=stage.method, task_embedding_size=stage.embedding_size, reduction_factor=stage.reduction_factor,
         recipe=as_told(recipe), weights=facts.get("weights", "float16"),
     )  # fmt: skip
-    document = description.document(sources, anchors, {each.name: each.metric for each in rows}, metrics)
-    save_base(engine, kept, document, sources, output, prints, given)
+    document = description.document(sources, anchors, {source.name: source.metric for source in rows}, metrics)
+    save_base(engine, shipped, document, sources, output, prints, given)
     say(f"base: {output}")
 
 
