@@ -132,10 +132,7 @@ def _bases(name: str | None) -> list[Document]:
     """The bases that can be used by name, or the one of that name or folder. Raises NotFoundError."""
     with remote_client() as client:
         if client is not None:
-            found: list[Document] = client.get("/v1/bases", name=name)["bases"]
-            if name is not None and not found:
-                raise NotFoundError(f"The service has no base {name!r}.", "onboard base list", base=name)
-            return found
+            return client.bases(name)
     from onboard.bases import find_base, named_bases
     from onboard.bases.document import base_document
 
@@ -165,6 +162,6 @@ def _text_of_card(base: Document) -> str:
         return (Path(base["folder"]) / "card.md").read_text(encoding="utf-8")
     with remote_client() as client:
         try:
-            return "" if client is None else client.text(f"/v1/bases/{base['digest']}/card.md")
+            return "" if client is None else client.base_card(base["digest"])
         except NotFoundError:  # it was never used there, so its files are not given out
             return f"# {base['base']}"

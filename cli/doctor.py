@@ -51,9 +51,9 @@ def doctor(as_json: AsJson = False) -> None:
 
     settings = Settings()
     findings = [_looked_at(what, check, settings) for what, check in _checks(settings).items()]
-    document = {"ok": all(each.ok for each in findings), "checks": [asdict(each) for each in findings]}
+    document = {"ok": all(finding.ok for finding in findings), "checks": [asdict(finding) for finding in findings]}
     emit(document, as_json, lambda: _table(findings))
-    raise typer.Exit(next((each.exit_code for each in findings if not each.ok), 0))
+    raise typer.Exit(next((finding.exit_code for finding in findings if not finding.ok), 0))
 
 
 def _checks(settings: Settings) -> Mapping[str, Check]:
@@ -140,10 +140,10 @@ def _workers(settings: Settings) -> str:
 
 
 def _live_workers(settings: Settings) -> list[WorkerRecord]:
-    from onboard.registry.workers import WorkerRepository
+    from onboard.operations.health import live_workers
 
-    with _opened(settings) as database, database.read() as session:
-        return [worker for worker in WorkerRepository(session).list() if worker.live]
+    with _opened(settings) as database:
+        return live_workers(database)
 
 
 def _require_as_new(workers: list[WorkerRecord]) -> None:
@@ -163,11 +163,11 @@ def _require_as_new(workers: list[WorkerRecord]) -> None:
 
 def _queues(settings: Settings) -> str:
     from onboard.errors import UnavailableError
-    from onboard.registry.claims import ClaimRepository
+    from onboard.operations.health import claimable
 
     served = {queue for worker in _live_workers(settings) for queue in worker.queues}
-    with _opened(settings) as database, database.read() as session:
-        waiting = ClaimRepository(session).runnable()
+    with _opened(settings) as database:
+        waiting = claimable(database)
     unserved = sorted(waiting.keys() - served)
     if unserved and not settings.embedded:
         raise UnavailableError(
@@ -178,31 +178,31 @@ def _queues(settings: Settings) -> str:
 
 def _webhooks(settings: Settings) -> str:
     from onboard.errors import UnavailableError
-    from onboard.registry.outbox import OutboxRepository
+    from onboard.operations.health import webhook_standing
 
-    with _opened(settings) as database, database.read() as session:
-        standing = OutboxRepository(session).standing()
+    with _opened(settings) as database:
+        standing = webhook_standing(database)
     wrong = [
-        f"{each.endpoint}: {each.failing} failing, {each.given_up} given up, {each.error}"
-        for each in standing
-        if each.failing or each.given_up
+        f"{state.endpoint}: {state.failing} failing, {state.given_up} given up, {state.error}"
+        for state in standing
+        if state.failing or state.given_up
     ]
     if wrong:
         raise UnavailableError("; ".join(wrong), "Mend the receivers: docs/webhooks.md#what-can-go-wrong")
-    waiting = sum(each.waiting for each in standing)
-    told = ", ".join(endpoint.name for endpoint in settings.webhooks.endpoints) or "nobody is told by this environment"
-    return f"{told}; {waiting} waiting" if waiting else told
+    waiting = sum(state.waiting for state in standing)
+    receivers = (
+        ", ".join(endpoint.name for endpoint in settings.webhooks.endpoints) or "nobody is told by this environment"
+    )
+    return f"{receivers}; {waiting} waiting" if waiting else receivers
 
 
 def _tokens(settings: Settings) -> str:
     from onboard.domain.moment import rough_text
     from onboard.operations.access import list_tokens
-    from onboard.registry.clock import read_clock
+    from onboard.operations.health import database_clock
 
     with _opened(settings) as database:
-        tokens = list_tokens(database)
-        with database.read() as session:
-            now = read_clock(session)
+        tokens, now = list_tokens(database), database_clock(database)
     if not tokens:
         return "none; `onboard serve` answers this machine alone"
     soon = sorted(
@@ -236,7 +236,7 @@ def _table(findings: list[Finding]) -> Any:
     from rich.text import Text
 
     table: Table = Table("", "check", "found", "mend it with")
-    for each in findings:
-        mark = Text("ok", style="green") if each.ok else Text("wrong", style="red")
-        table.add_row(mark, each.what, Text(each.found), Text(each.remedy))
+    for finding in findings:
+        mark = Text("ok", style="green") if finding.ok else Text("wrong", style="red")
+        table.add_row(mark, finding.what, Text(finding.found), Text(finding.remedy))
     return table

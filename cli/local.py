@@ -47,15 +47,11 @@ class LocalGateway:
 
     def progress(self, job: str, since: int) -> Document:
         """What is new about a job."""
-        from onboard.registry.events import EventRepository
-        from onboard.registry.jobs import JobRepository
+        from onboard.jobs.control import news_of
 
-        with self._services.database.read() as session:
-            # looked at first: what it did before it ended is read after that
-            found = JobRepository(session).get(job)
-            events = EventRepository(session).list(job, since)
+        present, events = news_of(self._services.database, job, since)
         return {
-            "job": found.id, "state": found.state.value, "queue": found.queue,
+            "job": present.id, "state": present.state.value, "queue": present.queue,
             "events": [event.to_json() for event in events],
         }  # fmt: skip
 
@@ -98,12 +94,10 @@ class LocalGateway:
 
     def jobs(self, states: Sequence[str], task: str | None, limit: int) -> list[Document]:
         """The newest jobs."""
-        from onboard.jobs.control import brief
-        from onboard.registry.jobs import JobRepository
+        from onboard.jobs.control import brief, newest_jobs
 
-        wanted = [JobState(each) for each in states] or None
-        with self._services.database.read() as session:
-            return [brief(job) for job in JobRepository(session).list(states=wanted, task=task, limit=limit)]
+        of_states = [JobState(state) for state in states] or None
+        return [brief(job) for job in newest_jobs(self._services.database, states=of_states, task=task, limit=limit)]
 
     def job(self, job: str) -> Document:
         """A job in full."""
@@ -127,19 +121,17 @@ class LocalGateway:
 
     def set_paused(self, queue: str, paused: bool) -> None:
         """Hold a queue's jobs back, or let them go on."""
-        from onboard.registry.workers import QueueRepository
+        from onboard.jobs.control import set_paused
 
-        with self._services.database.write() as session:
-            QueueRepository(session).set_paused(queue, paused)
+        set_paused(self._services.database, queue, paused)
         if not paused:
             wake(self._services, queue)
 
     def drain(self, worker: str) -> None:
         """Let a worker leave."""
-        from onboard.registry.workers import WorkerRepository
+        from onboard.jobs.control import drain
 
-        with self._services.database.write() as session:
-            WorkerRepository(session).drain(worker)
+        drain(self._services.database, worker)
 
     def create_token(self, name: str | None, scopes: Sequence[str], expires: str) -> Document:
         """A new token with its secret."""
@@ -168,27 +160,21 @@ class LocalGateway:
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
         """Answers, and whether one is of a weak version; an unknown version is told before a model is loaded."""
-        from onboard.registry.versions import VersionRepository
         from onboard.serving.requests import parse_requests
+        from onboard.versions.describe import resolve
 
         requests = parse_requests(inputs)
-        with self._services.database.read() as session:
-            versions = VersionRepository(session)
-            for reference in {request.reference for request in requests}:
-                versions.resolve(reference)
+        resolve(self._services.database, *{request.reference for request in requests})
         from onboard.serving.predictor import Predictor
 
         answers = Predictor(self._services).answer(requests)
         return [answer.to_json() for answer in answers], any(answer.weak for answer in answers)
 
-    def tasks(self, wanted: Wanted) -> list[Document]:
+    def tasks(self, search: Wanted) -> list[Document]:
         """The tasks that fit."""
-        from onboard.domain.wanted import task_document
-        from onboard.registry.search import SearchRepository
+        from onboard.versions.describe import list_tasks
 
-        with self._services.database.read() as session:
-            found = SearchRepository(session).tasks(wanted)
-        return [task_document(task, latest) for task, latest in found]
+        return list_tasks(self._services.database, search)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions."""
@@ -221,10 +207,10 @@ class LocalGateway:
 
     def version(self, reference: str) -> Document:
         """A version."""
-        from onboard.registry.versions import VersionRepository
+        from onboard.versions.describe import resolve
 
-        with self._services.database.read() as session:
-            return VersionRepository(session).resolve(reference).to_json()
+        (version,) = resolve(self._services.database, reference)
+        return version.to_json()
 
     def compare(self, a: str, b: str) -> Document:
         """Two versions side by side."""
@@ -252,10 +238,10 @@ class LocalGateway:
         """Carry a task to the head, or all."""
         from onboard.versions.carry import carry
 
-        found = carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
-        if any(outcome.version for outcome in found.outcomes):
+        carried = carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
+        if any(outcome.version for outcome in carried.outcomes):
             start_webhook_worker(self._services)
-        return found.to_json()
+        return carried.to_json()
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files."""

@@ -7,14 +7,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from cli.gateway import Document
 from cli.output import say
 from onboard.client.uploads import DatasetOptions, JobOptions
-from onboard.domain.access import read_scopes, sorted_scopes
-from onboard.domain.limits import MAX_PAGE
-from onboard.domain.names import LATEST, Reference, require_name
+from onboard.domain.names import Reference
 from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -63,11 +60,11 @@ class RemoteGateway:
 
     def progress(self, job: str, since: int) -> Document:
         """What is new about a job, and why it waits."""
-        return self._client.get(f"/v1/jobs/{quote(job, safe='')}", since=since)
+        return dict(self._client.job(job, since).document)
 
     def waiting(self, job: str) -> Document | None:
         """Why a job waits."""
-        wait: Document | None = self._client.get(f"/v1/jobs/{quote(job, safe='')}", since=_NO_EVENTS)["waiting"]
+        wait: Document | None = self._client.job(job, _NO_EVENTS).document["waiting"]
         return wait
 
     def keep_served(self, queue: str) -> None:
@@ -75,32 +72,23 @@ class RemoteGateway:
 
     def log(self, job: str, attempt: int | None, cursor: str | None) -> Document:
         """A part of a job's log."""
-        return self._client.get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
+        return self._client.log(job, attempt, cursor)
 
     def open_jobs(self, most: int) -> Document:
         """What runs and waits."""
-        return self._client.get("/v1/queue/jobs", limit=most)
+        return self._client.open_jobs(most)
 
     def queues(self) -> Document:
         """Every queue."""
-        return self._client.get("/v1/queue")
+        return self._client.queues()
 
     def workers(self) -> Document:
         """Every worker."""
-        return self._client.get("/v1/workers")
+        return self._client.workers()
 
     def jobs(self, states: Sequence[str], task: str | None, limit: int) -> list[Document]:
-        """The newest jobs, page by page."""
-        found: list[Document] = []
-        cursor = None
-        while len(found) < limit:
-            size = min(limit - len(found), MAX_PAGE)
-            page = self._client.get("/v1/jobs", state=list(states) or None, task=task, limit=size, cursor=cursor)
-            found += page["jobs"]
-            cursor = page["next"]
-            if cursor is None:
-                break
-        return found
+        """The newest jobs."""
+        return self._client.jobs(states, task, limit)
 
     def job(self, job: str) -> Document:
         """A job in full."""
@@ -116,86 +104,60 @@ class RemoteGateway:
 
     def set_paused(self, queue: str, paused: bool) -> None:
         """Hold a queue's jobs back, or let them go on."""
-        answer = self._client.send("POST", f"/v1/queue/{'pause' if paused else 'resume'}", {"queue": queue})
-        if answer.get("warning"):
-            say(f"warning: {answer['warning']}")
+        warning = self._client.set_paused(queue, paused)
+        if warning:
+            say(f"warning: {warning}")
 
     def drain(self, worker: str) -> None:
         """Let a worker leave."""
-        self._client.send("POST", f"/v1/workers/{quote(worker, safe='')}/drain")
+        self._client.drain(worker)
 
     def create_token(self, name: str | None, scopes: Sequence[str], expires: str) -> Document:
         """A new token with its secret."""
-        wanted = read_scopes(scopes)  # also several with commas between
-        return self._client.send(
-            "POST", "/v1/tokens", {"name": name, "scopes": sorted_scopes(wanted), "expires": expires}
-        )
+        return self._client.create_token(name, scopes, expires)
 
     def tokens(self, include_ended: bool) -> list[Document]:
         """The tokens."""
-        return list(self._client.get("/v1/tokens", all=include_ended)["tokens"])
+        return self._client.tokens(include_ended)
 
     def revoke_token(self, token: str) -> Document:
         """End a token."""
-        return self._client.send("DELETE", f"/v1/tokens/{quote(token, safe='')}")
+        return self._client.revoke_token(token)
 
     def changes(self, limit: int, before: int | None) -> Document:
-        """The newest changes, page by page."""
-        found: list[Document] = []
-        cursor = None if before is None else str(before)
-        while True:
-            page = self._client.get("/v1/audit", limit=min(limit - len(found), MAX_PAGE), cursor=cursor)
-            found += page["changes"]
-            cursor = page["next"]
-            if cursor is None or len(found) >= limit:
-                return {"changes": found, "next": cursor}
+        """The newest changes."""
+        return self._client.changes(limit, before)
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
         """Answers in the order of the inputs, and whether one is of a weak version."""
-        answers = [asdict(each) for each in self._client.predict(inputs)]
-        versions = {(each["task"], each["version"]) for each in answers}
+        predictions = self._client.predict(inputs)
         weak = False
-        for task, number in versions:
+        for reference in {f"{prediction.task}@v{prediction.version}" for prediction in predictions}:
             with suppress(NotFoundError):  # it was deleted after it had answered
-                weak |= self._client.get(f"/v1/tasks/{task}/embeddings/v{number}")["weak"]
-        return answers, weak
+                weak |= self.version(reference)["weak"]
+        return [asdict(prediction) for prediction in predictions], weak
 
-    def tasks(self, wanted: Wanted) -> list[Document]:
-        """The tasks that fit, page by page."""
-        found: list[Document] = []
-        cursor = None
-        while True:
-            page = self._client.get("/v1/tasks", **asdict(wanted), limit=MAX_PAGE, cursor=cursor)
-            found += page["tasks"]
-            cursor = page["next"]
-            if cursor is None:
-                return found
+    def tasks(self, search: Wanted) -> list[Document]:
+        """The tasks that fit."""
+        return self._client.tasks(search)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
         from onboard.versions.task_map import Embedded, map_tasks
 
-        found = self._client.get("/v1/embeddings", ref=LATEST)["embeddings"]
-        return map_tasks([Embedded.from_document(each) for each in found])
+        return map_tasks([Embedded.from_document(document) for document in self._client.numbers()])
 
     def task(self, task: str) -> Document:
         """A task."""
-        return self._client.get(f"/v1/tasks/{require_name(task)}")
+        return self._client.task(task)
 
     def delete_task(self, task: str, unlearning: bool, dry_run: bool) -> Document:
         """Delete a task for good."""
         return self._client.delete_task(task, unlearn=unlearning, dry_run=dry_run)
 
     def versions(self, task: str, limit: int, before: int | None) -> Document:
-        """The newest versions, page by page."""
-        path, cursor = f"/v1/tasks/{require_name(task)}/versions", None if before is None else str(before)
-        found: list[Document] = []
-        while True:
-            page = self._client.get(path, limit=min(limit - len(found), MAX_PAGE), cursor=cursor)
-            found = page["versions"] + found  # a page is in the order of the numbers, and the newest page comes first
-            cursor = page["next"]
-            if cursor is None or len(found) >= limit:
-                return {**page, "versions": found}
+        """The newest versions."""
+        return self._client.versions(task, limit, before)
 
     def version(self, reference: str) -> Document:
         """A version."""
@@ -233,23 +195,12 @@ class RemoteGateway:
 
     def hypernetworks(self, base: str | None) -> Document:
         """The line of a base."""
-        return self._client.get("/v1/hypernetworks", base=self._digest(base))
+        return self._client.hypernetworks(base)
 
     def hypernetwork(self, version: int, base: str | None) -> Document:
         """One version."""
-        return self._client.get(f"/v1/hypernetworks/{version}", base=self._digest(base))
+        return self._client.hypernetwork_version(version, base)
 
     def revert_hypernetwork(self, version: int, base: str | None) -> Document:
         """Make a version the head again."""
-        digest = self._digest(base)
-        return self._client.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
-
-    def _digest(self, base: str | None) -> str | None:
-        """A base's digest by its name; a service's default base needs none. Raises NotFoundError."""
-        if base is None or base.startswith("sha256:"):
-            return base
-        found = self._client.get("/v1/bases", name=base)["bases"]
-        if not found:
-            raise NotFoundError(f"The service has no base {base!r}.", "onboard base list", base=base)
-        digest: str = found[0]["digest"]
-        return digest
+        return self._client.revert_hypernetwork(version, base)

@@ -14,13 +14,13 @@ from onboard.settings import Settings
 
 def _service(settings: Settings) -> str:
     with _asked(settings) as client:
-        client.get("/healthz")
+        client.require_alive()
     return f"{settings.api_url} answers"
 
 
 def _ready(settings: Settings) -> str:
     with _asked(settings) as client:
-        client.get("/readyz")
+        client.require_ready()
     return "its database answers"
 
 
@@ -46,8 +46,8 @@ def _version(settings: Settings) -> str:
 def _workers(settings: Settings) -> str:
     with _asked(settings) as client:
         try:
-            live = [worker for worker in client.get("/v1/workers")["workers"] if worker["state"] != "lost"]
-            unserved = [queue["queue"] for queue in client.get("/v1/queue")["queues"] if queue["unserved"]]
+            live = [worker for worker in client.workers()["workers"] if worker["state"] != "lost"]
+            unserved = [queue["queue"] for queue in client.queues()["queues"] if queue["unserved"]]
         except ScopeError as error:
             return f"not looked at: {error.message}"
     if unserved:

@@ -19,7 +19,8 @@ from onboard.guard.canaries import canary_ids
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.pipeline.material import Workbench, label_words
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 from onboard.train.fewshot import FewShotSettings, train_embedding
 from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
 

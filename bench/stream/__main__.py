@@ -104,7 +104,7 @@ def _write(
     settings: dict[str, Any],
     asked: argparse.Namespace,
 ) -> None:
-    """The page and a heat map of each order."""
+    """The page, and a heat map of the first order."""
     steps = {stream: rows for stream, rows in journal.steps().items() if stream in streams}
     there, wanted = sum(map(len, steps.values())), len(streams) * len(names)
     results = Results(steps, [in_order(names, order) for order in range(asked.orders)])
@@ -113,13 +113,11 @@ def _write(
         describe(),
     )  # fmt: skip
     write({}, None, markdown(results, sizes(material, results), facts), asked.table)
-    for order, tasks in enumerate(results.tasks):
-        panels = {
-            METHODS[method].title: results.matrix(method, order) for method in METHODS if results.rows(method, order)
-        }  # fmt: skip
-        title = f"Accuracy on each task after each task, order {order + 1}"
-        picture = asked.table.with_name(f"{asked.table.stem}-{order + 1}.svg")
-        picture.write_text(svg(title, tasks, panels), encoding="utf-8")
+    panels = {METHODS[method].title: results.matrix(method, 0) for method in METHODS if results.rows(method, 0)}
+    picture = asked.table.with_name(f"{asked.table.stem}-1.svg")
+    picture.write_text(
+        svg("Accuracy on each task after each task, order 1", results.tasks[0], panels), encoding="utf-8"
+    )
     print(f"{there} of {wanted} steps; {asked.table}")
 
 

@@ -50,7 +50,7 @@ def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
         _head(results, facts),
         _wanted(results, sizes),
         _methods(results, methods),
-        _pictures(results),
+        _picture(),
         _tasks(results, methods),
         _let_through(results),
         ["## Bytes per task", "",
@@ -150,13 +150,10 @@ def _methods(results: Results, methods: Sequence[str]) -> list[str]:
     return [*told, ""]
 
 
-def _pictures(results: Results) -> list[str]:
-    others = [f"[order {order + 1}](stream-{order + 1}.svg)" for order in range(1, len(results.tasks))]
-    told = ["## R", "", "Accuracy on each task (columns) after each task (rows) of the first order; the colour is what "
-            "changed since the task was learned."]  # fmt: skip
-    if others:
-        told.append(f"The others: {', '.join(others)}.")
-    return [*told, "", "![Accuracy on each task after each task, by method](stream-1.svg)", ""]
+def _picture() -> list[str]:
+    return ["## R", "", "Accuracy on each task (columns) after each task (rows) of the first order; the colour is what "
+            "changed since the task was learned.", "",
+            "![Accuracy on each task after each task, by method](stream-1.svg)", ""]  # fmt: skip
 
 
 def _tasks(results: Results, methods: Sequence[str]) -> list[str]:

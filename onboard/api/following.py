@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from onboard.domain.job import Job, JobEvent
 from onboard.errors import UnavailableError
-from onboard.jobs.control import brief
+from onboard.jobs.control import brief, news_of
 from onboard.registry.database import Database
-from onboard.registry.events import EventRepository
-from onboard.registry.jobs import JobRepository
 
 MOST_READERS: Final = 200
 _POLL_SECONDS: Final = 0.5
@@ -51,19 +48,11 @@ class Readers:
             self._present -= 1
 
 
-def read_new(database: Database, job_id: str, since: int) -> tuple[Job, Sequence[JobEvent]]:
-    """The job, and what of its log is above `since`. Raises NotFoundError."""
-    with database.read() as session:
-        # looked at first: what it did before it ended is read after that
-        job = JobRepository(session).get(job_id)
-        return job, EventRepository(session).list(job_id, since=since, limit=_PAGE)
-
-
 async def _follow(database: Database, job_id: str, since: int, ending: Callable[[], bool]) -> AsyncIterator[str]:
     said_at = time.monotonic()
     while not ending():
         try:
-            job, events = await run_in_threadpool(read_new, database, job_id, since)
+            job, events = await run_in_threadpool(news_of, database, job_id, since, _PAGE)
         except UnavailableError:
             yield ": the database is away\n\n"
             await asyncio.sleep(_AWAY_SECONDS)

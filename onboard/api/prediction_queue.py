@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.errors import InputError, UnavailableError
-from onboard.registry.versions import VersionRepository
+from onboard.versions.describe import resolve
 
 if TYPE_CHECKING:
     from onboard.services import Services
@@ -107,9 +107,7 @@ class PredictionQueue:
         from onboard.hypernetworks.register import register_base
 
         register_base(self._services, find_base(self._services.settings.base))
-        with self._services.database.read() as session:
-            for reference in sorted(references):
-                VersionRepository(session).resolve(reference)
+        resolve(self._services.database, *sorted(references))
 
     def _loaded(self) -> Predictor:
         if self._predictor is None:

@@ -12,13 +12,12 @@ from typing import Final
 from onboard.api.schemas.versions import ComparisonDocument, CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import NotFoundError
 from onboard.hypernetworks.files import Manifests
-from onboard.registry.search import Current, SearchRepository
-from onboard.registry.versions import VersionRepository
+from onboard.registry.search import Current
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.compare import compare_versions
+from onboard.versions.describe import current, named, published, resolve
 
 SAFETENSORS: Final = "application/octet-stream"
 _KEPT: Final = 2048  # embeddings, of each form; some kilobytes each
@@ -36,11 +35,11 @@ class Kept:
 
     def get(self, key: str, make: Callable[[], bytes]) -> bytes:
         """What belongs to the key, made if need be."""
-        found = self.find(key)
-        if found is None:
-            found = make()
-            self.keep(key, found)
-        return found
+        content = self.find(key)
+        if content is None:
+            content = make()
+            self.keep(key, content)
+        return content
 
     def find(self, key: str) -> bytes | None:
         """What belongs to the key, if it is here."""
@@ -75,14 +74,7 @@ class Shelf:
 
     def current(self, reference: Reference) -> Current:
         """What the reference names just now: one query. Raises NotFoundError."""
-        with self._services.database.glance() as session:
-            found = SearchRepository(session).current(reference)
-        if found is None:
-            raise NotFoundError(
-                f"There is no {reference}.", f"List its versions with: onboard versions {reference.task}",
-                task=reference.task,
-            )  # fmt: skip
-        return found
+        return current(self._services.database, reference)
 
     def content(self, artifact: str) -> bytes:
         """`embedding.safetensors`. Raises DamagedError (its bytes are gone, too), StorageError."""
@@ -99,25 +91,22 @@ class Shelf:
         Args:
             files: with the bytes of every `embedding.safetensors`.
         """
-        with self._services.database.glance() as session:
-            current = SearchRepository(session).named(alias)
-        lines = "".join(f"{each.task}@v{each.version} {each.artifact}\n" for each in current)
+        present = named(self._services.database, alias)
+        lines = "".join(f"{version.task}@v{version.version} {version.artifact}\n" for version in present)
         tag = "sha256:" + hashlib.sha256(f"{alias} {files}\n{lines}".encode()).hexdigest()
-        numbers = [(each.task, each.version) for each in current]
+        numbers = [(version.task, version.version) for version in present]
         return tag, lambda: self._lists.find(tag) or self._list(tag, alias, numbers, files)
 
     def comparison(self, earlier: Reference, later: Reference) -> bytes:
         """Two versions side by side as JSON; what was once measured of them stays true. Raises as `compare` does."""
-        with self._services.database.read() as session:
-            versions = VersionRepository(session)
-            a, b = versions.resolve(earlier), versions.resolve(later)
+        a, b = resolve(self._services.database, earlier, later)
         key = f"{a.reference} {b.reference}"
         known = self._comparisons.find(key)
         if known is not None:
             return known
-        found = compare_versions(self._services, a, b, self.manifests)
-        document = ComparisonDocument(**found.to_json()).model_dump_json().encode()
-        if found.measured is not None:  # else a base or rows may come to hand
+        comparison = compare_versions(self._services, a, b, self.manifests)
+        document = ComparisonDocument(**comparison.to_json()).model_dump_json().encode()
+        if comparison.measured is not None:  # else a base or rows may come to hand
             self._comparisons.keep(key, document)
         return document
 
@@ -127,18 +116,15 @@ class Shelf:
             return self._lists.get(tag, lambda: self._rendered_list(alias, numbers, files))
 
     def _rendered(self, current: Current) -> bytes:
-        with self._services.database.read() as session:
-            (version,) = VersionRepository(session).published([(current.task, current.version)])
+        (version,) = published(self._services.database, [(current.task, current.version)])
         return EmbeddingDocument(**self._with_numbers(version)).model_dump_json().encode()
 
     def _rendered_list(self, alias: str, numbers: list[tuple[str, int]], files: bool) -> bytes:
-        with self._services.database.read() as session:
-            versions = VersionRepository(session).published(numbers)
-        found = [
+        embeddings = [
             ListedEmbedding(**self._with_numbers(version), file=self._encoded(version) if files else None)
-            for version in versions
+            for version in published(self._services.database, numbers)
         ]
-        return CurrentEmbeddings(ref=alias, embeddings=found).model_dump_json().encode()
+        return CurrentEmbeddings(ref=alias, embeddings=embeddings).model_dump_json().encode()
 
     def _encoded(self, version: EmbeddingVersion) -> str:
         return base64.b64encode(self.content(version.artifact)).decode()

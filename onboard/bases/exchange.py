@@ -154,11 +154,13 @@ def _require_task_name(name: str) -> None:
 
 
 def _own_section(described: Mapping[str, Any]) -> dict[str, Any]:
-    found = described.get(_OWN_SECTION, {})
-    fine = isinstance(found, dict) and all(isinstance(found.get(key, kind()), kind) for key, kind in _OWN_TYPES.items())
+    section = described.get(_OWN_SECTION, {})
+    fine = isinstance(section, dict) and all(
+        isinstance(section.get(key, kind()), kind) for key, kind in _OWN_TYPES.items()
+    )
     if not fine:
         raise DamagedError(f"config.json has a section {_OWN_SECTION!r} that no export wrote.", "Take it away.")
-    return dict(found)
+    return dict(section)
 
 
 def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:

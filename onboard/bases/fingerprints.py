@@ -83,7 +83,9 @@ def write_fingerprints(fingerprints: Fingerprints, path: Path) -> None:
     """
     scale = {"scale.mean": fingerprints.mean, "scale.deviation": fingerprints.deviation}
     projections = {f"projections.{name}": matrix for name, matrix in fingerprints.projections._asdict().items()}
-    save_file(projections | scale | {f"task.{name}": each for name, each in fingerprints.of.items()}, path)
+    save_file(
+        projections | scale | {f"task.{name}": fingerprint for name, fingerprint in fingerprints.of.items()}, path
+    )
 
 
 def read_fingerprints(path: Path) -> Fingerprints:
@@ -94,5 +96,5 @@ def read_fingerprints(path: Path) -> Fingerprints:
     """
     stored = load_file(path)
     projections = Projections(*(stored[f"projections.{name}"] for name in Projections._fields))
-    of = {key.removeprefix("task."): each for key, each in stored.items() if key.startswith("task.")}
+    of = {key.removeprefix("task."): tensor for key, tensor in stored.items() if key.startswith("task.")}
     return Fingerprints(projections, stored["scale.mean"], stored["scale.deviation"], of)

@@ -57,12 +57,12 @@ class EngineCache:
     """Keeps the engines that were used last, and lets the memory of the others go before another one is loaded.
 
     Args:
-        kept: how many.
+        most: how many.
         load: what makes the engine of a base on a device.
     """
 
-    def __init__(self, kept: int, load: Callable[[Base, torch.device], Engine]) -> None:
-        self._kept = kept
+    def __init__(self, most: int, load: Callable[[Base, torch.device], Engine]) -> None:
+        self._most = most
         self._load = load
         self._engines: OrderedDict[tuple[str, torch.device], Engine] = OrderedDict()
         self._lock = threading.Lock()
@@ -78,9 +78,9 @@ class EngineCache:
             return self._engines[key]
 
     def _make_room(self) -> None:
-        if len(self._engines) < self._kept:
+        if len(self._engines) < self._most:
             return
-        while len(self._engines) >= self._kept:
+        while len(self._engines) >= self._most:
             self._engines.popitem(last=False)
         give_memory_back()  # an engine and the hooks on its backbone hold one another: only the collector frees them
 

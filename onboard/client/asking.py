@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onboard.client.connection import Connection, document_of
+from onboard.domain.limits import MAX_PAGE
 
 
 class Asking:
@@ -42,3 +44,19 @@ class Asking:
     def text(self, path: str) -> str:
         """The text at a path below the service's URL."""
         return self._connection.request("GET", path, repeatable=True, headers={"Accept": "*/*"}).text
+
+    def pages(self, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Iterator[dict[str, Any]]:
+        """The pages of a listing, one after the other, until it ends or has given enough.
+
+        Args:
+            entries: what a page's entries stand under.
+            most: at most so many entries in all.
+            params: of each request; `cursor` says where the first page begins.
+        """
+        while most > 0:
+            page = self.get(path, **params, limit=min(most, MAX_PAGE))
+            yield page
+            most -= len(page[entries])
+            params["cursor"] = page["next"]
+            if page["next"] is None:
+                return

@@ -18,6 +18,7 @@ from onboard.client.cache import MOST_BYTES, EmbeddingCache
 from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection, document_of
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
+from onboard.client.operations import Operations
 from onboard.client.uploads import DatasetOptions, JobOptions, Upload
 from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
@@ -31,7 +32,7 @@ _AWAY_SECONDS: Final = 2.0
 _PART_BYTES = 6 << 20  # of a request of predictions; the service takes 8 MiB
 
 
-class Onboard(Versions):
+class Onboard(Versions, Operations):
     """A remote service. Threads may share one; close it, or use it with `with`.
 
     Args:
@@ -121,9 +122,13 @@ class Onboard(Versions):
         upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
         return self._upload("/v1/check", upload)
 
-    def job(self, job: str) -> JobStatus:
-        """A job by its id, or a task's newest job by the task's name. Raises NotFoundError."""
-        return JobStatus.of(self.get(f"/v1/jobs/{quote(job, safe='')}"))
+    def job(self, job: str, since: int | None = None) -> JobStatus:
+        """A job by its id, or a task's newest job by the task's name; its document with the events after `since`.
+
+        Raises:
+            NotFoundError: there is no such job.
+        """
+        return JobStatus.of(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
 
     def cancel(self, job: str) -> JobStatus:
         """Cancel a queued job at once, a running one at its next step. Raises ConflictError when it has ended."""
@@ -228,29 +233,29 @@ class Onboard(Versions):
             NotFoundError: no such task or version.
         """
         parse_requests(inputs)  # all of them, before the first part is answered
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
         for part in _parts(inputs):
             answers = self._predicted(
-                [{**each, "ref": answering[name]} if (name := _named(each)) in answering else each for each in part]
+                [{**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part]
             )
-            for each, answer in zip(part, answers, strict=True):
-                answering.setdefault(_named(each), f"v{answer.version}")
-            found += answers
-        return found
+            for asked, answer in zip(part, answers, strict=True):
+                answering.setdefault(_named(asked), f"v{answer.version}")
+            predictions += answers
+        return predictions
 
     def _predicted(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-        body = {"inputs": [dict(each) for each in inputs]}
+        body = {"inputs": [dict(asked) for asked in inputs]}
         answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
         return [
-            Prediction(each["label"], each["probability"], each["task"], each["version"])
-            for each in answer["predictions"]
+            Prediction(document["label"], document["probability"], document["task"], document["version"])
+            for document in answer["predictions"]
         ]
 
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""
-        found = self.get("/v1/me")
-        return Me(found["name"], found["actor"], tuple(found["scopes"]), found["onboard"])
+        document = self.get("/v1/me")
+        return Me(document["name"], document["actor"], tuple(document["scopes"]), document["onboard"])
 
     def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         with upload.opened() as build:
@@ -264,12 +269,12 @@ def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
     """The inputs as many at a time as one request may have."""
     part: list[Mapping[str, Any]] = []
     size = 0
-    for each in inputs:
-        own = len(json.dumps(dict(each)))
+    for asked in inputs:
+        own = len(json.dumps(dict(asked)))
         if part and (len(part) == MAX_INPUTS or size + own > _PART_BYTES):
             yield part
             part, size = [], 0
-        part.append(each)
+        part.append(asked)
         size += own
     if part:
         yield part

@@ -1,22 +1,46 @@
-"""What a program wants of a remote service with versions: compare, release, carry, delete, take their base along."""
+"""What a program wants of a remote service with tasks and versions: list, compare, release, carry, delete, take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onboard.client.aliases import Aliases
 from onboard.client.answers import MovedAlias, Pins
 from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork
 from onboard.client.connection import PATIENCE_SECONDS, document_of
-from onboard.domain.names import Reference, require_alias, require_name
-from onboard.errors import UnavailableError
+from onboard.domain.names import LATEST, Reference, require_alias, require_name
+from onboard.errors import NotFoundError, UnavailableError
+
+if TYPE_CHECKING:
+    from onboard.domain.wanted import Wanted
 
 
 class Versions(Asking):
-    """Published versions, the names that they have, and what they are pinned to."""
+    """Tasks, their versions, the names that they have, and what they are pinned to."""
+
+    def tasks(self, search: Wanted) -> list[dict[str, Any]]:
+        """The tasks that fit, by name, each with its latest version."""
+        pages = self.pages("/v1/tasks", "tasks", **asdict(search))
+        return [task for page in pages for task in page["tasks"]]
+
+    def task(self, task: str) -> dict[str, Any]:
+        """A task with its latest version and its aliases. Raises NotFoundError."""
+        return self.get(f"/v1/tasks/{require_name(task)}")
+
+    def versions(self, task: str, limit: int, before: int | None = None) -> dict[str, Any]:
+        """The newest `versions`, those before that number, and the `aliases`. Raises NotFoundError."""
+        path, cursor = f"/v1/tasks/{require_name(task)}/versions", None if before is None else str(before)
+        pages = list(self.pages(path, "versions", limit, cursor=cursor))
+        # a page is in the order of the numbers, and the newest page comes first
+        return {**pages[-1], "versions": [version for page in reversed(pages) for version in page["versions"]]}
+
+    def numbers(self, ref: str = LATEST) -> list[dict[str, Any]]:
+        """Every task's embedding of that alias as a document, its vector under `z`; unlike `embeddings` of no cache."""
+        return list(self.get("/v1/embeddings", ref=ref)["embeddings"])
 
     def promote(self, reference: str, alias: str, *, if_better: bool = False) -> MovedAlias:
         """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
@@ -118,6 +142,37 @@ class Versions(Asking):
         document = self.get(f"/v1/tasks/{reference.task}/embeddings/{reference.ref}")
         document.pop("z", None)
         return document
+
+    def hypernetworks(self, base: str | None = None) -> dict[str, Any]:
+        """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""
+        return self.get("/v1/hypernetworks", base=self._digest(base))
+
+    def hypernetwork_version(self, version: int, base: str | None = None) -> dict[str, Any]:
+        """One version with what is pinned to it and the guard's verdict. Raises NotFoundError."""
+        return self.get(f"/v1/hypernetworks/{version}", base=self._digest(base))
+
+    def revert_hypernetwork(self, version: int, base: str | None = None) -> dict[str, Any]:
+        """Make a version the head again. Needs the scope ops. Raises NotFoundError, ConflictError."""
+        digest = self._digest(base)
+        return self.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
+
+    def bases(self, name: str | None = None) -> list[dict[str, Any]]:
+        """The bases that jobs can name, or the one of that name. Raises NotFoundError when there is none of it."""
+        bases: list[dict[str, Any]] = self.get("/v1/bases", name=name)["bases"]
+        if name is not None and not bases:
+            raise NotFoundError(f"The service has no base {name!r}.", "onboard base list", base=name)
+        return bases
+
+    def base_card(self, digest: str) -> str:
+        """The card of a base as Markdown. Raises NotFoundError, also where it was never used there."""
+        return self.text(f"/v1/bases/{digest}/card.md")
+
+    def _digest(self, base: str | None) -> str | None:
+        """A base's digest by its name; a service's default base needs none. Raises NotFoundError."""
+        if base is None or base.startswith("sha256:"):
+            return base
+        digest: str = self.bases(base)[0]["digest"]
+        return digest
 
     def base(self, digest: str, folder: Path) -> Path:
         """The files of the base of that digest, verified: with an embedding all that predictions elsewhere need.

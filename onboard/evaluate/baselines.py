@@ -53,12 +53,15 @@ def score_baselines(
     if dataset.kind == "regression":
         values = _values(held_out)
         predictions = {"mean": _mean(dataset.train, len(held_out)), **learned}
-        scored = {name: evaluate_regression(values, found, metric) for name, found in predictions.items()}
+        scored = {name: evaluate_regression(values, predicted, metric) for name, predicted in predictions.items()}
     else:
         true_index = _indices(dataset, held_out)
         commonest = _commonest(_indices(dataset, dataset.train), true_index, len(dataset.labels))
         predictions = {"majority": commonest, **learned}
-        scored = {name: evaluate_classification(true_index, found, metric) for name, found in predictions.items()}
+        scored = {
+            name: evaluate_classification(true_index, probabilities, metric)
+            for name, probabilities in predictions.items()
+        }
     return _with_drawn_rows_noted(scored, len(dataset.train))
 
 
@@ -77,17 +80,22 @@ def cross_validate_baselines(
     by_name: dict[str, list[tuple[IntArray, FloatArray]]] = {}
     for fold in np.unique(folds[judged]):
         left_out = np.flatnonzero(folds[judged] == fold)
-        kept = [dataset.train[row] for row in np.flatnonzero(folds != fold)]
-        for name, found in predict_learned(dataset, kept, [rows[place] for place in left_out], seed).items():
-            by_name.setdefault(name, []).append((left_out, found))
+        rest = [dataset.train[row] for row in np.flatnonzero(folds != fold)]
+        for name, predicted in predict_learned(dataset, rest, [rows[place] for place in left_out], seed).items():
+            by_name.setdefault(name, []).append((left_out, predicted))
     learned = {name: merge_folds(len(rows), parts) for name, parts in by_name.items()}
     if dataset.kind == "regression":
         merged = {"mean": _mean(dataset.train, len(rows)), **learned}
-        return {name: cross_validated_regression(_values(rows), found, metric) for name, found in merged.items()}
+        return {
+            name: cross_validated_regression(_values(rows), predicted, metric) for name, predicted in merged.items()
+        }
     every_index = _indices(dataset, dataset.train)
     true_index = every_index[judged]
     merged = {"majority": _commonest(every_index[folds < 0], true_index, len(dataset.labels)), **learned}
-    return {name: cross_validated_classification(true_index, found, metric) for name, found in merged.items()}
+    return {
+        name: cross_validated_classification(true_index, probabilities, metric)
+        for name, probabilities in merged.items()
+    }
 
 
 def predict_learned(
@@ -99,8 +107,8 @@ def predict_learned(
     chosen = _at_most(train, seed)
     if dataset.kind == "regression":
         return {"tfidf_ridge": _ridge(chosen, rows)}
-    found = _logistic_regression(chosen, _indices(dataset, chosen), rows, len(dataset.labels))
-    return {"tfidf_logistic_regression": found}
+    learned = _logistic_regression(chosen, _indices(dataset, chosen), rows, len(dataset.labels))
+    return {"tfidf_logistic_regression": learned}
 
 
 def _shares(counts: IntArray | FloatArray, n: int) -> FloatArray:
@@ -172,8 +180,10 @@ def _with_drawn_rows_noted(scored: Baselines, rows: int) -> Baselines:
         return scored
     note = f"trained on {MOST_ROWS:,} of the {rows:,} training rows"
     return {
-        name: {key: replace(metric, note=note) if name.startswith("tfidf") else metric for key, metric in found.items()}
-        for name, found in scored.items()
+        name: {
+            key: replace(metric, note=note) if name.startswith("tfidf") else metric for key, metric in metrics.items()
+        }
+        for name, metrics in scored.items()
     }
 
 

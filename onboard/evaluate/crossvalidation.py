@@ -29,9 +29,9 @@ def merge_folds(n: int, parts: Iterable[tuple[IntArray, FloatArray]]) -> FloatAr
     order = np.concatenate(positions)
     if len(order) != n or not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(f"the folds must hold each of the {n} rows once")
-    found = np.concatenate(predictions)
-    merged = np.empty_like(found)
-    merged[order] = found
+    in_parts = np.concatenate(predictions)
+    merged = np.empty_like(in_parts)
+    merged[order] = in_parts
     return merged
 
 

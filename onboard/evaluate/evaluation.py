@@ -61,11 +61,11 @@ def evaluate_classification(
     classes = probabilities.shape[1]
     predicted = probabilities.argmax(axis=1)  # (n,)
     matrix = metrics.confusion(true_index, predicted, classes)  # (K, K)
-    found = {"accuracy": _accuracy(matrix), "macro_f1": _of_confusion(matrix, "macro_f1")}
+    measured = {"accuracy": _accuracy(matrix), "macro_f1": _of_confusion(matrix, "macro_f1")}
     if classes == 2 or asked == "mcc":
-        found["mcc"] = _of_confusion(matrix, "mcc", metrics.why_undefined(true_index, predicted))
-    found["log_loss"] = _mean(metrics.row_log_loss(true_index, probabilities))
-    return found
+        measured["mcc"] = _of_confusion(matrix, "mcc", metrics.why_undefined(true_index, predicted))
+    measured["log_loss"] = _mean(metrics.row_log_loss(true_index, probabilities))
+    return measured
 
 
 def evaluate_regression(true: FloatArray, predicted: FloatArray, metric: str | None = None) -> dict[str, Metric]:

@@ -20,7 +20,7 @@ class Weakness:
     reason: str
 
 
-def weakness(found: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] | None, deciding: str) -> Weakness:
+def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] | None, deciding: str) -> Weakness:
     """A version is weak unless the whole 95% interval of its deciding metric is beyond the trivial baseline's value.
 
     That is: for a metric where more is better, weak if and only if `low` ≤ the value that always giving the commonest
@@ -35,9 +35,9 @@ def weakness(found: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] |
         trivial: the baseline `majority` or `mean` on the same rows.
         deciding: name of the deciding metric (`headline_metric`).
     """
-    if not found or not trivial:
+    if not measured or not trivial:
         return Weakness(False, False, "No rows were held out, so it was not compared with the commonest answer.")
-    metric, bar = found[deciding], trivial[deciding].value
+    metric, bar = measured[deciding], trivial[deciding].value
     if metric.low is None or metric.high is None:
         alike = metric.note == CONSTANT_PREDICTIONS
         return Weakness(alike, alike, f"Its {deciding} of {metric.value:.3g} has no interval: {metric.note}.")

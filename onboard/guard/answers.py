@@ -56,36 +56,36 @@ def answers(
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    found: list[np.ndarray] = []
+    parts: list[np.ndarray] = []
     together = max(1, generated_bytes // _bytes_of_adapters(questions[0])) if questions else 1
     for start in range(0, len(questions), together):
-        found.extend(_answers(engine, questions[start : start + together], checkpoint, at_once))
-    return found
+        parts.extend(_answers(engine, questions[start : start + together], checkpoint, at_once))
+    return parts
 
 
 def _answers(
     engine: Engine, questions: Sequence[Question], checkpoint: Callable[[], None], at_once: RowsAtOnce | None
 ) -> list[np.ndarray]:
-    counts = [len(each.ids) for each in questions]
-    found = mixed_log_probabilities(
+    counts = [len(question.ids) for question in questions]
+    scores = mixed_log_probabilities(
         engine,
-        [ids for each in questions for ids in each.ids],
+        [ids for question in questions for ids in question.ids],
         _generated(engine, questions),
-        [each.trie for each in questions],
+        [question.trie for question in questions],
         np.repeat(np.arange(len(questions)), counts),
         checkpoint,
         at_once,
     ).astype(np.float64)
-    parts = np.split(found, np.cumsum(counts)[:-1])
-    return [part[:, : each.trie.labels] for part, each in zip(parts, questions, strict=True)]
+    parts = np.split(scores, np.cumsum(counts)[:-1])
+    return [part[:, : question.trie.labels] for part, question in zip(parts, questions, strict=True)]
 
 
 def _generated(engine: Engine, questions: Sequence[Question]) -> GeneratedAdapters:
     """The adapters of all questions in their order; each hypernetwork makes all of its own in one product."""
-    hypernetworks = {id(each.hypernetwork): each.hypernetwork for each in questions}
+    hypernetworks = {id(question.hypernetwork): question.hypernetwork for question in questions}
     parts, places = [], []
     for key, hypernetwork in hypernetworks.items():
-        own = [place for place, each in enumerate(questions) if id(each.hypernetwork) == key]
+        own = [place for place, question in enumerate(questions) if id(question.hypernetwork) == key]
         places.extend(own)
         made = made_by(hypernetwork, np.stack([questions[place].z for place in own]))
         parts.append(made.to(engine.device, made.encoder.down.dtype))

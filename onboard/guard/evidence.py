@@ -78,7 +78,7 @@ def gather(task: Earlier, canaries: Canaries, settings: GuardSettings, seed: int
     own = _some(task.texts, settings.texts - len(rows), rng)
     if len(rows) + len(own) < FEWEST_TEXTS:
         rows, own, targets, labels = [], [], targets[:0], labels[:0]
-    others = [_some(each, settings.texts, rng) for each in (canaries.singles, canaries.pairs)]
+    others = [_some(texts, settings.texts, rng) for texts in (canaries.singles, canaries.pairs)]
     singles, pairs = (texts if len(texts) >= FEWEST_TEXTS else [] for texts in others)
     ids = [*rows, *own, *singles, *pairs]
     group = np.repeat([OWN, SINGLE, PAIR], [len(rows) + len(own), len(singles), len(pairs)])
@@ -92,12 +92,12 @@ def _some(texts: Sequence[Sequence[int]], most: int, rng: np.random.Generator) -
 
 def _halves(strata: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
     """A half for every row of the strata, (n,): within each value of each stratum the halves differ by at most one."""
-    found = np.empty(sum(map(len, strata)), dtype=np.int64)
+    chosen = np.empty(sum(map(len, strata)), dtype=np.int64)
     start = turn = 0
     for stratum in strata:
         for value in np.unique(stratum):
             rows = start + rng.permutation(np.flatnonzero(stratum == value))
-            found[rows] = (turn + np.arange(len(rows))) % 2
+            chosen[rows] = (turn + np.arange(len(rows))) % 2
             turn += len(rows)
         start += len(stratum)
-    return found
+    return chosen

@@ -69,7 +69,7 @@ def guard(
     materials = [gather(task, shapes, settings, seed) for task in chosen]
     unchecked = left_out + len(earlier) - len(chosen)
     rule = _RULE if unchecked else None
-    barred = [verdict for each in materials if (verdict := _barred(each))]
+    barred = [verdict for material in materials if (verdict := _barred(material))]
     if barred:
         return Judgement(
             "rejected", 0.0, tuple(barred), _cannot(barred), settings.margin,
@@ -119,8 +119,8 @@ def clear(
     """
     shapes = Canaries.sorted(engine.encoder, canaries)
     materials = [gather(task, shapes, settings, seed) for task in earlier]
-    barred = [_barred(each) for each in materials]
-    rest = [each for each, verdict in zip(materials, barred, strict=True) if verdict is None]
+    barred = [_barred(material) for material in materials]
+    rest = [material for material, verdict in zip(materials, barred, strict=True) if verdict is None]
     judged = iter(_Half(engine, rest, None, checkpoint, at_once).judged(candidate, settings))
     return [verdict or next(judged) for verdict in barred]
 
@@ -142,7 +142,7 @@ class _Half:
     def judged(self, changed: Hypernetwork, settings: GuardSettings) -> list[TaskVerdict]:
         """A verdict per task on what the changed hypernetwork makes of its answers."""
         if self._before is None:
-            self._before = self._answers([each.task.reference for each in self.materials])
+            self._before = self._answers([material.task.reference for material in self.materials])
         after = self._answers([changed] * len(self.materials))
         seen = [
             Seen.between(

@@ -51,7 +51,7 @@ def most_at_risk(tasks: Sequence[Known], candidate: Hypernetwork, near: np.ndarr
 
 def drifts(tasks: Sequence[Known], candidate: Hypernetwork) -> np.ndarray:
     """How far each task's generated weights move, relative per tensor (T,)."""
-    found = np.empty(len(tasks))
+    changes = np.empty(len(tasks))
     order = sorted(range(len(tasks)), key=lambda task: id(tasks[task].reference))  # of one hypernetwork together
     start = 0
     while start < len(order):
@@ -60,14 +60,14 @@ def drifts(tasks: Sequence[Known], candidate: Hypernetwork) -> np.ndarray:
         while end < min(start + _AT_ONCE, len(order)) and tasks[order[end]].reference is reference:
             end += 1
         z = np.stack([tasks[task].z for task in order[start:end]])
-        found[order[start:end]] = _drift(reference, candidate, z)
+        changes[order[start:end]] = _drift(reference, candidate, z)
         start = end
-    return found
+    return changes
 
 
 @torch.inference_mode()
 def _drift(reference: Hypernetwork, candidate: Hypernetwork, z: np.ndarray) -> np.ndarray:
-    before, after = (_tensors(made_by(each, z)) for each in (reference, candidate))
+    before, after = (_tensors(made_by(hypernetwork, z)) for hypernetwork in (reference, candidate))
     drift: np.ndarray = relative_drift(before, after).numpy()
     return drift
 

@@ -67,12 +67,12 @@ class Seen:
 
 def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
     """A verdict for each of T tasks: whether its loss rises by at most the margin, Holm over the tasks."""
-    increases = [each.increase(settings) for each in seen]
+    increases = [evidence.increase(settings) for evidence in seen]
     p_values = [increase.p_value(settings.margin) for increase in increases]
     levels = holm_levels(p_values, settings.level)
     return [
-        _objection(each, settings) or _verdict(each, increase, p_value <= level, level, settings)
-        for each, increase, p_value, level in zip(seen, increases, p_values, levels, strict=True)
+        _objection(evidence, settings) or _verdict(evidence, increase, p_value <= level, level, settings)
+        for evidence, increase, p_value, level in zip(seen, increases, p_values, levels, strict=True)
     ]
 
 

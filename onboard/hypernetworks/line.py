@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from onboard.domain.task import BaseRecord, HypernetworkVersion
+from onboard.errors import NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.bases import BaseRepository
 from onboard.registry.database import Database
@@ -51,6 +52,15 @@ def show_hypernetwork(database: Database, base: str, version: int) -> dict[str, 
         "pinned_by": {**facts, "in_use": list(pinned.in_use)},
         "guard": one.metrics.get("guard"),
     }
+
+
+def hypernetwork_artifact(database: Database, base: str, version: int) -> str:
+    """The digest of a version's file. Raises NotFoundError: no such version, or it was collected."""
+    with database.read() as session:
+        artifact = BaseRepository(session).hypernetwork(base, version).artifact
+    if artifact is None:
+        raise NotFoundError(f"Hypernetwork version {version} was collected: nothing needed it any more.")
+    return artifact
 
 
 def revert_hypernetwork(database: Database, base: str, version: int) -> dict[str, Any]:

@@ -1,16 +1,18 @@
-"""Use cases: looking up, cancelling and retrying jobs, and the documents that every door shows of them."""
+"""Use cases: jobs looked up, cancelled and retried, queues paused, workers drained; what every door shows of jobs."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from onboard.domain.job import Job
+from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent, JobState
 from onboard.errors import NotFoundError
 from onboard.jobs.status import running_job, waiting
 from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.workers import QueueRepository, WorkerRepository
 
 _ID: Final = re.compile(r"[0-9a-f]{12}")
 
@@ -34,6 +36,38 @@ def find_job(database: Database, name: str) -> Job:
             ) from error
 
 
+def newest_jobs(
+    database: Database,
+    *,
+    states: Collection[JobState] | None = None,
+    task: str | None = None,
+    queue: str | None = None,
+    owner: str | None = None,
+    before: str | None = None,
+    limit: int,
+) -> Sequence[Job]:
+    """Jobs, newest first; None leaves a condition out.
+
+    Args:
+        before: the id of a job: only those that were submitted before it.
+
+    Raises:
+        NotFoundError: there is no job `before`.
+    """
+    with database.read() as session:
+        return JobRepository(session).list(
+            states=states, task=task, queue=queue, owner=owner, before=before, limit=limit
+        )
+
+
+def news_of(database: Database, job_id: str, since: int, limit: int = EVENTS_AT_ONCE) -> tuple[Job, Sequence[JobEvent]]:
+    """The job, and what of its log is above `since`. Raises NotFoundError."""
+    with database.read() as session:
+        # looked at first: what it did before it ended is read after that
+        job = JobRepository(session).get(job_id)
+        return job, EventRepository(session).list(job_id, since, limit)
+
+
 def cancel(database: Database, name: str) -> Job:
     """Cancel a queued job at once, a running one at its next step.
 
@@ -44,9 +78,9 @@ def cancel(database: Database, name: str) -> Job:
         NotFoundError: there is no such job.
         ConflictError: it has ended.
     """
-    found = find_job(database, name)
+    job = find_job(database, name)
     with database.write() as session:
-        return JobRepository(session).cancel(found.id)
+        return JobRepository(session).cancel(job.id)
 
 
 def retry(database: Database, name: str, time_limit_seconds: float | None = None) -> Job:
@@ -61,9 +95,21 @@ def retry(database: Database, name: str, time_limit_seconds: float | None = None
         ConflictError: it is none of these.
         InputError: the time limit is none.
     """
-    found = find_job(database, name)
+    job = find_job(database, name)
     with database.write() as session:
-        return JobRepository(session).retry(found.id, time_limit_seconds=time_limit_seconds)
+        return JobRepository(session).retry(job.id, time_limit_seconds=time_limit_seconds)
+
+
+def set_paused(database: Database, queue: str, paused: bool) -> None:
+    """Hold a queue's waiting jobs back, or let them go on; nobody is woken by it. Raises InputError."""
+    with database.write() as session:
+        QueueRepository(session).set_paused(queue, paused)
+
+
+def drain(database: Database, worker: str) -> None:
+    """Let a worker finish its job, take no other, and leave. Raises NotFoundError."""
+    with database.write() as session:
+        WorkerRepository(session).drain(worker)
 
 
 def brief(job: Job) -> dict[str, Any]:

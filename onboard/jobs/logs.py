@@ -44,10 +44,12 @@ class Place:
             return cls(offsets=[0] * files)
         try:
             event, offsets, workers = json.loads(cursor)
-            place = cls(_count(event), [each if each is None else _count(each) for each in offsets], dict(workers))
+            place = cls(
+                _count(event), [offset if offset is None else _count(offset) for offset in offsets], dict(workers)
+            )
         except (ValueError, TypeError, RecursionError) as error:
             raise _wrong_cursor() from error
-        if len(place.offsets) != files or not all(isinstance(each, str) for each in place.workers.values()):
+        if len(place.offsets) != files or not all(isinstance(worker, str) for worker in place.workers.values()):
             raise _wrong_cursor()
         return place
 
@@ -128,7 +130,7 @@ class _Tail:
             stream = self._file.open("rb")
         except FileNotFoundError:
             return
-        found = 0
+        given_bytes = 0
         with stream:
             if os.fstat(stream.fileno()).st_size < self.offset:  # it was full, and is another file now
                 self.offset = 0
@@ -136,12 +138,12 @@ class _Tail:
             for line in stream:
                 if not line.endswith(b"\n"):  # someone is writing it
                     return
-                if found >= _PART_BYTES:
+                if given_bytes >= _PART_BYTES:
                     self.more = True
                     return
                 self.offset += len(line)
                 if (document := self._about_job(line)) is not None:
-                    found += len(line)
+                    given_bytes += len(line)
                     yield document
 
     def _about_job(self, line: bytes) -> dict[str, Any] | None:

@@ -135,11 +135,11 @@ def _tokens(base: str) -> dict[str, Any]:
     from onboard.bases import find_base
     from onboard.bases.tokens import token_counter, verbaliser_of
 
-    found = find_base(base)
+    named = find_base(base)
     return {
-        "count_tokens": token_counter(found),
-        "max_tokens": int(found.document["max_tokens"]),
-        "verbaliser": verbaliser_of(found),
+        "count_tokens": token_counter(named),
+        "max_tokens": int(named.document["max_tokens"]),
+        "verbaliser": verbaliser_of(named),
     }
 
 

@@ -84,8 +84,8 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
         options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
     spec = JobSpec.from_json({**request.spec.to_json(), "dataset": snapshot.digest, "options": options})
     with services.database.write() as session:
-        for each in snapshots:
-            SnapshotRepository(session).add(each)
+        for stored in snapshots:
+            SnapshotRepository(session).add(stored)
         job, _ = JobRepository(session).add(
             spec,
             queue=request.queue,
@@ -135,16 +135,16 @@ def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
     if init == FINGERPRINT and base.fingerprints is not None:
         return
     try:
-        found = versions.resolve(Reference.parse(init))
+        version = versions.resolve(Reference.parse(init))
     except NotFoundError as error:
         raise InputError(
             f"There is no embedding {init!r} to start from.",
             "--init auto, --init random, or one of: onboard tasks list",
             init=init,
         ) from error
-    if found.base_digest != base.digest:
-        raise InputError(f"{found.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
-    versions.require_startable(found.reference)
+    if version.base_digest != base.digest:
+        raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
+    versions.require_startable(version.reference)
 
 
 def _store_snapshot(services: Services, dataset: Dataset, name: str) -> SnapshotRecord:

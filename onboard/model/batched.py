@@ -76,12 +76,12 @@ def mixed_log_probabilities(
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    found = np.full((len(ids), max(trie.labels for trie in tries)), -np.inf, dtype=np.float32)
+    log_probabilities = np.full((len(ids), max(trie.labels for trie in tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.score, generated, tries, tasks, ids)
     sizes = np.array([_size(trie) for trie in tries])[tasks]
     for size in np.unique(sizes):  # no row pays for a trie that is much larger than its own
-        _fill(found, read, np.flatnonzero(sizes == size), ids, engine.device, before_batch, at_once)
-    return found
+        _fill(log_probabilities, read, np.flatnonzero(sizes == size), ids, engine.device, before_batch, at_once)
+    return log_probabilities
 
 
 @torch.inference_mode()
@@ -99,10 +99,10 @@ def mixed_edge_logits(
     Args:
         as `mixed_log_probabilities`.
     """
-    found = np.full((len(ids), max(len(trie.edge_token) for trie in tries)), -np.inf, dtype=np.float32)
+    logits = np.full((len(ids), max(len(trie.edge_token) for trie in tries)), -np.inf, dtype=np.float32)
     read = partial(_read, engine.edge_logits, generated, tries, tasks, ids)
-    _fill(found, read, np.arange(len(ids)), ids, engine.device, before_batch, at_once)
-    return found
+    _fill(logits, read, np.arange(len(ids)), ids, engine.device, before_batch, at_once)
+    return logits
 
 
 def _size(trie: LabelTrie) -> int:
@@ -127,7 +127,7 @@ def _read(
 
 
 def _fill(
-    found: np.ndarray,
+    answers: np.ndarray,
     read: Callable[[np.ndarray], np.ndarray],
     rows: np.ndarray,
     ids: Sequence[Sequence[int]],
@@ -142,7 +142,7 @@ def _fill(
     def fill(batch: np.ndarray) -> None:
         parts = [batch[part] for part in at_once.parts_of_like_length([len(ids[row]) for row in batch], device)]
         for chosen, scores in zip(parts, side_by_side(device, read, parts), strict=True):
-            found[chosen, : scores.shape[1]] = scores
+            answers[chosen, : scores.shape[1]] = scores
 
     for start in range(0, len(order), BATCH):
         before_batch()

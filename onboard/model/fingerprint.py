@@ -39,7 +39,7 @@ def raw_fingerprint(engine: Engine, batches: Iterable[Batch], projections: Proje
     with torch.autocast(engine.device.type, enabled=False):  # within a training in bf16 too
         features = [_label_features(batch.trie, words) - usual for batch in batches]  # each (K, h)
         targets = [torch.from_numpy(batch.targets).to(usual) for batch in batches]
-        labels = torch.cat([each @ those for each, those in zip(targets, features, strict=True)])
+        labels = torch.cat([shares @ those for shares, those in zip(targets, features, strict=True)])
         return _projected(texts, labels, projections)
 
 
@@ -49,8 +49,8 @@ def _projected(x: Tensor, y: Tensor, projections: Projections) -> np.ndarray:
     x, y = x - mean_x, y - mean_y
     covariance = x.T @ y / len(x) / (_spread(x) * _spread(y) + _TINY)  # (h, h)
     left, right, both = (torch.from_numpy(matrix).to(x) for matrix in projections)
-    found = torch.cat([((left @ covariance) * right).sum(1), both @ torch.cat([mean_x, mean_y])])
-    raw: np.ndarray = found.cpu().numpy()
+    projected = torch.cat([((left @ covariance) * right).sum(1), both @ torch.cat([mean_x, mean_y])])
+    raw: np.ndarray = projected.cpu().numpy()
     return raw
 
 

@@ -30,14 +30,14 @@ def between(old: Hypernetwork, new: Hypernetwork, share: float) -> Hypernetwork:
         raise ValueError(f"a share lies between 0 and 1, not {share}")
     if (old.METHOD, old.sizes) != (new.METHOD, new.sizes):
         raise ValueError(f"{old.METHOD} {old.sizes} and {new.METHOD} {new.sizes} have nothing between them")
-    blend = deepcopy(old).requires_grad_(False)
+    mixed = deepcopy(old).requires_grad_(False)
     if share == 0.0:
-        return blend
+        return mixed
     theirs = dict(new.named_parameters())
-    for name, weight in blend.named_parameters():
+    for name, weight in mixed.named_parameters():
         other = theirs[name].detach().to(weight)
         weight.copy_(other if share == 1.0 else torch.lerp(weight, other, share))
-    return blend
+    return mixed
 
 
 def embedding_between(old: np.ndarray, new: np.ndarray, share: float) -> np.ndarray:

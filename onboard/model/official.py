@@ -142,17 +142,17 @@ def _refuse_other_methods(tensors: Mapping[str, Tensor], described: Mapping[str,
     stack, place = STACK_PREFIX.format(stack="encoder"), place_prefix("encoder", 0, 1)
     names = list(tensors)
     if f"{stack}feed_forward_up_sampler_hyper_net.weight_generator.0.weight" in tensors:
-        found = "the authors' released configuration named HyperFormer (unique_hyper_net), not the paper's"
+        kind = "the authors' released configuration named HyperFormer (unique_hyper_net), not the paper's"
     elif any("phm_rule" in name or ".W_left" in name for name in names):
-        found = "a Compacter or low-rank checkpoint"
+        kind = "a Compacter or low-rank checkpoint"
     elif any(name.startswith(f"{place}adapters.") for name in names):
-        found = "a checkpoint of adapters without a hypernetwork"
+        kind = "a checkpoint of adapters without a hypernetwork"
     elif not any(name.startswith((stack, f"{place}meta_")) for name in names):
-        found = "a T5 without a hypernetwork"
+        kind = "a T5 without a hypernetwork"
     else:
-        found = ""
-    if found:
-        raise InputError(f"This is not a HyperFormer or HyperFormer++ checkpoint: it is {found}.", _ONLY)
+        kind = ""
+    if kind:
+        raise InputError(f"This is not a HyperFormer or HyperFormer++ checkpoint: it is {kind}.", _ONLY)
     activation = _section(described, "adapter").get("non_linearity", "gelu_new")
     if activation != "gelu_new":
         raise InputError(f"These adapters use the activation {activation!r}.", "Only gelu_new can be read.")
@@ -181,7 +181,7 @@ def _backbone(tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> An
     """A stock T5 of the tensors' sizes, not with their values."""
     import transformers
 
-    told = _section(described, "t5") or described
+    section = _section(described, "t5") or described
     attention, feed_forward = "encoder.block.0.layer.0.SelfAttention", "encoder.block.0.layer.1.DenseReluDense"
     buckets, heads = _shape(tensors, f"{attention}.relative_attention_bias.weight", 2)
     gated = f"{feed_forward}.wi_0.weight" in tensors
@@ -189,9 +189,11 @@ def _backbone(tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> An
     settings = {
         "decoder_start_token_id": 0,
         "feed_forward_proj": default,
-        **{key: told[key] for key in T5_FIELDS if told.get(key) is not None},
+        **{key: section[key] for key in T5_FIELDS if section.get(key) is not None},
         # whether transformers scales the decoder's output hangs on this name
-        "tie_word_embeddings": told.get("scale_decoder_outputs", told.get("tie_word_embeddings", _head_tied(tensors))),
+        "tie_word_embeddings": section.get(
+            "scale_decoder_outputs", section.get("tie_word_embeddings", _head_tied(tensors))
+        ),
         "d_model": _shape(tensors, "shared.weight", 2)[1],
         "d_kv": _shape(tensors, f"{attention}.q.weight", 2)[0] // heads,
         "d_ff": _shape(tensors, f"{feed_forward}.wo.weight", 2)[1],

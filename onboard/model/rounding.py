@@ -23,14 +23,14 @@ _INSTRUCTIONS: Final = ("avx512_bf16", "amx_bf16")
 def has_bfloat16() -> bool:
     """Whether this machine's CPU multiplies bfloat16; without such instructions it would be slower than float32."""
     capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(each, False) for each in _INSTRUCTIONS)
+    return any(capabilities.get(instruction, False) for instruction in _INSTRUCTIONS)
 
 
 def rounded_weights(backbone: Any) -> dict[int, Tensor]:
     """The float32 matrices of a frozen T5's two stacks, rounded to bfloat16, by the id of the parameter."""
     stacks = (backbone.encoder, backbone.decoder)
-    weights = [each.weight for stack in stacks for each in stack.modules() if isinstance(each, nn.Linear)]
-    return {id(each): each.detach().bfloat16() for each in weights if each.dtype == torch.float32}
+    weights = [module.weight for stack in stacks for module in stack.modules() if isinstance(module, nn.Linear)]
+    return {id(weight): weight.detach().bfloat16() for weight in weights if weight.dtype == torch.float32}
 
 
 class RoundedProducts(TorchFunctionMode):

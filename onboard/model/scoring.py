@@ -59,8 +59,8 @@ class LabelTrie:
                 if token not in following:
                     following.append(token)
         branching = sorted(((p for p, c in children.items() if len(c) > 1)), key=lambda p: (len(p), p)) or [()]
-        kept = {branch[:end] for branch in branching for end in range(len(branch) + 1)}
-        nodes = sorted(kept, key=lambda p: (len(p), p))
+        inner = {branch[:end] for branch in branching for end in range(len(branch) + 1)}
+        nodes = sorted(inner, key=lambda p: (len(p), p))
         return cls._from_nodes(nodes, branching, children, sequences)
 
     @classmethod

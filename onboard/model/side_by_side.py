@@ -158,7 +158,7 @@ class Losses:
         Raises:
             OutOfMemoryError: the GPU has no room for a single row.
         """
-        rows, of = np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(each) for each in chosen])
+        rows, of = np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(part) for part in chosen])
         order = np.argsort([len(self._ids[row]) for row in rows], kind="stable")
         rows, of = rows[order], of[order]
         lengths, device = [len(self._ids[row]) for row in rows], self._engine.device
@@ -170,17 +170,17 @@ class Losses:
             present, whose = np.unique(of[part], return_inverse=True)  # only their adapters are made
             tries = [self._tries[run] for run in present.tolist()]
             scores = self._engine.log_probabilities(ids, leaf[present], tries, torch.from_numpy(whose))
-            wanted = self._wanted[rows[part]]
-            each = -(wanted * scores[:, : wanted.shape[1]]).sum(-1) * shares[part]  # (B,)
-            (moved,) = torch.autograd.grad(each.sum(), leaf)
-            return moved, each.detach().cpu().numpy()
+            labels = self._wanted[rows[part]]
+            losses = -(labels * scores[:, : labels.shape[1]]).sum(-1) * shares[part]  # (B,)
+            (moved,) = torch.autograd.grad(losses.sum(), leaf)
+            return moved, losses.detach().cpu().numpy()
 
         def of_all() -> tuple[Tensor, np.ndarray, list[slice]]:
             parts = self._at_once.parts_of_like_length(lengths, device)
             gradient, losses = torch.zeros_like(leaf), np.zeros(len(chosen))
-            for part, (moved, found) in zip(parts, side_by_side(device, of_part, parts), strict=True):
+            for part, (moved, result) in zip(parts, side_by_side(device, of_part, parts), strict=True):
                 gradient += moved
-                np.add.at(losses, of[part], found)
+                np.add.at(losses, of[part], result)
             return gradient, losses, parts
 
         gradient, losses, parts = self._at_once.fitting(len(rows), of_all)

@@ -58,23 +58,23 @@ def collect_candidates(
     with services.database.read() as session:
         repository = VersionRepository(session)
         known = repository.startable(base.digest)
-        kept = known if fingerprint is None else _worth_measuring(base, known, fingerprint)
-        versions = repository.published((each.task, each.version) for each in kept)
+        startable = known if fingerprint is None else _worth_measuring(base, known, fingerprint)
+        versions = repository.published((version.task, version.version) for version in startable)
     trained = TrainedRows(services, base)
-    found, unreadable = _readable(versions, lambda version: _candidate(services, version, trained))
-    fresh = [candidate.z for candidate in found if _knows_none(rows, candidate.trained_rows)]
+    learned, unreadable = _readable(versions, lambda version: _candidate(services, version, trained))
+    fresh = [candidate.z for candidate in learned if _knows_none(rows, candidate.trained_rows)]
     extra = shipped_candidates(base, fresh, seed, fingerprint)
     anchors = {anchor.name for anchor in base.anchors}
-    measured = len(found) + sum(each.embedding in anchors for each in extra)
-    return Collected([*found, *extra], len(known) + len(anchors), measured, unreadable)
+    measured = len(learned) + sum(candidate.embedding in anchors for candidate in extra)
+    return Collected([*learned, *extra], len(known) + len(anchors), measured, unreadable)
 
 
 def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.ndarray) -> list[Startable]:
     """Those that the prefilter takes; sources of a base without fingerprints have none, and are always among them."""
     of_base = base.fingerprints.of if base.fingerprints is not None else {}
     fingerprints = [
-        unpack_fingerprint(each.fingerprint) if each.fingerprint is not None else of_base.get(each.task)
-        for each in known
+        unpack_fingerprint(version.fingerprint) if version.fingerprint is not None else of_base.get(version.task)
+        for version in known
     ]
     return [known[index] for index in prefilter(fingerprint, fingerprints, scaled=base.fingerprints is not None)]
 
@@ -97,10 +97,10 @@ def shipped_candidates(
     if fingerprint is not None and base.fingerprints is not None:
         names = base.fingerprints.nearest(fingerprint, names, _NEAREST)
         own = [Candidate(FINGERPRINT, fingerprint)]
-    found = [*(Candidate(name, base.embeddings[name]) for name in names), *own]
-    found.append(random_candidate(int(base.document["task_embedding_size"]), seed))
+    candidates = [*(Candidate(name, base.embeddings[name]) for name in names), *own]
+    candidates.append(random_candidate(int(base.document["task_embedding_size"]), seed))
     everything = [*learned, *(base.embeddings[name] for name in anchors)]
-    return [*found, *([mean_candidate(everything)] if everything else [])]
+    return [*candidates, *([mean_candidate(everything)] if everything else [])]
 
 
 def named_candidate(
@@ -128,12 +128,14 @@ def named_candidate(
         with services.database.read() as session:
             repository = VersionRepository(session)
             known = repository.startable(base.digest)
-            versions = repository.published((each.task, each.version) for each in known)
+            versions = repository.published((version.task, version.version) for version in known)
         trained = TrainedRows(services, base)
         fresh = [version for version in versions if _knows_none(rows, trained.own(version))]
         learned, _ = _readable(fresh, lambda version: unpack_embedding(services.read(version.artifact)))
-        return next(each for each in shipped_candidates(base, learned, seed, None) if each.embedding == MEAN)
-    shipped = {each.embedding: each for each in shipped_candidates(base, (), seed, None)}
+        return next(
+            candidate for candidate in shipped_candidates(base, learned, seed, None) if candidate.embedding == MEAN
+        )
+    shipped = {candidate.embedding: candidate for candidate in shipped_candidates(base, (), seed, None)}
     if fingerprint is not None and base.fingerprints is not None:
         shipped[FINGERPRINT] = Candidate(FINGERPRINT, fingerprint)
     if init in shipped:
@@ -158,13 +160,13 @@ def _readable(
     versions: Sequence[EmbeddingVersion], read: Callable[[EmbeddingVersion], T]
 ) -> tuple[list[T], dict[str, str]]:
     """What was read, and what is wrong with the others: one damaged file must not keep everybody from learning."""
-    found, unreadable = [], {}
+    readable, unreadable = [], {}
     for version in versions:
         try:
-            found.append(read(version))
+            readable.append(read(version))
         except DamagedError as error:
             unreadable[version.reference] = error.message
-    return found, unreadable
+    return readable, unreadable
 
 
 def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:

@@ -79,7 +79,8 @@ def judge(
         "validation_kind": kind,
         "validation_reason": reason,
         "baselines": {
-            name: {each: _json(found) for each, found in values.items()} for name, values in baselines.items()
+            name: {baseline: _json(metrics) for baseline, metrics in values.items()}
+            for name, values in baselines.items()
         },
         "weak": weak.weak,
         "weak_reason": weak.reason,
@@ -93,8 +94,8 @@ def _weakness_before(alone: Judged, deciding: str) -> Weakness:
     """Of the embedding before the tuning: what is not known of the tuned one may not be told as a success."""
     validation, _, _ = alone.validation()
     trivial = (alone.baselines.get("validation") or {}).get(_TRIVIAL[alone.bench.dataset.kind])
-    found = weakness(validation, trivial, deciding)
-    return replace(found, reason=f"Judged before the tuning. {found.reason}")
+    verdict = weakness(validation, trivial, deciding)
+    return replace(verdict, reason=f"Judged before the tuning. {verdict.reason}")
 
 
 def _json(found: Metrics | None) -> dict[str, Any] | None:
@@ -125,10 +126,10 @@ class Judged:
         rows = self._splits[split]
         if not rows:
             return None
-        found, metric = self._probabilities(split), self.spec.metric
+        probabilities, metric = self._probabilities(split), self.spec.metric
         if self.bench.buckets is not None:
-            return evaluate_regression(_values(rows), self._expectation(found), metric)
-        return evaluate_classification(self._truth(rows), found, metric)
+            return evaluate_regression(_values(rows), self._expectation(probabilities), metric)
+        return evaluate_classification(self._truth(rows), probabilities, metric)
 
     def validation(self) -> tuple[Metrics | None, str | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
@@ -139,18 +140,18 @@ class Judged:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
             return None, None, self._trained.get("no_estimate") or self._too_few()
-        found, rows = np.array(folds["probabilities"]), self._out_of_fold
+        probabilities, rows = np.array(folds["probabilities"]), self._out_of_fold
         predicted = "Each training row was predicted without itself"
         if len(rows) < len(dataset.train):
             predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
         reason = f"{predicted}; but they chose the initialisation and how far to go from it, so it may be too good."
         if self.bench.buckets is not None:
             return (
-                cross_validated_regression(_values(rows), self._expectation(found), metric),
+                cross_validated_regression(_values(rows), self._expectation(probabilities), metric),
                 "cross-validated",
                 reason,
             )
-        return cross_validated_classification(self._truth(rows), found, metric), "cross-validated", reason
+        return cross_validated_classification(self._truth(rows), probabilities, metric), "cross-validated", reason
 
     @property
     def _out_of_fold(self) -> Sequence[Example]:
@@ -179,14 +180,16 @@ class Judged:
     def baselines(self) -> dict[str, Baselines | dict[str, Any]]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
         dataset, folds = self.bench.dataset, self._trained["folds"]
-        found: dict[str, Baselines | dict[str, Any]] = {}
+        baselines: dict[str, Baselines | dict[str, Any]] = {}
         if dataset.validation:
-            found["validation"] = score_baselines(dataset, dataset.validation, metric=self.spec.metric)
+            baselines["validation"] = score_baselines(dataset, dataset.validation, metric=self.spec.metric)
         elif folds is not None:
-            found["validation"] = cross_validate_baselines(dataset, np.array(folds["fold"]), metric=self.spec.metric)
+            baselines["validation"] = cross_validate_baselines(
+                dataset, np.array(folds["fold"]), metric=self.spec.metric
+            )
         if dataset.test:
-            found["test"] = score_baselines(dataset, dataset.test, metric=self.spec.metric)
-        return found
+            baselines["test"] = score_baselines(dataset, dataset.test, metric=self.spec.metric)
+        return baselines
 
     def confusion(self) -> dict[str, Any] | None:
         """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
@@ -195,8 +198,8 @@ class Judged:
         folds = self._trained["folds"]
         if self.bench.buckets is not None or not (rows or folds):
             return None
-        found = self._probabilities(split) if rows else np.array((folds or {})["probabilities"])
-        matrix = confusion(self._truth(rows or self._out_of_fold), found.argmax(1), len(labels))
+        probabilities = self._probabilities(split) if rows else np.array((folds or {})["probabilities"])
+        matrix = confusion(self._truth(rows or self._out_of_fold), probabilities.argmax(1), len(labels))
         return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) ->
     output: Output = {
         "guard": judgement.to_json(),
         "share": judgement.share,
-        "considered": [list(identity(each)) for each in versions],
+        "considered": [list(identity(version)) for version in versions],
         "tuning": {**tuned["tuning"], "reason": judgement.reason},
         "folds": None,
         "label_next": None,
@@ -81,8 +81,8 @@ def _gained(
         under.loss(rows, words, z, attempt.checkpoint) if loss is None else loss
         for loss, under, z in zip(measured, (attempt.bench, bench), embeddings, strict=True)
     )
-    told, evidence = evidence or "training rows, which chose it,", evidence or "training rows"
-    said = f"The loss on {count} {told} went from {was:.3f} to {now:.3f} nats"
+    named, evidence = evidence or "training rows, which chose it,", evidence or "training rows"
+    said = f"The loss on {count} {named} went from {was:.3f} to {now:.3f} nats"
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
     reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": count, "reason": reason}
@@ -98,14 +98,14 @@ def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: S
         versions: that it did not know of.
     """
     assert outcome.tuned is not None
-    names = ", ".join(each.reference for each in versions)
+    names = ", ".join(version.reference for version in versions)
     attempt.progress.note(f"guarding what was published meanwhile: {names}")
     judgement = _judged(
         attempt, outcome.tuned, versions, embedding(outcome.trained), replace(GuardSettings(), shares=(1.0,))
     )
     verdict: GuardJson = guarded["guard"]
-    tasks = [*(verdict.get("tasks") or []), *(each.to_json() for each in judgement.tasks)]
-    considered = [*guarded["considered"], *(list(identity(each)) for each in versions)]
+    tasks = [*(verdict.get("tasks") or []), *(judged.to_json() for judged in judgement.tasks)]
+    considered = [*guarded["considered"], *(list(identity(version)) for version in versions)]
     unchecked = (verdict.get("unchecked") or 0) + judgement.unchecked
     chosen = "; ".join(rule for rule in (verdict.get("chosen"), judgement.chosen) if rule) or None
     merged: GuardJson = {**verdict, "tasks": tasks, "unchecked": unchecked, "chosen": chosen}
@@ -130,7 +130,7 @@ def _judged(
     """
     settings = settings or GuardSettings()
     services, bench = attempt.services, attempt.bench
-    tasks = [kept(services, bench.base, each) for each in versions]
+    tasks = [kept(services, bench.base, version) for version in versions]
     chosen = [tasks[place] for place in most_at_risk(tasks, candidate, near, settings.most_tasks)]
     trained, own = TrainedRows(services, bench.base), bench.hashes(bench.dataset.train)
     earlier = [
@@ -143,7 +143,7 @@ def _judged(
     canaries = canary_ids(bench.engine.encoder, "guard")
     behind = _left_behind(attempt, versions, earlier, canaries)
     judgement = guard(
-        bench.engine, candidate, bench.engine.hypernetwork, [each for each in earlier if each.name not in behind],
+        bench.engine, candidate, bench.engine.hypernetwork, [task for task in earlier if task.name not in behind],
         canaries, settings, near=near, seed=attempt.job.spec.seed, left_out=len(tasks) - len(earlier) + len(behind),
         checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
     )  # fmt: skip
@@ -163,9 +163,9 @@ def _left_behind(
         line = BaseRepository(session).line(bench.base.digest, attempt.base.head)
         used = InUseRepository(session)
         since, tuned_by = used.since(bench.base.digest), used.tuned_by(bench.base.digest)
-    names = late([each for each in versions if each.reference in since], since, line, tuned_by)
+    names = late([version for version in versions if version.reference in since], since, line, tuned_by)
     verdicts = clear(
-        bench.engine, bench.engine.hypernetwork, [each for each in earlier if each.name in names], canaries,
+        bench.engine, bench.engine.hypernetwork, [task for task in earlier if task.name in names], canaries,
         seed=attempt.job.spec.seed, checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
     )  # fmt: skip
-    return [each.task for each in verdicts if not each.passed and each.trouble is None]
+    return [verdict.task for verdict in verdicts if not verdict.passed and verdict.trouble is None]

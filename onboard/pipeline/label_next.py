@@ -34,8 +34,8 @@ def labelling(
     if not bench.unlabelled:
         return None
     trie, ids = bench.engine.trie(words), bench.encode(bench.unlabelled)
-    found = label_next(bench.engine, ids, trie, z, before_batch, bench.scored_at_once)
-    rows = [{**_text(bench.unlabelled[each.row]), **_answer(each, bench)} for each in found]
+    suggested = label_next(bench.engine, ids, trie, z, before_batch, bench.scored_at_once)
+    rows = [{**_text(bench.unlabelled[suggestion.row]), **_answer(suggestion, bench)} for suggestion in suggested]
     return {**{name: counts[name] for name in ("read", "known", "repeated", "considered")}, "rows": rows}
 
 
@@ -50,18 +50,18 @@ def _answer(each: Next, bench: Workbench) -> dict[str, Any]:
     return {"uncertainty": round(each.uncertainty, 4), **answers}
 
 
-def _classes(each: Next, labels: Sequence[Label]) -> dict[str, Any]:
-    best = np.argsort(-each.probabilities, kind="stable")[:2]
+def _classes(suggestion: Next, labels: Sequence[Label]) -> dict[str, Any]:
+    best = np.argsort(-suggestion.probabilities, kind="stable")[:2]
     return {
         "answers": [
-            {"label": labels[label], "probability": round(float(each.probabilities[label]), 4)} for label in best
+            {"label": labels[label], "probability": round(float(suggestion.probabilities[label]), 4)} for label in best
         ]
     }
 
 
-def _number(each: Next, buckets: Buckets) -> dict[str, Any]:
+def _number(suggestion: Next, buckets: Buckets) -> dict[str, Any]:
     values = np.array(buckets.values)
-    mean = float(each.probabilities @ values)
-    spread = float(np.sqrt(each.probabilities @ (values - mean) ** 2))
+    mean = float(suggestion.probabilities @ values)
+    spread = float(np.sqrt(suggestion.probabilities @ (values - mean) ** 2))
     decimals = decimals_of(buckets.width, 4)
     return {"value": round(mean, decimals), "spread": round(spread, decimals)}

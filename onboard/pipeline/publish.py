@@ -56,7 +56,7 @@ class _Drafts:
     hypernetwork: HypernetworkVersion | None
 
 
-def publish(attempt: Run, probed: Output, outcome: Outcome, judged: Judged, found: Output) -> EmbeddingVersion:
+def publish(attempt: Run, probed: Output, outcome: Outcome, judged: Judged, evaluated: Output) -> EmbeddingVersion:
     """Store the tensors, then, fenced by the attempt: insert the version, move `latest` and the head, end the job.
 
     Without a tuned hypernetwork the version is pinned to the one that it was learned under, be that still the head or
@@ -76,21 +76,21 @@ def publish(attempt: Run, probed: Output, outcome: Outcome, judged: Judged, foun
             version is to be pinned to was collected.
     """
     started = time.monotonic()
-    draft = _draft(attempt, probed, outcome, found)
+    draft = _draft(attempt, probed, outcome, evaluated)
     tuned = None
     if outcome.tuned is not None:
-        told = {"guard": outcome.guard, "tuning": outcome.tuning}
-        tuned = store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **told)
+        facts = {"guard": outcome.guard, "tuning": outcome.tuning}
+        tuned = store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
     z = np.array(outcome.trained["z"], dtype=np.float32)
     while True:
         drafts = _numbered(attempt, draft, tuned)
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
-        found = _judged_against_present(attempt, judged, found)  # after `present` was read, which must hold
+        evaluated = _judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
         packed = pack_embedding(z, embedding_facts(drafts.version, _hypernetwork_digest(attempt, drafts)))
         version = replace(drafts.version, artifact=attempt.services.store(packed, "embedding"))
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
-        result = result_document(attempt, drafts.version, probed, outcome, found)
+        result = result_document(attempt, drafts.version, probed, outcome, evaluated)
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
@@ -104,7 +104,7 @@ def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion 
         if tuned is None:
             return _Drafts(version, None)
         line = BaseRepository(session).hypernetworks(attempt.base.digest)
-    tuned = replace(tuned, version=max(each.version for each in line) + 1)
+    tuned = replace(tuned, version=max(hypernetwork.version for hypernetwork in line) + 1)
     return _Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
@@ -115,16 +115,16 @@ def _hypernetwork_digest(attempt: Run, drafts: _Drafts) -> str:
         return BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head).digest
 
 
-def _judged_against_present(attempt: Run, judged: Judged, found: Output) -> Output:
+def _judged_against_present(attempt: Run, judged: Judged, evaluated: Output) -> Output:
     """What was found, with a verdict about what `latest` means now: it may have moved since, or long ago in a retry."""
     with attempt.services.database.read() as session:
         try:
             present = VersionRepository(session).resolve(Reference(attempt.job.spec.task)).reference
         except NotFoundError:
             present = None
-    if found["latest"].get("present") == present:
-        return found
-    return {**found, "latest": judged.against_present(attempt.services, found["weak"])}
+    if evaluated["latest"].get("present") == present:
+        return evaluated
+    return {**evaluated, "latest": judged.against_present(attempt.services, evaluated["weak"])}
 
 
 def _commit(attempt: Run, drafts: _Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> EmbeddingVersion:
@@ -184,7 +184,7 @@ def _hold(session: Session, attempt: Run) -> None:
         raise HeadMovedError(attempt.base.head, head) from error
 
 
-def _draft(attempt: Run, probed: Output, outcome: Outcome, found: Output) -> EmbeddingVersion:
+def _draft(attempt: Run, probed: Output, outcome: Outcome, evaluated: Output) -> EmbeddingVersion:
     spec, dataset = attempt.job.spec, attempt.bench.dataset
     z = np.array(outcome.trained["z"], dtype=np.float32)
     return EmbeddingVersion(
@@ -208,14 +208,14 @@ def _draft(attempt: Run, probed: Output, outcome: Outcome, found: Output) -> Emb
         held_out=attempt.bench.held_out,
         low=dataset.low,
         high=dataset.high,
-        metrics=found["metrics"],
-        weak=found["weak"],
+        metrics=evaluated["metrics"],
+        weak=evaluated["weak"],
         job=attempt.job.id,
     )
 
 
 def result_document(
-    attempt: Run, draft: EmbeddingVersion, probed: Output, outcome: Outcome, found: Output
+    attempt: Run, draft: EmbeddingVersion, probed: Output, outcome: Outcome, evaluated: Output
 ) -> dict[str, Any]:
     """The job's result: the document of `submit --wait --json`, and what explains it (onboard/domain/report.py)."""
     spec, trained = attempt.job.spec, outcome.trained
@@ -227,23 +227,23 @@ def result_document(
         "embedding_digest": draft.embedding_digest,
         "hypernetwork_version": draft.hypernetwork_version,
         "init": probed["init"],
-        "metrics": found["metrics"],
+        "metrics": evaluated["metrics"],
         "guard": outcome.guard,
         "seconds": attempt.seconds,
-        "metric": found["metric"],
-        "validation_kind": found["validation_kind"],
-        "validation_reason": found["validation_reason"],
-        "baselines": found["baselines"],
-        "weak": found["weak"],
-        "weak_reason": found["weak_reason"],
-        "latest": found["latest"],
-        "confusion": found["confusion"],
+        "metric": evaluated["metric"],
+        "validation_kind": evaluated["validation_kind"],
+        "validation_reason": evaluated["validation_reason"],
+        "baselines": evaluated["baselines"],
+        "weak": evaluated["weak"],
+        "weak_reason": evaluated["weak_reason"],
+        "latest": evaluated["latest"],
+        "confusion": evaluated["confusion"],
         "dataset": _dataset(attempt, draft, trained),
         "training": trained["training"],
         "tuning": outcome.tuning,
         "more_rows": trained["more_rows"],
         "label_next": trained["label_next"],
-        "halved": [{"stage": stage, **each} for stage, told in attempt.halved.items() for each in told],
+        "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],
         "pins": {
             "backbone": draft.backbone_digest,
             "base": draft.base_digest,
@@ -266,7 +266,7 @@ def _dataset(attempt: Run, draft: EmbeddingVersion, trained: Output) -> dict[str
         for label, word in zip(dataset.labels, draft.words, strict=False)
     ]
     words = words_finding(dataset.labels, attempt.bench.words) if dataset.labels else None
-    told = [each for each in report.get("warnings", []) if each["code"] != "label_words"]
+    warnings = [finding for finding in report.get("warnings", []) if finding["code"] != "label_words"]
     rows = {"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)}
     return {
         "name": draft.task,
@@ -275,5 +275,5 @@ def _dataset(attempt: Run, draft: EmbeddingVersion, trained: Output) -> dict[str
         "rows": rows,
         "labels": labels,
         "digest": draft.dataset_digest,
-        "warnings": [*told, *([words.to_json()] if words else []), *trained["warnings"]],
+        "warnings": [*warnings, *([words.to_json()] if words else []), *trained["warnings"]],
     }

@@ -55,22 +55,22 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
     except JobFailedError as error:  # the loss or a weight is not finite
         attempt.progress.note(f"{error.message} Going on with the embedding alone.")
         return _not_tuned(attempt, error.message, diverged=True)
-    told: Output = {
+    output: Output = {
         **_told(attempt, worth.reason, tried=True),
         "learning_rate": settings.learning_rate,
         "regulariser": settings.regulariser,
         **tuned.to_json(),
     }
-    wanted = _wanted(attempt, probed["words"], trained, tuned)
-    told |= wanted.told
-    numbers = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": wanted.share}
-    if not wanted.share:
-        return {"artifact": None, "diverged": False, "tuning": told, "numbers": numbers}
-    proposed = tuned.shortened(bench.engine.hypernetwork, z, wanted.share)
+    proposal = _wanted(attempt, probed["words"], trained, tuned)
+    output |= proposal.told
+    numbers = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": proposal.share}
+    if not proposal.share:
+        return {"artifact": None, "diverged": False, "tuning": output, "numbers": numbers}
+    proposed = tuned.shortened(bench.engine.hypernetwork, z, proposal.share)
     draft = store_hypernetwork(attempt.services, bench.base, proposed.hypernetwork)
     return {
-        "z": proposed.z.tolist(), "artifact": draft.artifact, "folds": wanted.folds, "losses": wanted.losses,
-        "tuning": told, "numbers": numbers,
+        "z": proposed.z.tolist(), "artifact": draft.artifact, "folds": proposal.folds, "losses": proposal.losses,
+        "tuning": output, "numbers": numbers,
     }  # fmt: skip
 
 
@@ -134,18 +134,18 @@ def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -
     else:
         return _Wanted(1.0, {"proposed": 1.0}, {})
     share = losses.wanted(at_all=attempt.job.spec.tune_hypernetwork == "always")
-    told: TuningJson = {"proposed": share, "by_share": losses.to_json(), "evidence": evidence, "rows": len(rows)}
+    facts: TuningJson = {"proposed": share, "by_share": losses.to_json(), "evidence": evidence, "rows": len(rows)}
     if not share:
-        told["reason"] = (
+        facts["reason"] = (
             f"No part of the step lowers the loss on {len(rows)} {evidence} ({losses.alone:.3f} nats; after tuning "
             f"{losses.least:.3f} at best), so the hypernetwork stays as it is."
         )
-        return _Wanted(share, told, {})
+        return _Wanted(share, facts, {})
     known = {"0": losses.alone}
     known |= {str(let): losses.after[share * let] for let in _LET_THROUGH if share * let in losses.after}
     if folds is None:
-        return _Wanted(share, told, known)
-    return _Wanted(share, told, known, {str(let): np.exp(folds[share * let]).tolist() for let in _LET_THROUGH})
+        return _Wanted(share, facts, known)
+    return _Wanted(share, facts, known, {str(let): np.exp(folds[share * let]).tolist() for let in _LET_THROUGH})
 
 
 def _held_losses(
@@ -186,9 +186,9 @@ def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[
     bench, services = attempt.bench, attempt.services
     versions = protected(services, bench.base, attempt.base, attempt.job.spec.task)
     earlier = [
-        EarlierEmbedding(each.z, bench.engine.trie(each.version.words), each.reference)
-        for each in (kept(services, bench.base, version) for version in versions)
-        if each.trouble is None  # the guard will refuse it, and say so
+        EarlierEmbedding(task.z, bench.engine.trie(task.version.words), task.reference)
+        for task in (kept(services, bench.base, version) for version in versions)
+        if task.trouble is None  # the guard will refuse it, and say so
     ]
     engine, trie = bench.engine.rounded(), bench.engine.trie(words)
     canaries = canary_ids(engine.encoder, "tuning")
@@ -205,15 +205,15 @@ def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[
 
 def _embedding_alone(attempt: Run, probed: Output, trained: Output, alone: Judged) -> EmbeddingAlone:
     """What is known of it by rows that chose nothing else; the test rows have no say in what is published."""
-    found, _, _ = alone.validation()
+    estimate, _, _ = alone.validation()
     baselines = alone.baselines.get("validation") or {}
 
     def accuracy(metrics: Any) -> float | None:
         return metrics["accuracy"].value if metrics and "accuracy" in metrics else None
 
     return EmbeddingAlone(
-        accuracy=accuracy(found),
-        rows=found["accuracy"].n if found and "accuracy" in found else 0,
+        accuracy=accuracy(estimate),
+        rows=estimate["accuracy"].n if estimate and "accuracy" in estimate else 0,
         majority=accuracy(baselines.get("majority")),
         tfidf=accuracy(baselines.get("tfidf_logistic_regression")),
         training_loss=lambda: attempt.bench.loss(

@@ -112,5 +112,5 @@ def in_sorted(values: np.ndarray, ascending: np.ndarray) -> np.ndarray:
     if not len(ascending):
         return np.zeros(len(values), dtype=np.bool_)
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    found: np.ndarray = ascending[places] == values
-    return found
+    present: np.ndarray = ascending[places] == values
+    return present

@@ -54,19 +54,19 @@ def choose(
     if not candidates:
         raise ValueError("a probe needs a candidate")
     settings = settings or ProbeSettings()
-    known_too = not any(evaluator.can_measure(each, order) for each in candidates)
+    known_too = not any(evaluator.can_measure(candidate, order) for candidate in candidates)
     of_race = replace(settings.race, first_rows=len(order)) if settings.exhaustive else settings.race
     raced = race(evaluator, candidates, order, of_race, NOTHING_LEARNED, known_too)
     tuned = bool(settings.finals.steps) and len(order) >= FEWEST_ROWS
     tried = _tuned(evaluator, raced, order, settings, known_too) if tuned else _as_raced(raced)
     best, reason = _best(tried)
     scores = {score.embedding: score for score in raced.scores}
-    scores |= {each.name: _score(each, scores) for each in tried if tuned}
+    scores |= {trial.name: _score(trial, scores) for trial in tried if tuned}
     return ProbeResult(
         chosen=scores[best.name],
         z=best.finalist.candidate.z,
         scores=tuple(sorted(scores.values(), key=lambda score: (score.embedding != best.name, *_rank(score)))),
-        overlap=max(int(evaluator.known(each, order).sum()) for each in candidates),
+        overlap=max(int(evaluator.known(candidate, order).sum()) for candidate in candidates),
         ties=_ties(best, tried, raced),
         alarm=reason,
         weights=best.weights,
@@ -87,7 +87,7 @@ def _tuned(
 ) -> list[Tried]:
     """The best few, and the better of those that have learned nothing, after some training."""
     standing = _finalists(raced)
-    plain = next((each for each in standing if each.candidate.embedding in NOTHING_LEARNED), None)
+    plain = next((finalist for finalist in standing if finalist.candidate.embedding in NOTHING_LEARNED), None)
     few = standing[: settings.finalists]
     if plain is not None and plain not in few:
         few.append(plain)
@@ -105,10 +105,10 @@ def _finalists(raced: Raced) -> list[Finalist]:
 
 def _best(tried: Sequence[Tried]) -> tuple[Tried, str | None]:
     """The one with the least loss, unless one that has learned nothing does as well: then that, and why."""
-    places = ranking([each.finalist.candidate for each in tried], np.stack([each.losses for each in tried]))
+    places = ranking([trial.finalist.candidate for trial in tried], np.stack([trial.losses for trial in tried]))
     ranked = [tried[place] for place in places]
     best = ranked[0]
-    plain = next((each for each in ranked if each.name in NOTHING_LEARNED), None)
+    plain = next((trial for trial in ranked if trial.name in NOTHING_LEARNED), None)
     if plain is None:
         return best, None
     if best is plain:
@@ -122,11 +122,11 @@ def _best(tried: Sequence[Tried]) -> tuple[Tried, str | None]:
 
 def _ties(best: Tried, tried: Sequence[Tried], raced: Raced) -> tuple[str, ...]:
     """Those that the rows cannot tell from the best: by what was judged last, of all that stood to the end."""
-    last = {each.name: each.losses for each in tried}
-    before = {each.embedding: losses for each, losses in zip(raced.standing, raced.losses, strict=True)}
-    found = [name for name, losses in last.items() if name != best.name and _alike(losses, best.losses)]
+    last = {trial.name: trial.losses for trial in tried}
+    before = {candidate.embedding: losses for candidate, losses in zip(raced.standing, raced.losses, strict=True)}
+    alike = [name for name, losses in last.items() if name != best.name and _alike(losses, best.losses)]
     others = [name for name in before if name not in last and best.name in before]
-    return (*found, *(name for name in others if _alike(before[name], before[best.name])))
+    return (*alike, *(name for name in others if _alike(before[name], before[best.name])))
 
 
 def _alike(losses: np.ndarray, others: np.ndarray) -> bool:

@@ -86,8 +86,8 @@ class Evaluator:
 
     def known(self, candidate: Candidate, rows: np.ndarray) -> np.ndarray:
         """Which of `rows` (n indices) the candidate, or the head, has been trained on: (n,) of bool."""
-        found: np.ndarray = in_sorted(self._hashes[rows], candidate.trained_rows) | self._known_to_all[rows]
-        return found
+        known: np.ndarray = in_sorted(self._hashes[rows], candidate.trained_rows) | self._known_to_all[rows]
+        return known
 
     def can_measure(self, candidate: Candidate, rows: np.ndarray) -> bool:
         """Whether enough of `rows` (indices) are left that the candidate has not been trained on."""
@@ -119,7 +119,7 @@ class Evaluator:
         words, scores = self.scores(candidate, fresh)  # (n, K)
         targets = self.targets[fresh]
         # less than a millionth of a nat is how rows happened to be batched: equal candidates are to be equal
-        loss, low, high = (round(each, 6) for each in interval(at_best_temperature(scores, targets)))
+        loss, low, high = (round(figure, 6) for figure in interval(at_best_temperature(scores, targets)))
         accuracy = float((scores.argmax(1) == targets.argmax(1)).mean()) if self._mapped else None
         overlap = int(known.sum())
         return CandidateScore(candidate.embedding, loss, low, high, len(fresh), overlap, words, accuracy)
@@ -127,11 +127,11 @@ class Evaluator:
     def losses(self, candidate: Candidate, rows: np.ndarray, known_too: bool = False) -> np.ndarray:
         """Its loss on each of `rows` (n,) at its best temperature; NaN on rows that it has been trained on."""
         fresh = np.full(len(rows), True) if known_too else ~self.known(candidate, rows)
-        found = np.full(len(rows), np.nan)
+        losses = np.full(len(rows), np.nan)
         if fresh.any():
             _, scores = self.scores(candidate, rows[fresh])
-            found[fresh] = at_best_temperature(scores, self.targets[rows[fresh]])
-        return found
+            losses[fresh] = at_best_temperature(scores, self.targets[rows[fresh]])
+        return losses
 
     def scores(self, candidate: Candidate, rows: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
         """Label word for each label, by these rows, and log-probabilities (n, K) on each of them.
@@ -149,11 +149,11 @@ class Evaluator:
         mapped = best_words(among, targets, seen.pool, candidate.words)
         if mapped == words:
             return words, own
-        found = np.empty_like(own)
+        renamed = np.empty_like(own)
         for held, chosen in words_without(np.argsort(np.argsort(rows)), among, targets, seen.pool, candidate.words):
-            found[held] = self._among(seen, rows[held], chosen)
-        better = at_best_temperature(found, targets).mean() < at_best_temperature(own, targets).mean()
-        return (mapped, found) if better else (words, own)
+            renamed[held] = self._among(seen, rows[held], chosen)
+        better = at_best_temperature(renamed, targets).mean() < at_best_temperature(own, targets).mean()
+        return (mapped, renamed) if better else (words, own)
 
     def _pool(self, candidate: Candidate) -> tuple[str, ...]:
         """Words that may stand for the labels; the first K are the task's own (a scale takes another scale's)."""
@@ -165,8 +165,8 @@ class Evaluator:
 
     def _among(self, seen: _Seen, rows: np.ndarray, words: Sequence[str]) -> np.ndarray:
         logits = torch.from_numpy(seen.logits[rows])
-        found: np.ndarray = log_probabilities_among(logits, seen.trie, [seen.pool.index(w) for w in words]).numpy()
-        return found
+        scores: np.ndarray = log_probabilities_among(logits, seen.trie, [seen.pool.index(w) for w in words]).numpy()
+        return scores
 
     def _missing(
         self, candidates: Sequence[Candidate], rows: np.ndarray, known_too: bool
@@ -181,10 +181,10 @@ class Evaluator:
                 trie = self._tries[pool]
                 empty = np.full((self.rows, len(trie.edge_token)), np.nan, dtype=np.float32)
                 seen = self._seen[candidate.embedding] = _Seen(pool, trie, empty)
-            wanted = rows if known_too else rows[~self.known(candidate, rows)]
-            wanted = wanted[~seen.there[wanted]]
-            if len(wanted):
-                yield candidate, wanted
+            missing = rows if known_too else rows[~self.known(candidate, rows)]
+            missing = missing[~seen.there[missing]]
+            if len(missing):
+                yield candidate, missing
 
     @torch.inference_mode()
     def _measure(self, missing: Sequence[tuple[Candidate, np.ndarray]]) -> None:
@@ -193,17 +193,17 @@ class Evaluator:
         z = torch.from_numpy(np.stack([candidate.z for candidate, _ in missing]))
         generated = self.engine.hypernetwork(z.to(self.engine.device))
         seen = [self._seen[candidate.embedding] for candidate, _ in missing]
-        rows = np.concatenate([wanted for _, wanted in missing])
-        of = np.repeat(np.arange(len(missing)), [len(wanted) for _, wanted in missing])
-        found = mixed_edge_logits(
-            self.engine, [self.ids[row] for row in rows], generated, [each.trie for each in seen], of,
+        rows = np.concatenate([absent for _, absent in missing])
+        of = np.repeat(np.arange(len(missing)), [len(absent) for _, absent in missing])
+        logits = mixed_edge_logits(
+            self.engine, [self.ids[row] for row in rows], generated, [of_candidate.trie for of_candidate in seen], of,
             self.checkpoint, self.at_once,
         )  # fmt: skip
         self.passes += len(rows)
-        for index, each in enumerate(seen):
+        for index, of_candidate in enumerate(seen):
             chosen = rows[of == index]
-            each.logits[chosen] = found[of == index, : each.logits.shape[1]]
-            each.there[chosen] = True
+            of_candidate.logits[chosen] = logits[of == index, : of_candidate.logits.shape[1]]
+            of_candidate.there[chosen] = True
 
 
 def _bytes_of_adapters(engine: Engine) -> int:

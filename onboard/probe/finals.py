@@ -86,26 +86,26 @@ def try_finalists(
     first, second = np.array_split(order, 2)
     halves = [(first, second), (second, first)]  # trained on, judged on
     everything = np.arange(evaluator.rows)
-    tries = [evaluator.engine.trie(each.words) for each in finalists]
+    tries = [evaluator.engine.trie(finalist.words) for finalist in finalists]
     runs = [
-        Run(each.candidate.z, trie, dealt(trained, settings))
+        Run(finalist.candidate.z, trie, dealt(trained, settings))
         for trained, _ in halves
-        for each, trie in zip(finalists, tries, strict=True)
+        for finalist, trie in zip(finalists, tries, strict=True)
     ]
     evaluator.trained += sum(len(rows) for run in runs for rows in run.batches)
     moved = train_side_by_side(
         evaluator.engine, runs, evaluator.ids, evaluator.targets, Steps(settings.learning_rate),
         lambda *_: evaluator.checkpoint(), evaluator.trained_at_once,
     )  # fmt: skip
-    found = []
-    for index, (each, trie) in enumerate(zip(finalists, tries, strict=True)):
+    tried = []
+    for index, (finalist, trie) in enumerate(zip(finalists, tries, strict=True)):
         of_halves = [moved[half * len(finalists) + index].z for half in range(2)]
-        fresh = known_too | ~evaluator.known(each.candidate, everything)
-        found.append(Tried(each, _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie, fresh)))
-    mixed = [each for each in finalists if each.words == finalists[0].words][: settings.mixed]
+        fresh = known_too | ~evaluator.known(finalist.candidate, everything)
+        tried.append(Tried(finalist, _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie, fresh)))
+    mixed = [finalist for finalist in finalists if finalist.words == finalists[0].words][: settings.mixed]
     if len(mixed) > 1:
-        found.append(_mixture(evaluator, mixed, order, halves, settings, known_too))
-    return [each for each in found if known_too or evaluator.can_measure(each.finalist.candidate, everything)]
+        tried.append(_mixture(evaluator, mixed, order, halves, settings, known_too))
+    return [trial for trial in tried if known_too or evaluator.can_measure(trial.finalist.candidate, everything)]
 
 
 def dealt(rows: np.ndarray, settings: FinalSettings) -> list[np.ndarray]:
@@ -142,15 +142,15 @@ def _mixture(
     known_too: bool,
 ) -> Tried:
     """The convex mixture: weights learned on each half and judged on the other, and learned on all rows for its z."""
-    parts, trie = np.stack([each.candidate.z for each in mixed]), evaluator.engine.trie(mixed[0].words)
+    parts, trie = np.stack([finalist.candidate.z for finalist in mixed]), evaluator.engine.trie(mixed[0].words)
     trained = [dealt(rows, settings) for rows in (*(rows for rows, _ in halves), order)]
     weights = _weights(evaluator, parts, trie, trained, 10.0 * settings.learning_rate)
-    *of_halves, whole = ((each @ parts).astype(np.float32) for each in weights)
-    known = np.unique(np.concatenate([each.candidate.trained_rows for each in mixed]))
+    *of_halves, whole = ((shares @ parts).astype(np.float32) for shares in weights)
+    known = np.unique(np.concatenate([finalist.candidate.trained_rows for finalist in mixed]))
     candidate = Candidate(MIXTURE, whole, mixed[0].candidate.words, trained_rows=known)
     fresh = known_too | ~evaluator.known(candidate, np.arange(evaluator.rows))
     losses = _held_out_losses(evaluator, of_halves, [held for _, held in halves], trie, fresh)
-    named = {each.candidate.embedding: float(weight) for each, weight in zip(mixed, weights[-1], strict=True)}
+    named = {finalist.candidate.embedding: float(weight) for finalist, weight in zip(mixed, weights[-1], strict=True)}
     return Tried(Finalist(candidate, mixed[0].words), losses, named)
 
 
@@ -175,5 +175,5 @@ def _weights(
         gradient, _ = losing.gradient(mixtures, chosen)
         mixtures.backward(gradient)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimiser.step()
-    found: np.ndarray = logits.detach().softmax(-1).cpu().numpy()
-    return found
+    weights: np.ndarray = logits.detach().softmax(-1).cpu().numpy()
+    return weights

@@ -36,16 +36,16 @@ def prefilter(
         scaled: whether their numbers have mean 0 and deviation 1; else those of the candidates give the scale. There
             are enough of them wherever it matters.
     """
-    known = [(index, each) for index, each in enumerate(fingerprints) if each is not None]
+    known = [(index, fingerprint) for index, fingerprint in enumerate(fingerprints) if fingerprint is not None]
     if len(known) <= nearest + spread:
         return list(range(len(fingerprints)))
-    points = np.stack([each for _, each in known])  # (N, t)
+    points = np.stack([point for _, point in known])  # (N, t)
     if not scaled:
         middle, deviation = points.mean(0), points.std(0) + _TINY
         points, fingerprint = (points - middle) / deviation, (fingerprint - middle) / deviation
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), _TINY)
     taken = {known[place][0] for place in _taken(points, fingerprint, nearest, spread)}
-    return [index for index, each in enumerate(fingerprints) if each is None or index in taken]
+    return [index for index, fingerprint in enumerate(fingerprints) if fingerprint is None or index in taken]
 
 
 def _taken(points: np.ndarray, fingerprint: np.ndarray, nearest: int, spread: int) -> list[int]:

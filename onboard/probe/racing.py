@@ -72,7 +72,7 @@ def race(
         ValueError: no candidate can be measured.
     """
     settings = settings or RaceSettings()
-    standing = [each for each in candidates if known_too or evaluator.can_measure(each, order)]
+    standing = [candidate for candidate in candidates if known_too or evaluator.can_measure(candidate, order)]
     if not standing:
         raise ValueError("a race needs a candidate that can be measured")
     left: list[tuple[int, Candidate, int]] = []  # round, candidate, rows
@@ -80,10 +80,10 @@ def race(
     while True:
         rows = order[:count]
         evaluator.measure(standing, rows, known_too)
-        losses = np.stack([evaluator.losses(each, rows, known_too) for each in standing])  # (C, rows)
-        kept = range(len(standing)) if count == len(order) else _kept(standing, losses, settings, spared)
-        left += [(number, each, count) for index, each in enumerate(standing) if index not in kept]
-        standing = [standing[index] for index in kept]
+        losses = np.stack([evaluator.losses(candidate, rows, known_too) for candidate in standing])  # (C, rows)
+        going_on = range(len(standing)) if count == len(order) else _kept(standing, losses, settings, spared)
+        left += [(number, candidate, count) for index, candidate in enumerate(standing) if index not in going_on]
+        standing = [standing[index] for index in going_on]
         if count == len(order):
             break
         number, count = number + 1, min(2 * count, len(order))
@@ -91,8 +91,8 @@ def race(
     ended = [(number, standing[index], count) for index in ranked]
     scores = [
         replace(score, round=of_round)
-        for of_round, each, seen in [*ended, *sorted(left, key=lambda one: -one[0])]
-        if (score := evaluator.score(each, order[:seen], known_too)) is not None
+        for of_round, candidate, seen in [*ended, *sorted(left, key=lambda one: -one[0])]
+        if (score := evaluator.score(candidate, order[:seen], known_too)) is not None
     ]
     scores.sort(key=lambda score: (-score.round, score.loss, score.embedding))
     return Raced(tuple(standing[index] for index in ranked), tuple(scores), losses[ranked])
@@ -112,19 +112,19 @@ def ranking(standing: Sequence[Candidate], losses: np.ndarray, *, surely: bool =
     """
     there = ~np.isnan(losses)
     own = losses - _apart(np.where(there, losses, 0.0), there)  # (C, n)
-    means = [mean_of(each) + (_unsure(each) if surely else 0.0) for each in own]
+    means = [mean_of(row) + (_unsure(row) if surely else 0.0) for row in own]
     return sorted(range(len(standing)), key=lambda index: (round(means[index], 6), standing[index].embedding))
 
 
 def _apart(losses: np.ndarray, there: np.ndarray) -> np.ndarray:
     """What is each row's (n,), whoever was measured on it, of losses (C, n); by turns, as backfitting does."""
-    found: np.ndarray = losses.sum(0) / np.maximum(there.sum(0), 1)
+    of_rows: np.ndarray = losses.sum(0) / np.maximum(there.sum(0), 1)
     if there.all():
-        return found
+        return of_rows
     for _ in range(_BACKFITS):
-        of_candidates = np.where(there, losses - found, 0.0).sum(1) / np.maximum(there.sum(1), 1)  # (C,)
-        found = np.where(there, losses - of_candidates[:, None], 0.0).sum(0) / np.maximum(there.sum(0), 1)
-    return found
+        of_candidates = np.where(there, losses - of_rows, 0.0).sum(1) / np.maximum(there.sum(1), 1)  # (C,)
+        of_rows = np.where(there, losses - of_candidates[:, None], 0.0).sum(0) / np.maximum(there.sum(0), 1)
+    return of_rows
 
 
 def _unsure(losses: np.ndarray) -> float:
@@ -154,12 +154,14 @@ def _kept(
         return sorted(unjudged)
     ranked = [judged[place] for place in ranking([standing[index] for index in judged], losses[judged], surely=False)]
     leader, most = ranked[0], max(settings.finalists, (len(ranked) + 1) // 2)
-    kept = {
+    going_on = {
         index
         for rank, index in enumerate(ranked[:most])
         if rank < settings.finalists or not _clearly_worse(losses[index], losses[leader], settings.margin)
     }
-    return sorted(kept | unjudged | {index for index, each in enumerate(standing) if each.embedding in spared})
+    return sorted(
+        going_on | unjudged | {index for index, candidate in enumerate(standing) if candidate.embedding in spared}
+    )
 
 
 def _clearly_worse(losses: np.ndarray, leader: np.ndarray, margin: float) -> bool:

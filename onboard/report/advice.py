@@ -26,7 +26,7 @@ class Callout:
 
 def callouts(document: Mapping[str, Any]) -> list[Callout]:
     """Everything to know before the numbers, the most serious first."""
-    found = [
+    callouts = [
         _error(document),
         _weak(document),
         _not_measured(document),
@@ -35,7 +35,7 @@ def callouts(document: Mapping[str, Any]) -> list[Callout]:
         _latest(document),
         _cross_validated(document),
     ]
-    return [callout for callout in found if callout is not None]
+    return [callout for callout in callouts if callout is not None]
 
 
 def _error(document: Mapping[str, Any]) -> Callout | None:
@@ -83,8 +83,8 @@ def _stronger_baseline(document: Mapping[str, Any]) -> str:
     if split is None or deciding is None:
         return ""
     own = number(mapping(mapping(mapping(mapping(document.get("metrics")).get(split))).get(deciding)).get("value"))
-    for name, found in mapping(mapping(document.get("baselines")).get(split)).items():
-        value = number(mapping(mapping(found).get(deciding)).get("value"))
+    for name, metrics in mapping(mapping(document.get("baselines")).get(split)).items():
+        value = number(mapping(mapping(metrics).get(deciding)).get("value"))
         if name in TRIVIAL_BASELINES or value is None or own is None:
             continue
         if value < own if better(deciding) == "lower" else value > own:

@@ -24,12 +24,12 @@ class Scale:
         position = (value - self.low) / span if span > 0 else 0.5
         return round(100 * min(1.0, max(0.0, position)), 3)
 
-    def ticks(self, wanted: int = 5) -> list[float]:
+    def ticks(self, count: int = 5) -> list[float]:
         """About `wanted` round numbers on the scale."""
         span = self.high - self.low
         if span <= 0:
             return [self.low]
-        rough = span / wanted
+        rough = span / count
         power = 10.0 ** math.floor(math.log10(rough))
         step = next((factor * power for factor in (1, 2, 5) if factor * power >= rough * 0.999), 10 * power)
         first = math.ceil(self.low / step - 1e-9)
@@ -105,10 +105,10 @@ def moving_average(values: Sequence[float], width: int) -> list[float]:
 
 def _points(values: Sequence[float], scale: Scale) -> str:
     stride = max(1, math.ceil(len(values) / MOST_POINTS))
-    kept = [(i, values[i]) for i in range(0, len(values), stride)]
-    if kept[-1][0] != len(values) - 1:
-        kept.append((len(values) - 1, values[-1]))
-    return " ".join(f"{100 * i / (len(values) - 1):.2f},{100 - scale.at(value):.2f}" for i, value in kept)
+    points = [(i, values[i]) for i in range(0, len(values), stride)]
+    if points[-1][0] != len(values) - 1:
+        points.append((len(values) - 1, values[-1]))
+    return " ".join(f"{100 * i / (len(values) - 1):.2f},{100 - scale.at(value):.2f}" for i, value in points)
 
 
 def _step_ticks(steps: int) -> list[tuple[float, str]]:

@@ -28,12 +28,12 @@ def results_chart(metrics: Mapping[str, Any], baselines: Mapping[str, Any], deci
     own = mapping(metrics.get(deciding))
     if number(own.get("value")) is None:
         return None
-    found = [
+    compared = [
         ("this version", own),
         *((baseline_name(n), mapping(mapping(b).get(deciding))) for n, b in baselines.items()),
     ]
-    found = [(label, metric) for label, metric in found if number(metric.get("value")) is not None]
-    scale = _metric_scale(deciding, [metric for _, metric in found])
+    compared = [(label, metric) for label, metric in compared if number(metric.get("value")) is not None]
+    scale = _metric_scale(deciding, [metric for _, metric in compared])
     trivial = next((name for name in TRIVIAL_BASELINES if name in baselines), None)
     bar = number(mapping(mapping(baselines.get(trivial)).get(deciding)).get("value")) if trivial else None
     rows = number(own.get("n"))
@@ -55,7 +55,7 @@ def results_chart(metrics: Mapping[str, Any], baselines: Mapping[str, Any], deci
                 emphasised=index == 0,
                 detail=interval_text(deciding, metric),
             )
-            for index, (label, metric) in enumerate(found)
+            for index, (label, metric) in enumerate(compared)
         ],
         ticks=[(scale.at(tick), _tick(deciding, tick)) for tick in scale.ticks()],
         origin=scale.at(0.0),
@@ -65,10 +65,10 @@ def results_chart(metrics: Mapping[str, Any], baselines: Mapping[str, Any], deci
 
 def _metric_scale(name: str, metrics: list[Mapping[str, Any]]) -> Scale:
     ends = [
-        found
+        value
         for metric in metrics
         for key in ("value", "low", "high")
-        if (found := number(metric.get(key))) is not None
+        if (value := number(metric.get(key))) is not None
     ]
     if name in SHARE_METRICS:
         return Scale(0.0, 1.0)
@@ -89,8 +89,8 @@ def _place(scale: Scale, value: Any) -> float | None:
 def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
     """The probe's candidates as dots with intervals, those of the table in its order; a mixture has no dot."""
     shown, hidden = shown_candidates(init)
-    measured = [(each, *own_loss(each)) for each in shown]
-    ends = [found for _, *of_loss in measured for found in of_loss if found is not None]
+    measured = [(candidate, *own_loss(candidate)) for candidate in shown]
+    ends = [end for _, *of_loss in measured for end in of_loss if end is not None]
     if not ends:
         return None
     pad = (max(ends) - min(ends)) * 0.05 or 0.05
@@ -101,15 +101,15 @@ def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
         caption=_probe_caption(init, hidden),
         tracks=[
             Track(
-                label=text(each.get("embedding")),
+                label=text(candidate.get("embedding")),
                 shown="" if loss is None else f"{loss:.3f}",
                 at=_place(scale, loss),
                 low=_place(scale, low),
                 high=_place(scale, high),
-                emphasised=text(each.get("embedding")) == chosen,
-                detail=candidate_detail(each),
+                emphasised=text(candidate.get("embedding")) == chosen,
+                detail=candidate_detail(candidate),
             )
-            for each, loss, low, high in measured
+            for candidate, loss, low, high in measured
         ],
         ticks=[(scale.at(tick), f"{tick:.3g}") for tick in scale.ticks()],
     )
@@ -136,24 +136,24 @@ def _rows(count: float) -> str:
 
 def curves(training: Mapping[str, Any]) -> list[Curve]:
     """The training loss and the norm of the embedding over the steps."""
-    found = [
+    drawn = [
         curve("Training loss in nats", numbers(training.get("loss")), smoothed=True),
         curve("Norm of the embedding ‖z‖", numbers(training.get("z_norm")), smoothed=False),
     ]
-    return [each for each in found if each is not None]
+    return [line for line in drawn if line is not None]
 
 
 def times_chart(seconds: Mapping[str, Any]) -> RowChart | None:
     """Time by stage."""
-    found = [(text(stage), value) for stage, each in seconds.items() if (value := number(each)) is not None]
-    if not found:
+    stages = [(text(stage), value) for stage, taken in seconds.items() if (value := number(taken)) is not None]
+    if not stages:
         return None
-    total = sum(value for _, value in found)
-    scale = Scale(0.0, max(value for _, value in found) or 1.0)
+    total = sum(value for _, value in stages)
+    scale = Scale(0.0, max(value for _, value in stages) or 1.0)
     return RowChart(
         title=f"Time by stage, {seconds_text(total)} in all",
         caption="",
-        tracks=[Track(stage, seconds_text(value), scale.at(value), None, None) for stage, value in found],
+        tracks=[Track(stage, seconds_text(value), scale.at(value), None, None) for stage, value in stages],
         ticks=[],
         origin=0.0,
     )
@@ -161,26 +161,26 @@ def times_chart(seconds: Mapping[str, Any]) -> RowChart | None:
 
 def labels_chart(dataset: Mapping[str, Any]) -> RowChart | None:
     """Training rows per label, in the order of the labels."""
-    found = [
-        (each, count) for each in mappings(dataset.get("labels")) if (count := number(each.get("count"))) is not None
+    counts = [
+        (label, count) for label in mappings(dataset.get("labels")) if (count := number(label.get("count"))) is not None
     ]
-    if not found:
+    if not counts:
         return None
-    scale = Scale(0.0, max(count for _, count in found) or 1.0)
-    hidden = len(found) - MOST_LABELS
+    scale = Scale(0.0, max(count for _, count in counts) or 1.0)
+    hidden = len(counts) - MOST_LABELS
     return RowChart(
         title="Training rows per label",
         caption=f"{hidden:,} more labels are not shown." if hidden > 0 else "",
         tracks=[
             Track(
-                label=label_name(each.get("label")),
+                label=label_name(label.get("label")),
                 shown=f"{count:,.0f}",
                 at=scale.at(count),
                 low=None,
                 high=None,
-                detail=_word(each),
+                detail=_word(label),
             )
-            for each, count in found[:MOST_LABELS]
+            for label, count in counts[:MOST_LABELS]
         ],
         ticks=[],
         origin=0.0,

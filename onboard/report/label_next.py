@@ -31,20 +31,20 @@ class MoreLabels:
 
 def more_labels(document: Mapping[str, Any]) -> MoreLabels | None:
     """What the document says of more labels and of unlabelled texts; None where it says nothing."""
-    found = mapping(document.get("label_next"))
-    rows = mappings(found.get("rows"))
-    sentences = [*_worth(document), *([_sentence(found, len(rows))] if rows else [])]
-    return MoreLabels(sentences, [Asked(_answer(each), _texts(each)) for each in rows]) if sentences else None
+    asked = mapping(document.get("label_next"))
+    rows = mappings(asked.get("rows"))
+    sentences = [*_worth(document), *([_sentence(asked, len(rows))] if rows else [])]
+    return MoreLabels(sentences, [Asked(_answer(row), _texts(row)) for row in rows]) if sentences else None
 
 
 def _worth(document: Mapping[str, Any]) -> list[str]:
     """What more labelled rows would bring, and the learning curve that says so."""
-    found = mapping(document.get("more_rows"))
-    more = number(found.get("more"))
+    worth = mapping(document.get("more_rows"))
+    more = number(worth.get("more"))
     if more is None:
         return list(filter(None, [_too_few(document)]))
-    gain, low, high = (number(found.get(key)) for key in ("gain", "low", "high"))
-    reason = text(found.get("reason")) or "It was not measured."
+    gain, low, high = (number(worth.get(key)) for key in ("gain", "low", "high"))
+    reason = text(worth.get("reason")) or "It was not measured."
     said = f"What {more:.0f} more labels would bring cannot be told. {reason}"
     if gain is not None and low is not None and high is not None:
         interval = f"95% interval {_points(low)} to {_points(high)}"
@@ -54,8 +54,8 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
         said = f"With {more:.0f} more labels {whose} would change by about {_points(gain)} points ({interval}){untold}."
     curve = [
         f"{100 * accuracy:.0f}% right with {rows:.0f} rows"
-        for each in mappings(found.get("points"))
-        if (accuracy := number(each.get("accuracy"))) is not None and (rows := number(each.get("rows"))) is not None
+        for point in mappings(worth.get("points"))
+        if (accuracy := number(point.get("accuracy"))) is not None and (rows := number(point.get("rows"))) is not None
     ]
     return [said, *([f"Learning curve: {', '.join(curve)}."] if curve else [])]
 
@@ -71,7 +71,7 @@ def _too_few(document: Mapping[str, Any]) -> str:
         if held is None or held >= FEWEST_HELD_OUT:
             return ""
         return f"What more labels would bring cannot be told by fewer than {FEWEST_HELD_OUT} held-out rows."
-    counts = [number(each.get("count")) for each in mappings(dataset.get("labels"))]
+    counts = [number(label.get("count")) for label in mappings(dataset.get("labels"))]
     if counts and all(count == 1 for count in counts):
         return "What more labels would bring cannot be told: every label has one training row."
     if rows >= FEWEST_ROWS:  # without an estimate there is no curve either, and its reason is told
@@ -86,8 +86,8 @@ def _points(share: float) -> str:
     return f"{points:+d}".replace("-", "−") if points else "0"
 
 
-def _sentence(found: Mapping[str, Any], rows: int) -> str:
-    considered, read = number(found.get("considered")), number(found.get("read"))
+def _sentence(asked: Mapping[str, Any], rows: int) -> str:
+    considered, read = number(asked.get("considered")), number(asked.get("read"))
     rest = "" if read is None or considered is None or read <= considered else f"; the file has {read:,.0f} rows"
     of = "" if considered is None else f" (of {considered:,.0f} that were looked at{rest})"
     if rows == 1:
@@ -98,8 +98,8 @@ def _sentence(found: Mapping[str, Any], rows: int) -> str:
     )
 
 
-def _answer(each: Mapping[str, Any]) -> str:
-    value, spread = number(each.get("value")), number(each.get("spread"))
+def _answer(row: Mapping[str, Any]) -> str:
+    value, spread = number(row.get("value")), number(row.get("spread"))
     if value is not None:
         if not spread:
             return f"{value:g}"
@@ -107,7 +107,7 @@ def _answer(each: Mapping[str, Any]) -> str:
         return f"{value:.{decimals}f} ± {spread:.{decimals}f}"
     return " or ".join(
         f"{label_name(answer.get('label'))} {100 * (number(answer.get('probability')) or 0.0):.0f}%"
-        for answer in mappings(each.get("answers"))
+        for answer in mappings(row.get("answers"))
     )
 
 

@@ -74,12 +74,12 @@ def _columns(lineage: Lineage) -> Iterator[tuple[Node, int]]:
     for start in sources:
         waiting = [start]
         while waiting:  # a loop, not a recursion: a line of ancestors may be long
-            missing = [each for each in sources.get(waiting[-1], []) if each not in columns]
+            missing = [source for source in sources.get(waiting[-1], []) if source not in columns]
             if missing:
                 waiting.extend(missing)
                 continue
             last = waiting.pop()
-            columns[last] = max((columns[each] + 1 for each in sources.get(last, [])), default=0)
+            columns[last] = max((columns[source] + 1 for source in sources.get(last, [])), default=0)
     return ((node, columns.get(node.id, 0)) for node in lineage.nodes)
 
 

@@ -34,10 +34,10 @@ def map_rows(document: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """Task, version, nearest source family and nearest tasks, as people read them."""
     return [
         (
-            printable(text(each.get("task"))),
-            f"v{text(each.get('version'))}{' weak' if each.get('weak') else ''}",
-            printable(text(each.get("family"))),
-            nearest_text(each),
+            printable(text(task.get("task"))),
+            f"v{text(task.get('version'))}{' weak' if task.get('weak') else ''}",
+            printable(text(task.get("family"))),
+            nearest_text(task),
         )
-        for each in mappings(document.get("tasks"))
+        for task in mappings(document.get("tasks"))
     ]

@@ -89,7 +89,7 @@ class MapLayout:
 
 def lay_out(document: Mapping[str, Any], width_of: WidthOf) -> MapLayout:
     """The layout of the document of `onboard.versions.task_map.map_tasks`."""
-    tasks = [each for each in mappings(document.get("tasks")) if text(each.get("task"))]
+    tasks = [task for task in mappings(document.get("tasks")) if text(task.get("task"))]
     families = _families(tasks, document)
     marks = _marks(tasks, families)
     names = _names(tasks, marks, width_of)
@@ -120,7 +120,7 @@ def headline(document: Mapping[str, Any]) -> str:
 def map_notes(document: Mapping[str, Any]) -> list[str]:
     """What a reader of the map has to know."""
     notes = ["Near means alike only as far as two directions can tell; the nearest tasks are by all numbers."]
-    if any(mapping(each.get("nearest_source")) for each in mappings(document.get("tasks"))):
+    if any(mapping(task.get("nearest_source")) for task in mappings(document.get("tasks"))):
         notes.append(
             "A learned task has the family of the source task nearest to it, "
             "often the one it started from; it may ask something else."
@@ -136,7 +136,7 @@ def _families(tasks: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -
 
     Colours go by name, so that a family keeps its own as long as the largest are the same.
     """
-    known = [(text(each.get("family")), number(each.get("tasks"))) for each in mappings(document.get("families"))]
+    known = [(text(family.get("family")), number(family.get("tasks"))) for family in mappings(document.get("families"))]
     families = {
         name: Family(printable(name), int(count or 0), colour, shape)
         for (name, count), colour, shape in zip(sorted(known[: len(COLOURS)]), COLOURS, SHAPES, strict=False)
@@ -177,8 +177,8 @@ def _title(task: Mapping[str, Any]) -> str:
 def nearest_text(task: Mapping[str, Any]) -> str:
     """The nearest tasks with their cosines."""
     return ", ".join(
-        f"{printable(text(each.get('task')))} {number(each.get('similarity')) or 0.0:.2f}"
-        for each in mappings(task.get("nearest"))
+        f"{printable(text(neighbour.get('task')))} {number(neighbour.get('similarity')) or 0.0:.2f}"
+        for neighbour in mappings(task.get("nearest"))
     )
 
 

@@ -45,8 +45,8 @@ def draw_map(document: Mapping[str, Any]) -> bytes:
 
 def _draw_layout(page: _Page, layout: MapLayout, top: float) -> None:
     page.panel(_EDGE, top, WIDTH, HEIGHT)
-    for each in layout.marks:
-        page.mark(each, each.x + _EDGE, each.y + top)
+    for mark in layout.marks:
+        page.mark(mark, mark.x + _EDGE, mark.y + top)
     for name in layout.names:
         page.name(name.x + _EDGE, name.y + top, name.text, bold=name.source)
 
@@ -108,7 +108,7 @@ class _Page:
 
     def panel(self, x: float, y: float, width: float, height: float) -> None:
         """The ground of the map."""
-        box = [each * self._factor for each in (x, y, x + width, y + height)]
+        box = [edge * self._factor for edge in (x, y, x + width, y + height)]
         self._draw.rounded_rectangle(box, radius=8 * self._factor, fill=_PANEL)
 
     def mark(self, mark: Mark, x: float, y: float) -> None:
@@ -117,7 +117,7 @@ class _Page:
         corners = outline(mark.family.shape, x, y, mark.radius)
         line = max(1, round(mark.rim * self._factor))
         if corners is None:
-            box = [each * self._factor for each in (x - mark.radius, y - mark.radius, x + mark.radius, y + mark.radius)]
+            box = [edge * self._factor for edge in (x - mark.radius, y - mark.radius, x + mark.radius, y + mark.radius)]
             self._draw.ellipse(box, fill=mark.family.colour, outline=rim, width=line)
             return
         scaled = [(dx * self._factor, dy * self._factor) for dx, dy in corners]

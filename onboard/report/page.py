@@ -141,17 +141,17 @@ def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
     """The results of every split that was measured, test first."""
     deciding = deciding_metric(document)
     for split in ("test", "validation"):
-        found = mapping(mapping(document.get("metrics")).get(split))
-        if not found or deciding is None:
+        metrics = mapping(mapping(document.get("metrics")).get(split))
+        if not metrics or deciding is None:
             continue
         baselines = mapping(mapping(document.get("baselines")).get(split))
-        columns = [found, *(mapping(each) for each in baselines.values())]
-        names = [name for names in METRICS.values() for name in names if name in found]
-        names += [name for name in found if name not in names]
+        columns = [metrics, *(mapping(baseline) for baseline in baselines.values())]
+        names = [name for names in METRICS.values() for name in names if name in metrics]
+        names += [name for name in metrics if name not in names]
         yield SplitResults(
             title="Cross-validation" if _crossed(document, split) else f"{split.capitalize()} rows",
             explanation=_explanation(document, split),
-            chart=results_chart(found, baselines, deciding),
+            chart=results_chart(metrics, baselines, deciding),
             head=["metric", "this version", *(baseline_name(name) for name in baselines)],
             rows=[[metric_name(n), *(metric_text(n, column.get(n)) or "–" for column in columns)] for n in names],
             notes=_notes(["this version", *map(baseline_name, baselines)], columns),
@@ -172,13 +172,13 @@ def _crossed(document: Mapping[str, Any], split: str) -> bool:
 
 
 def _notes(owners: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = [
+    parts = [
         f"{owner}: {text(mapping(metric).get('note'))}"
         for owner, column in zip(owners, columns, strict=True)
         for metric in column.values()
         if mapping(metric).get("note")
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(parts))
 
 
 def training_facts(training: Mapping[str, Any]) -> Facts:
@@ -200,10 +200,10 @@ def memory_facts(document: Mapping[str, Any]) -> Facts:
     return [
         (
             "GPU memory",
-            f"too small for {text(each.get('rows'))} rows at once in {text(each.get('stage'))}: "
-            f"{text(each.get('rows_at_once'))} were taken, the result is the same",
+            f"too small for {text(halving.get('rows'))} rows at once in {text(halving.get('stage'))}: "
+            f"{text(halving.get('rows_at_once'))} were taken, the result is the same",
         )
-        for each in mappings(document.get("halved"))
+        for halving in mappings(document.get("halved"))
     ]
 
 
@@ -211,12 +211,12 @@ def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:
     """The warnings about the dataset, with a few examples each."""
     return [
         Warned(
-            text(each.get("message")),
-            text(each.get("remedy")),
-            [_example(example) for example in mappings(each.get("examples"))],
-            each.get("code") == "contradicted_labels",
+            text(warning.get("message")),
+            text(warning.get("remedy")),
+            [_example(example) for example in mappings(warning.get("examples"))],
+            warning.get("code") == "contradicted_labels",
         )
-        for each in mappings(dataset.get("warnings"))
+        for warning in mappings(dataset.get("warnings"))
     ]
 
 
@@ -230,7 +230,7 @@ def _example(example: Mapping[str, Any]) -> str:
 def dataset_facts(dataset: Mapping[str, Any]) -> Facts:
     """Name, kind, rows by split and digest of the dataset."""
     rows = mapping(dataset.get("rows"))
-    shown = ", ".join(f"{count:,.0f} {name}" for name, each in rows.items() if (count := number(each)) is not None)
+    shown = ", ".join(f"{count:,.0f} {name}" for name, amount in rows.items() if (count := number(amount)) is not None)
     named = [
         ("name", dataset.get("name")),
         ("kind", dataset.get("kind")),

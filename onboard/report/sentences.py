@@ -78,16 +78,16 @@ def _decimals(rows: float | None) -> int:
 
 def fair_split(document: Mapping[str, Any]) -> str | None:
     """The split that says most fairly how good a version is: test, else validation; None where nothing was measured."""
-    found = mapping(document.get("metrics"))
-    return next((split for split in ("test", "validation") if mapping(found.get(split))), None)
+    metrics = mapping(document.get("metrics"))
+    return next((split for split in ("test", "validation") if mapping(metrics.get(split))), None)
 
 
 def deciding_metric(document: Mapping[str, Any]) -> str | None:
     """The metric that decides: the one that the document names, else the first that it has of a kind's list."""
     split = fair_split(document)
-    found = mapping(mapping(document.get("metrics")).get(split)) if split else {}
-    order = [text(document.get("metric")), *(name for names in METRICS.values() for name in names), *found]
-    return next((name for name in order if number(mapping(found.get(name)).get("value")) is not None), None)
+    metrics = mapping(mapping(document.get("metrics")).get(split)) if split else {}
+    order = [text(document.get("metric")), *(name for names in METRICS.values() for name in names), *metrics]
+    return next((name for name in order if number(mapping(metrics.get(name)).get("value")) is not None), None)
 
 
 def version_name(document: Mapping[str, Any]) -> str:
@@ -112,9 +112,9 @@ def headline(document: Mapping[str, Any]) -> str:
     metric = mapping(mapping(mapping(document.get("metrics")).get(split)).get(deciding))
     baselines = mapping(mapping(document.get("baselines")).get(split))
     compared = [
-        f"{baseline_name(name)} {value_text(deciding, value, number(mapping(found.get(deciding)).get('n')))}"
-        for name, found in baselines.items()
-        if isinstance(found, Mapping) and (value := number(mapping(found.get(deciding)).get("value"))) is not None
+        f"{baseline_name(name)} {value_text(deciding, value, number(mapping(metrics.get(deciding)).get('n')))}"
+        for name, metrics in baselines.items()
+        if isinstance(metrics, Mapping) and (value := number(mapping(metrics.get(deciding)).get("value"))) is not None
     ]
     against = f"; {', '.join(compared)}" if compared else ""
     return f"{version_name(document)} {_achieved(deciding, metric)}{against}."

@@ -39,28 +39,30 @@ def what_it_is(name: str) -> str:
 def shown_candidates(init: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
     """Those of the table and the chart, in the probe's order, the chosen one first; and how many are left out."""
     chosen = text(init.get("chosen"))
-    found = [each for each in mappings(init.get("candidates")) if number(each.get("loss")) is not None]
-    found.sort(key=lambda each: text(each.get("embedding")) != chosen)
-    return found[:MOST_CANDIDATES], max(0, len(found) - MOST_CANDIDATES)
+    candidates = [
+        candidate for candidate in mappings(init.get("candidates")) if number(candidate.get("loss")) is not None
+    ]
+    candidates.sort(key=lambda candidate: text(candidate.get("embedding")) != chosen)
+    return candidates[:MOST_CANDIDATES], max(0, len(candidates) - MOST_CANDIDATES)
 
 
-def own_loss(each: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
+def own_loss(candidate: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
     """A candidate's loss before any training, and its interval where it was measured on rows enough.
 
     A mixture has none: it is made by training, and what stands there is its loss after it.
     """
-    if text(each.get("embedding")) == _MIXTURE and number(each.get("tuned")) is not None:
+    if text(candidate.get("embedding")) == _MIXTURE and number(candidate.get("tuned")) is not None:
         return None, None, None
-    loss, low, high, rows = (number(each.get(key)) for key in ("loss", "low", "high", "rows"))
+    loss, low, high, rows = (number(candidate.get(key)) for key in ("loss", "low", "high", "rows"))
     if low is None or high is None or (rows is not None and rows < FEWEST_ROWS):
         return loss, None, None
     return loss, max(0.0, low), high
 
 
-def candidate_detail(each: Mapping[str, Any]) -> str:
+def candidate_detail(candidate: Mapping[str, Any]) -> str:
     """ "31% right, after training 0.412", or "31% right, round 1, 8 rows"."""
-    accuracy, tuned = number(each.get("accuracy")), number(each.get("tuned"))
-    rows, of_round = number(each.get("rows")), number(each.get("round"))
+    accuracy, tuned = number(candidate.get("accuracy")), number(candidate.get("tuned"))
+    rows, of_round = number(candidate.get("rows")), number(candidate.get("round"))
     right = "" if accuracy is None else f"{100 * accuracy:.0f}% right"
     if tuned is not None:
         return ", ".join(filter(None, [right, f"after training {tuned:.3f}"]))
@@ -70,15 +72,19 @@ def candidate_detail(each: Mapping[str, Any]) -> str:
 
 def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
     """The table of candidates in the probe's own order, the chosen one first: a cell for each of `CANDIDATE_HEAD`."""
-    last = max((number(each.get("round")) or 0.0 for each in mappings(init.get("candidates"))), default=0.0)
-    ties, chosen = [text(each) for each in listing(init.get("ties"))], text(init.get("chosen"))
+    last = max((number(candidate.get("round")) or 0.0 for candidate in mappings(init.get("candidates"))), default=0.0)
+    ties, chosen = [text(name) for name in listing(init.get("ties"))], text(init.get("chosen"))
     rows = []
-    for each in shown_candidates(init)[0]:
-        name, of_round = text(each.get("embedding")), number(each.get("round"))
+    for candidate in shown_candidates(init)[0]:
+        name, of_round = text(candidate.get("embedding")), number(candidate.get("round"))
         left = "" if of_round is None else "last" if of_round == last else f"{of_round:.0f} of {last:.0f}"
         remark = "chosen" if name == chosen else "tie" if name in ties else ""
-        right, rows_seen, tuned = number(each.get("accuracy")), number(each.get("rows")), number(each.get("tuned"))
-        cells = _loss(each), _shown(right, ".0%"), _shown(rows_seen, ",.0f"), left, _shown(tuned, ".3f"), remark
+        right, rows_seen, tuned = (
+            number(candidate.get("accuracy")),
+            number(candidate.get("rows")),
+            number(candidate.get("tuned")),
+        )
+        cells = _loss(candidate), _shown(right, ".0%"), _shown(rows_seen, ",.0f"), left, _shown(tuned, ".3f"), remark
         rows.append([name, *cells])
     return rows
 
@@ -86,7 +92,7 @@ def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
 def word_rows(document: Mapping[str, Any]) -> list[list[str]]:
     """Which word stands for which label, of each row of `candidate_rows`: [name, mapping]; empty for a regression."""
     shown, _ = shown_candidates(mapping(document.get("init")))
-    pairs = ((text(each.get("embedding")), _words(document, each)) for each in shown)
+    pairs = ((text(candidate.get("embedding")), _words(document, candidate)) for candidate in shown)
     return [[name, _mapping_text(words)] for name, words in pairs if words]
 
 
@@ -96,10 +102,10 @@ def word_notes(document: Mapping[str, Any]) -> list[str]:
     if not shown or not (chosen := _words(document, shown[0])):
         return []
     others: dict[str, list[str]] = {}
-    for each in shown[1:]:
-        words = _words(document, each)
-        if number(each.get("tuned")) is not None and words and words != chosen:
-            others.setdefault(_mapping_text(words), []).append(text(each.get("embedding")))
+    for candidate in shown[1:]:
+        words = _words(document, candidate)
+        if number(candidate.get("tuned")) is not None and words and words != chosen:
+            others.setdefault(_mapping_text(words), []).append(text(candidate.get("embedding")))
     return [
         f"Words that stand for the labels: {_mapping_text(chosen)}.",
         *(f"Under {_listed(names)} they would be {words}." for words, names in others.items()),
@@ -108,7 +114,7 @@ def word_notes(document: Mapping[str, Any]) -> list[str]:
 
 def _words(document: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """(label, word) of a candidate; empty where nothing is known, or the labels are the buckets of a number."""
-    labels = [each.get("label") for each in mappings(mapping(document.get("dataset")).get("labels"))]
+    labels = [label.get("label") for label in mappings(mapping(document.get("dataset")).get("labels"))]
     words = [text(word) for word in listing(candidate.get("words"))]
     return list(zip(labels, words, strict=True)) if len(words) == len(labels) else []
 
@@ -130,8 +136,8 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _loss(each: Mapping[str, Any]) -> str:
-    loss, low, high = own_loss(each)
+def _loss(candidate: Mapping[str, Any]) -> str:
+    loss, low, high = own_loss(candidate)
     around = "" if low is None or high is None else f" ({low:.2f}–{high:.2f})"
     return f"{_shown(loss, '.3f')}{around}"
 
@@ -142,12 +148,12 @@ def _shown(value: float | None, form: str) -> str:
 
 def _mixture(init: Mapping[str, Any]) -> str:
     weights = mapping(init.get("weights")).items()
-    shares = sorted(((name, number(each) or 0.0) for name, each in weights), key=lambda pair: -pair[1])
+    shares = sorted(((name, number(weight) or 0.0) for name, weight in weights), key=lambda pair: -pair[1])
     return f"The mixture is {', '.join(f'{100 * share:.0f}% {name}' for name, share in shares)}." if shares else ""
 
 
 def _ties(init: Mapping[str, Any]) -> str:
-    ties, others = [text(each) for each in listing(init.get("ties"))], len(mappings(init.get("candidates"))) - 1
+    ties, others = [text(name) for name in listing(init.get("ties"))], len(mappings(init.get("candidates"))) - 1
     if not ties:
         return ""
     of = f"{len(ties)} of the {others} other" if others > len(ties) else f"the {len(ties)} other"
@@ -158,13 +164,13 @@ def _ties(init: Mapping[str, Any]) -> str:
 
 
 def _prefilter(init: Mapping[str, Any]) -> str:
-    found = mapping(init.get("prefilter"))
-    considered, kept = number(found.get("considered")), number(found.get("kept"))
-    if considered is None or kept is None or kept >= considered:
+    prefilter = mapping(init.get("prefilter"))
+    considered, measured = number(prefilter.get("considered")), number(prefilter.get("kept"))
+    if considered is None or measured is None or measured >= considered:
         return ""
-    unlike = ", and a few that are unlike them" if kept >= UNLIKE_FROM else ""
+    unlike = ", and a few that are unlike them" if measured >= UNLIKE_FROM else ""
     alike = f"those whose texts and labels are most like these{unlike}"
-    return f"{kept:,.0f} of {considered:,.0f} embeddings were measured: {alike}."
+    return f"{measured:,.0f} of {considered:,.0f} embeddings were measured: {alike}."
 
 
 def _known(init: Mapping[str, Any]) -> str:
@@ -179,8 +185,8 @@ def _known(init: Mapping[str, Any]) -> str:
 def _strategy(init: Mapping[str, Any]) -> list[str]:
     """How it was chosen, as far as it was: few rows are one round, and too few for a little training."""
     candidates = mappings(init.get("candidates"))
-    raced = any((number(each.get("round")) or 0.0) > 1 for each in candidates)
-    tuned = any(number(each.get("tuned")) is not None for each in candidates)
+    raced = any((number(candidate.get("round")) or 0.0) > 1 for candidate in candidates)
+    tuned = any(number(candidate.get("tuned")) is not None for candidate in candidates)
     notes = []
     if init.get("strategy") == "race" and raced:
         notes.append(

@@ -62,16 +62,16 @@ class _TerminalReport:
         warnings = self.page.warnings
         if warnings:
             yield _heading("Warnings about the dataset", STYLES["warn"])
-        for each in warnings:
-            yield from map(_text, _bulleted([f"{each.message} {each.remedy}"]))
-            if each.to_look_at:  # the message names the first
-                yield from (_text(f"  {line}") for line in _bulleted(each.examples[1:]))
+        for warning in warnings:
+            yield from map(_text, _bulleted([f"{warning.message} {warning.remedy}"]))
+            if warning.to_look_at:  # the message names the first
+                yield from (_text(f"  {line}") for line in _bulleted(warning.examples[1:]))
 
     def _mistakes(self, plain: bool) -> Iterator[RenderableType]:
         mistakes = self.page.mistakes
         if mistakes and mistakes.worst:
             yield _heading("What it confuses")
-            rows = [[each.true, each.predicted, f"{each.count} of {each.of}"] for each in mistakes.worst]
+            rows = [[mistake.true, mistake.predicted, f"{mistake.count} of {mistake.of}"] for mistake in mistakes.worst]
             yield _table(["true", "answered", "rows"], rows, plain)
 
     def _more_labels(self, plain: bool) -> Iterator[RenderableType]:
@@ -81,7 +81,7 @@ class _TerminalReport:
         yield _heading("More labels")
         yield from (_text(sentence) for sentence in more.sentences)
         if more.rows:
-            rows = [[each.answer, preview_texts(each.texts)] for each in more.rows]
+            rows = [[row.answer, preview_texts(row.texts)] for row in more.rows]
             yield _table(["answered now", "text"], rows, plain)
 
     def _start(self, plain: bool) -> Iterator[RenderableType]:
@@ -128,9 +128,9 @@ def sparkline(values: Sequence[float]) -> str:
     """The course of the values in at most `SPARKLINE_CHARACTERS` block characters."""
     width = min(len(values), SPARKLINE_CHARACTERS)
     smooth = moving_average(values, len(values) // (2 * width))
-    kept = [smooth[index * (len(values) - 1) // max(1, width - 1)] for index in range(width)]
-    low, span = min(kept), max(kept) - min(kept)
-    return "".join(SPARKS[round((value - low) / span * (len(SPARKS) - 1)) if span else 0] for value in kept)
+    columns = [smooth[index * (len(values) - 1) // max(1, width - 1)] for index in range(width)]
+    low, span = min(columns), max(columns) - min(columns)
+    return "".join(SPARKS[round((value - low) / span * (len(SPARKS) - 1)) if span else 0] for value in columns)
 
 
 def _bulleted(lines: Iterable[str]) -> list[str]:
@@ -139,8 +139,8 @@ def _bulleted(lines: Iterable[str]) -> list[str]:
 
 def _command_below(step: str) -> str:
     """A step whose command, if it ends in one, stands alone on the next line, where it can be copied."""
-    sentence, found, command = step.partition(": `")
-    return f"{sentence}:\n    {command.removesuffix('`')}" if found else step
+    sentence, marked, command = step.partition(": `")
+    return f"{sentence}:\n    {command.removesuffix('`')}" if marked else step
 
 
 def _heading(title: str, style: str = "bold") -> Text:

@@ -14,9 +14,9 @@ _PASSED: Final = "pass"
 
 def guard_rows(guard: Mapping[str, Any]) -> list[list[str]]:
     """Per earlier task, those that did not pass first, the cells of `GUARD_HEAD`."""
-    tasks = sorted(mappings(guard.get("tasks")), key=lambda each: text(each.get("verdict")) == _PASSED)
+    tasks = sorted(mappings(guard.get("tasks")), key=lambda task: text(task.get("verdict")) == _PASSED)
     return [
-        [text(each.get("task")), _verdict(each), _evidence(each), _change(each), _flipped(each)] for each in tasks
+        [text(task.get("task")), _verdict(task), _evidence(task), _change(task), _flipped(task)] for task in tasks
     ]  # fmt: skip
 
 
@@ -51,15 +51,15 @@ def _verdict(each: Mapping[str, Any]) -> str:
     return f"{verdict}: {trouble}" if trouble else verdict
 
 
-def _evidence(each: Mapping[str, Any]) -> str:
-    rows, evidence = number(each.get("rows")), text(each.get("evidence"))
+def _evidence(task: Mapping[str, Any]) -> str:
+    rows, evidence = number(task.get("rows")), text(task.get("evidence"))
     if rows is None:
         return evidence or "–"
     return f"{rows:,.0f} {'held-out rows' if evidence != 'divergence' else 'texts'}"
 
 
-def _change(each: Mapping[str, Any]) -> str:
-    increase, low, high = (number(each.get(key)) for key in ("increase", "low", "high"))
+def _change(task: Mapping[str, Any]) -> str:
+    increase, low, high = (number(task.get(key)) for key in ("increase", "low", "high"))
     if increase is None:
         return "–"
     return f"{increase:+.3f}" if low is None or high is None else f"{increase:+.3f} ({low:+.3f} to {high:+.3f})"
@@ -75,9 +75,9 @@ def _share(guard: Mapping[str, Any]) -> str:
     if not share or share == 1.0:
         return ""
     stood_by = [
-        f"{_named(listing(each.get('tasks')))} did not pass with {100 * more:.4g}%"
-        for each in mappings(guard.get("objections"))
-        if (more := number(each.get("share")))
+        f"{_named(listing(objection.get('tasks')))} did not pass with {100 * more:.4g}%"
+        for objection in mappings(guard.get("objections"))
+        if (more := number(objection.get("share")))
     ]
     why = "; ".join(stood_by) or "with more of it an earlier task may have lost too much"
     return f"{100 * share:.4g}% of the step was let through: {why}."
@@ -91,9 +91,9 @@ def _named(tasks: Sequence[Any]) -> str:
 def _detectable(guard: Mapping[str, Any]) -> str:
     """The worst of them, so that nobody takes a verdict for more than it is. Texts without labels detect nothing."""
     seen = [
-        found
-        for each in mappings(guard.get("tasks"))
-        if (found := number(each.get("detectable"))) is not None and each.get("evidence") == "held-out rows"
+        detectable
+        for task in mappings(guard.get("tasks"))
+        if (detectable := number(task.get("detectable"))) is not None and task.get("evidence") == "held-out rows"
     ]
     if not seen:
         return ""

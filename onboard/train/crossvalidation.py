@@ -57,8 +57,8 @@ class OutOfFold:
 
 def in_a_fold(fold: np.ndarray) -> np.ndarray:
     """Indices of the rows that are in one (m,), of the fold of every row (n,)."""
-    found: np.ndarray = np.flatnonzero(fold != IN_NONE)
-    return found
+    judged: np.ndarray = np.flatnonzero(fold != IN_NONE)
+    return judged
 
 
 def rows_in_folds(dataset: Dataset, fold: Sequence[int]) -> tuple[Example, ...]:
@@ -87,13 +87,13 @@ def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: 
     if len(parted) < 2 or witness.sum() < FEWEST_FOLDED_ROWS:
         return []
     dealt = by_stratum(dataset, seed)  # evenly spaced, they are fair samples
-    found = []
+    parts = []
     for held in filter(len, (held[witness[held]] for held in parted)):
         left_out = set(held.tolist())
-        kept = np.array([index for index in dealt if index not in left_out])
-        of_shares = {share: _spaced(kept, share) for share in shares if count >= FEWEST_CURVE_ROWS}
-        found.append(Fold(held, np.sort(kept), of_shares))
-    return found
+        rest = np.array([index for index in dealt if index not in left_out])
+        of_shares = {share: _spaced(rest, share) for share in shares if count >= FEWEST_CURVE_ROWS}
+        parts.append(Fold(held, np.sort(rest), of_shares))
+    return parts
 
 
 def _witnesses(dataset: Dataset, parted: Sequence[np.ndarray], known: np.ndarray | None) -> np.ndarray:
@@ -103,9 +103,9 @@ def _witnesses(dataset: Dataset, parted: Sequence[np.ndarray], known: np.ndarray
         return witness
     labels = np.array(dataset.class_indices(dataset.train))
     for held in parted:
-        kept = np.ones(len(labels), dtype=np.bool_)
-        kept[held] = ~witness[held]
-        witness[held] &= np.isin(labels[held], labels[kept])
+        rest = np.ones(len(labels), dtype=np.bool_)
+        rest[held] = ~witness[held]
+        witness[held] &= np.isin(labels[held], labels[rest])
     return witness
 
 
@@ -129,8 +129,8 @@ def held_out_scores(
     of = np.repeat(np.arange(len(parted)), [len(fold.held) for fold in parted])
     generated = engine.hypernetwork(torch.from_numpy(np.stack(z)).to(engine.device))
     tries = [trie] * len(parted)
-    found = mixed_log_probabilities(engine, [ids[row] for row in held], generated, tries, of, before_batch, at_once)
-    in_order: np.ndarray = found[np.argsort(held)]
+    scores = mixed_log_probabilities(engine, [ids[row] for row in held], generated, tries, of, before_batch, at_once)
+    in_order: np.ndarray = scores[np.argsort(held)]
     return in_order
 
 

@@ -49,9 +49,9 @@ class FewShotSettings:
 
     def for_rows(self, count: int) -> FewShotSettings:
         """The same, to see each of so many rows `passes` times: by larger batches first, then by more steps."""
-        wanted = self.passes * count
-        batch = max(self.batch, min(self.most_batch, math.ceil(wanted / self.steps)))
-        steps = max(self.steps, min(self.most_steps, math.ceil(wanted / batch)))
+        seen = self.passes * count
+        batch = max(self.batch, min(self.most_batch, math.ceil(seen / self.steps)))
+        steps = max(self.steps, min(self.most_steps, math.ceil(seen / batch)))
         return replace(self, steps=steps, batch=batch)
 
 
@@ -164,9 +164,9 @@ def _orders(rows: LabelledRows, part: Part, settings: FewShotSettings, seed: int
 def _mean(moved: Sequence[Moved]) -> Trained:
     """What several orders of the batches came to on average."""
     return Trained(
-        np.stack([each.z for each in moved]).mean(0),
-        tuple(np.mean([each.losses for each in moved], axis=0).tolist()),
-        tuple(np.mean([each.norms for each in moved], axis=0).tolist()),
+        np.stack([trained.z for trained in moved]).mean(0),
+        tuple(np.mean([trained.losses for trained in moved], axis=0).tolist()),
+        tuple(np.mean([trained.norms for trained in moved], axis=0).tolist()),
         moved[0].padding_share,
     )
 
@@ -182,9 +182,9 @@ def batches(lengths: Sequence[int], steps: int, size: float, seed: int, number: 
     """
     rng = np.random.default_rng((seed, 7, number) if number else (seed, 7))
     count = min(len(lengths), max(1, int(len(lengths) / size)))
-    found: list[np.ndarray] = []
-    while len(found) < steps:
+    batches: list[np.ndarray] = []
+    while len(batches) < steps:
         noisy = np.asarray(lengths) * rng.uniform(0.8, 1.25, len(lengths))
         parts = np.array_split(np.argsort(noisy, kind="stable"), count)
-        found.extend(parts[index] for index in rng.permutation(count))
-    return found[:steps]
+        batches.extend(parts[index] for index in rng.permutation(count))
+    return batches[:steps]

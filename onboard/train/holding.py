@@ -72,7 +72,7 @@ def draws(embeddings: int, texts: int, sampled: int, steps: int, seed: int) -> l
         drawn = [rng.permutation(of) for _ in range(math.ceil(steps * sampled / of))]
         return np.concatenate(drawn)[: steps * sampled].reshape(steps, sampled)
 
-    return [Drawn(*each) for each in zip(rounds(embeddings), rounds(texts), strict=True)]
+    return [Drawn(*drawn) for drawn in zip(rounds(embeddings), rounds(texts), strict=True)]
 
 
 class Holding:
@@ -104,31 +104,31 @@ class Holding:
             beta: its weight.
             at_once: how many rows fit into the memory.
         """
-        found = 0.0
+        total = 0.0
         for origin, pairs in self._by_origin(drawn.embeddings):
             for part in at_once.parts(len(pairs)):
                 chosen = pairs[part]
                 mean = self._of(tuned, origin, drawn, chosen).sum() / len(drawn.embeddings)
                 (beta * mean).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-                found += float(mean.detach())
-        return found
+                total += float(mean.detach())
+        return total
 
     def drift(self, tuned: Hypernetwork) -> float:
         """Mean drift over all earlier embeddings; 0 without any."""
         everything = Drawn(np.arange(len(self._earlier)), np.zeros(len(self._earlier), dtype=np.int64))
-        found, at_once = 0.0, RowsAtOnce(_DRIFT_AT_ONCE)
+        total, at_once = 0.0, RowsAtOnce(_DRIFT_AT_ONCE)
         with torch.no_grad():
             for origin, pairs in self._by_origin(everything.embeddings):
                 for part in at_once.parts(len(pairs)):
-                    found += float(self._drift(tuned, origin, everything, pairs[part]).sum())
-        return found / max(1, len(self._earlier))
+                    total += float(self._drift(tuned, origin, everything, pairs[part]).sum())
+        return total / max(1, len(self._earlier))
 
     def _by_origin(self, embeddings: np.ndarray) -> Iterator[tuple[Hypernetwork, np.ndarray]]:
         """Every hypernetwork that some of them were learned under, with their places among the drawn ones."""
         own = self._engine.hypernetwork
         origins = [self._earlier[index].origin or own for index in embeddings.tolist()]
         for origin in dict.fromkeys(origins):
-            yield origin, np.flatnonzero([each is origin for each in origins])
+            yield origin, np.flatnonzero([other is origin for other in origins])
 
     def _drift(self, tuned: Hypernetwork, origin: Hypernetwork, drawn: Drawn, chosen: np.ndarray) -> Tensor:
         """Of each of the chosen pairs (B,)."""

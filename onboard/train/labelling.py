@@ -62,12 +62,12 @@ def label_next(
     at_once = at_once or RowsAtOnce()
     probabilities = np.exp(log_probabilities(engine, ids, z, trie, before_batch, at_once))
     unsure = uncertainty(probabilities)
-    wanted = min(WANTED, max(1, len(ids) // 2))
+    count = min(WANTED, max(1, len(ids) // 2))
     ranked = np.argsort(-unsure, kind="stable")
     doubtful = ranked[probabilities[ranked].max(1) <= SURE]
-    shortlist = (doubtful if len(doubtful) else ranked[:1])[: min(SHORTLIST, max(len(ids) // 2, wanted * 3 // 2))]
+    shortlist = (doubtful if len(doubtful) else ranked[:1])[: min(SHORTLIST, max(len(ids) // 2, count * 3 // 2))]
     features = at_once.fitting(len(shortlist), lambda: _features(engine, [ids[row] for row in shortlist], at_once))
-    chosen = shortlist[farthest_first(features, wanted)]
+    chosen = shortlist[farthest_first(features, count)]
     ordered = chosen[np.argsort(-unsure[chosen], kind="stable")]
     return [Next(int(row), probabilities[row], float(unsure[row])) for row in ordered]
 

@@ -81,8 +81,8 @@ class Learned:
         if self.folds is None:
             return []
         judged = self.folds.judged
-        found = suspected_errors(self.folds.scores, targets[judged])
-        return [replace(each, row=int(judged[each.row])) for each in found]
+        suspects = suspected_errors(self.folds.scores, targets[judged])
+        return [replace(suspect, row=int(judged[suspect.row])) for suspect in suspects]
 
     def folds_to_json(self) -> dict[str, Any] | None:
         """Every row's fold, the probabilities of those in one, and each fold's z; None without a cross-validation."""
@@ -146,7 +146,7 @@ def learn(
     if parted:
         of_folds, fold = others[: len(parted)], _fold_of(parted, len(rows.ids))
         share, scores = _bearable(start, of_folds, out_of_fold, rows.targets[in_a_fold(fold)])
-        others = [each.shortened(start, share) for each in others]
+        others = [part.shortened(start, share) for part in others]
         folds = _out_of_fold(parted, fold, others, scores, _rows(parted, known), out_of_fold)
         return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
     if judging is not None:
@@ -155,7 +155,7 @@ def learn(
             return log_probabilities(engine, judging.ids, z[0], trie, before_batch, scored_at_once)
 
         share, scores = _bearable(start, [whole], held_out, judging.targets)
-        of_halves = [held_out([each.shortened(start, share).z]) for each in others]
+        of_halves = [held_out([half.shortened(start, share).z]) for half in others]
         compared = None
         if halves:
             sizes = {SHARE: _mean_rows(halves, known), 1.0: float(len(rows.ids))}
@@ -175,7 +175,7 @@ def _bearable(
     Returns:
         The share, and the rows' log-probabilities (n, K) after it.
     """
-    after = {share: scored([each.shortened(start, share).z for each in trained]) for share in SHARES}
+    after = {share: scored([part.shortened(start, share).z for part in trained]) for share in SHARES}
     share = LossByShare.of(scored([start] * len(trained)), after, targets).bearable()
     return share, after[share]
 
@@ -199,9 +199,9 @@ def _out_of_fold(
     of_folds, of_shares = trained[: len(parted)], trained[len(parted) :]
     shares = list(parted[0].shares)
     curve = {
-        share: scored([each.z for each in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
+        share: scored([part.z for part in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
-    z = np.stack([each.z for each in of_folds])
+    z = np.stack([part.z for part in of_folds])
     return OutOfFold(fold, scores, curve, rows, z)
 
 
@@ -218,10 +218,10 @@ def _judging(held: LabelledRows | None) -> LabelledRows | None:
 
 
 def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
-    found = np.full(count, IN_NONE, dtype=np.int64)
+    fold_of = np.full(count, IN_NONE, dtype=np.int64)
     for number, fold in enumerate(parted):
-        found[fold.held] = number
-    return found
+        fold_of[fold.held] = number
+    return fold_of
 
 
 def _rows(parted: Sequence[Fold], known: np.ndarray | None) -> dict[float, float]:

@@ -74,10 +74,10 @@ def more_rows(
     growth = float(np.log((there + MORE_ROWS) / there))
     gain = _slope(sizes, right.mean(1)) * growth
     drawn = np.array([_slope(sizes, right[:, chosen].mean(1)) for chosen in _draws(fold)]) * growth
-    low, high = (float(each) for each in np.percentile(drawn, (2.5, 97.5)))
+    low, high = (float(end) for end in np.percentile(drawn, (2.5, 97.5)))
     low, high = min(low, gain - 1.0 / count), max(high, gain + 1.0 / count)  # a row is the least that can be seen
     accuracy = points[-1][1]
-    gain, low, high = (float(each) for each in np.clip((gain, low, high), -accuracy, 1.0 - accuracy))
+    gain, low, high = (float(value) for value in np.clip((gain, low, high), -accuracy, 1.0 - accuracy))
     return MoreRows(points, gain=(gain, low, high))
 
 

@@ -105,8 +105,8 @@ def tuned_out_of_fold(
     judged = in_a_fold(fold)
     scores = {share: np.empty((len(judged), rows.targets.shape[1]), dtype=np.float32) for share in shares}
     for number, start in enumerate(starts.astype(np.float32)):
-        held, kept = (np.flatnonzero(chosen).tolist() for chosen in (fold == number, fold != number))
-        tuned = tuned_on(start, LabelledRows([rows.ids[row] for row in kept], rows.targets[kept]))
+        held, rest = (np.flatnonzero(chosen).tolist() for chosen in (fold == number, fold != number))
+        tuned = tuned_on(start, LabelledRows([rows.ids[row] for row in rest], rows.targets[rest]))
         ids = [rows.ids[row] for row in held]
         for share, of_share in scores.items():
             part = tuned.shortened(engine.hypernetwork, start, share)

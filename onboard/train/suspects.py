@@ -63,18 +63,18 @@ def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> dict[str, Any]:
     """
     examples = [
         {
-            "text": _shown(dataset.train[each.row]),
-            "label": dataset.train[each.row].label,
-            "likelier": dataset.labels[each.seems],
+            "text": _shown(dataset.train[suspect.row]),
+            "label": dataset.train[suspect.row].label,
+            "likelier": dataset.labels[suspect.seems],
         }
-        for each in suspects
+        for suspect in suspects
     ]
     rows = "1 training row looks" if len(suspects) == 1 else f"{len(suspects)} training rows look"
     first, likelier = (beginning(label_text(examples[0][key]), _LABEL_CHARACTERS) for key in ("label", "likelier"))
-    told = f"“{examples[0]['text']}” is labelled {first}; {likelier} looks likelier."
+    sentence = f"“{examples[0]['text']}” is labelled {first}; {likelier} looks likelier."
     return {
         "code": "contradicted_labels",
-        "message": f"{rows} mislabelled to embeddings that were trained without them: {told}",
+        "message": f"{rows} mislabelled to embeddings that were trained without them: {sentence}",
         "remedy": "Look at these rows; they are used as they are.",
         "count": len(suspects),
         "examples": examples,

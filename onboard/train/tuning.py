@@ -66,8 +66,8 @@ class TuningSettings:
 
     def for_rows(self, count: int) -> TuningSettings:
         """The same with steps enough to see each of so many rows `passes` times, `most_steps` at most."""
-        wanted = min(self.most_steps, math.ceil(self.passes * count / self.batch))
-        return replace(self, steps=max(self.steps, wanted))
+        steps = min(self.most_steps, math.ceil(self.passes * count / self.batch))
+        return replace(self, steps=max(self.steps, steps))
 
     def for_part(self, count: int, of: int) -> TuningSettings:
         """For so many `of` the rows: each is seen as often as where all are tuned on."""
@@ -161,9 +161,9 @@ def tune(
         chosen = chosen[np.argsort([len(rows.ids[row]) for row in chosen], kind="stable")]
 
         def of_part(part: slice) -> tuple[float, tuple[Tensor, ...]]:
-            ids, wanted = [rows.ids[row] for row in chosen[part]], targets[chosen[part]]
+            ids, labels = [rows.ids[row] for row in chosen[part]], targets[chosen[part]]
             scores = engine.log_probabilities(ids, embedding, [trie], hypernetwork=tuned)
-            share = -(wanted * scores).sum() / len(chosen)
+            share = -(labels * scores).sum() / len(chosen)
             return float(share.detach()), torch.autograd.grad(share, parameters)
 
         parts = at_once.parts_of_like_length([len(rows.ids[row]) for row in chosen], engine.device)
@@ -188,10 +188,10 @@ def tune(
         losses.append(loss)
         penalties.append(penalty)
         on_step(step, loss)
-    if not all(bool(torch.isfinite(each).all()) for each in (*weights, embedding)):
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in (*weights, embedding)):
         raise JobFailedError("Tuning the hypernetwork diverged: a weight is not finite.", _REMEDY)
     tuned.requires_grad_(False)
-    for each in weights:
-        each.grad = None
+    for weight in weights:
+        weight.grad = None
     moved = embedding.detach()[0].cpu().numpy()
     return Tuned(tuned, moved, tuple(losses), tuple(penalties), holding.drift(tuned))

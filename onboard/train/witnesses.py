@@ -10,13 +10,13 @@ from onboard.data.problems import Finding
 
 def known_finding(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """The warning that so many rows of these splits are known, as the report shows it; none where there are none."""
-    told = [f"{count} {split}" for split, count in counts.items() if count]
-    if not told:
+    parts = [f"{count} {split}" for split, count in counts.items() if count]
+    if not parts:
         return []
     return [
         Finding(
             "known_rows",
-            f"{' and '.join(told)} rows have trained what this training started from, or its hypernetwork: they count "
+            f"{' and '.join(parts)} rows have trained what this training started from, or its hypernetwork: they count "
             "in no estimate.",
             sum(counts.values()),
             "Estimates need rows that nothing was trained on: --test FILE.",

@@ -60,11 +60,11 @@ def _metrics(split: str, metrics: dict[str, Any]) -> list[str]:
     if not metrics:
         return []
     rows = [
-        f"| {name} | {plain_number(each['value'])} | {_interval(each)} | {each['n']} |"
-        for name, each in metrics.items()
+        f"| {name} | {plain_number(metric['value'])} | {_interval(metric)} | {metric['n']} |"
+        for name, metric in metrics.items()
     ]
-    made = sorted({each["estimate"] for each in metrics.values() if each.get("estimate")})
-    notes = [f"{name}: {each['note']}." for name, each in metrics.items() if each.get("note")]
+    made = sorted({metric["estimate"] for metric in metrics.values() if metric.get("estimate")})
+    notes = [f"{name}: {metric['note']}." for name, metric in metrics.items() if metric.get("note")]
     head = f"{split} ({', '.join(made)})" if made else split
     return [
         f"| {head} | value | 95% interval | rows |",

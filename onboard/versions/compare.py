@@ -141,8 +141,8 @@ def compare(services: Services, earlier: str, later: str) -> SideBySide:
     a, b = Reference.parse_pair(earlier, later)
     with services.database.read() as session:
         versions = VersionRepository(session)
-        found = versions.resolve(a), versions.resolve(b)
-    return compare_versions(services, *found)
+        both = versions.resolve(a), versions.resolve(b)
+    return compare_versions(services, *both)
 
 
 def compare_versions(
@@ -291,9 +291,9 @@ def _classification(
 
     place = {label_key(label): index for index, label in enumerate(labels)}
     true = np.array([place[label_key(row.label)] for row in rows], dtype=np.int64)
-    matrices = [confusion(true, each.argmax(1), len(labels)).tolist() for each in (before, after)]
+    matrices = [confusion(true, probabilities.argmax(1), len(labels)).tolist() for probabilities in (before, after)]
     answers = zip(true.tolist(), before.argmax(1).tolist(), after.argmax(1).tolist(), strict=True)
-    changed = Counter(each for each in answers if each[1] != each[2])
+    changed = Counter(answer for answer in answers if answer[1] != answer[2])
     return Measured(
         compare_classification(true, before, after),
         (evaluate_classification(true, before), evaluate_classification(true, after)),

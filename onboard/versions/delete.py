@@ -64,7 +64,7 @@ class Deleted:
         """The result of `onboard tasks delete --json`."""
         removed, unlearning = self.removed, self.unlearning.to_json() if self.unlearning else None
         if self.dry_run and unlearning is not None:  # those jobs were never queued
-            unlearning["rebuilding"] = [{**each, "job": None} for each in unlearning["rebuilding"]]
+            unlearning["rebuilding"] = [{**job, "job": None} for job in unlearning["rebuilding"]]
         return {
             "task": self.task,
             "deleted": not self.dry_run,
@@ -74,7 +74,7 @@ class Deleted:
                 "jobs": removed.jobs,
                 "datasets": removed.datasets,
                 "artifacts": len(self.artifacts),
-                "bytes": sum(each.size_bytes for each in self.artifacts),
+                "bytes": sum(artifact.size_bytes for artifact in self.artifacts),
             },
             "shared_with": list(removed.shared_with),
             "descendants": told(self.found, self.aliases),
@@ -100,7 +100,7 @@ def delete_task(services: Services, name: str, *, unlearning: bool = False, dry_
         if dry_run:
             return deleted
         services.database.empty_log()
-        for batch in _batches([each.digest for each in deleted.artifacts]):
+        for batch in _batches([artifact.digest for artifact in deleted.artifacts]):
             keep()
             _sweep(services, name, batch)
     return deleted
@@ -110,12 +110,12 @@ def _named_by_outputs(services: Services, name: str) -> list[tuple[str, float]]:
     """Artifacts that no row names, but what a stage of the task's jobs left: weights that were tuned on it."""
     with services.database.read() as session:
         outputs = StageOutputRepository(session).of_task(name)
-    found = []
+    endings = []
     for artifact, at in outputs:
         with suppress(NotFoundError, DamagedError, ValueError):
             named = json.loads(services.artifacts.get(artifact)).get("artifact")
-            found += [(named, at)] if named else []
-    return found
+            endings += [(named, at)] if named else []
+    return endings
 
 
 def _from_registry(
@@ -124,8 +124,8 @@ def _from_registry(
     repository, descent = DeletingRepository(session), DescentRepository(session)
     root = descent.root(name)
     repository.hold(root)  # what is published meanwhile is found, too
-    found, there = descent.of(root), repository.has_content(name)
-    if not there and not (unlearning and (found.versions or found.hypernetworks)):
+    descendants, there = descent.of(root), repository.has_content(name)
+    if not there and not (unlearning and (descendants.versions or descendants.hypernetworks)):
         raise NotFoundError(f"There is no task {name!r}.", "List them with: onboard tasks list", task=name)
     if unlearning and repository.is_shipped(name):
         raise ConflictError(
@@ -133,22 +133,22 @@ def _from_registry(
             "Delete it without --unlearn; a base without it is made by: onboard base train",
             task=name,
         )
-    deleted = Deleted(name, dry_run, Removed(), found, descent.aliases())
+    deleted = Deleted(name, dry_run, Removed(), descendants, descent.aliases())
     if there:
         deleted.removed = repository.remove(root)
-    elif UnlearningRepository(session).is_news(found):
+    elif UnlearningRepository(session).is_news(descendants):
         repository.begin_again(root, deleted.removed)
     deleted.removed.freed(named)
     ArtifactRepository(session).outdate(deleted.removed.artifacts)
     if deleted.removed.versions:
         OutboxRepository(session).add(DELETED, {"task": name})
     if unlearning:
-        deleted.unlearning = unlearn(session, name, found, deleted.aliases)
+        deleted.unlearning = unlearn(session, name, descendants, deleted.aliases)
     removed = deleted.removed
     facts = {"versions": removed.versions, "jobs": removed.jobs, "datasets": removed.datasets, "unlearn": unlearning}
     record(session, "task.delete", name, **facts)
     due = [*removed.artifacts, *(deleted.unlearning.artifacts if deleted.unlearning else ())]
-    deleted.artifacts = [each for part in _batches(due) for each in ArtifactRepository(session).outdated(part)]
+    deleted.artifacts = [digest for part in _batches(due) for digest in ArtifactRepository(session).outdated(part)]
     if dry_run:
         session.rollback()
     return deleted
@@ -165,7 +165,7 @@ def _sweep(services: Services, name: str, digests: Sequence[str]) -> None:
     try:
         with services.database.write() as session:
             gone = ArtifactRepository(session).collect(_OLD_SECONDS, _BATCH, among=digests)
-            services.artifacts.delete(*(each.digest for each in gone))
+            services.artifacts.delete(*(artifact.digest for artifact in gone))
     except UnavailableError as error:
         raise StorageError(
             f"Task {name!r} is deleted, but some of its files are still there: {error.message}",

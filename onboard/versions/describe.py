@@ -1,15 +1,59 @@
-"""Use cases: a task with its latest version and its aliases, and a page of its versions."""
+"""Use cases: tasks that fit a search, one with its latest version and aliases, a page of its versions, a version."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from onboard.domain.wanted import task_document
+from onboard.domain.names import Reference
+from onboard.domain.task import EmbeddingVersion
+from onboard.domain.wanted import Wanted, task_document
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
+from onboard.registry.search import Current, SearchRepository
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
+
+
+def list_tasks(
+    database: Database, search: Wanted, limit: int | None = None, after: str | None = None
+) -> list[dict[str, Any]]:
+    """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
+    with database.read() as session:
+        tasks = SearchRepository(session).tasks(search, limit, after)
+    return [task_document(task, latest) for task, latest in tasks]
+
+
+def resolve(database: Database, *references: str | Reference) -> list[EmbeddingVersion]:
+    """The versions that references mean just now, all of one moment. Raises InputError, NotFoundError."""
+    with database.read() as session:
+        versions = VersionRepository(session)
+        return [versions.resolve(reference) for reference in references]
+
+
+def published(database: Database, numbers: Iterable[tuple[str, int]]) -> Sequence[EmbeddingVersion]:
+    """The versions of these tasks and numbers; see `VersionRepository.published`."""
+    with database.read() as session:
+        return VersionRepository(session).published(numbers)
+
+
+def current(database: Database, reference: Reference) -> Current:
+    """What a reference means just now, without its document: one query. Raises NotFoundError."""
+    with database.glance() as session:
+        present = SearchRepository(session).current(reference)
+    if present is None:
+        raise NotFoundError(
+            f"There is no {reference}.", f"List its versions with: onboard versions {reference.task}",
+            task=reference.task,
+        )  # fmt: skip
+    return present
+
+
+def named(database: Database, alias: str) -> Sequence[Current]:
+    """What an alias means in every task that has it, by task."""
+    with database.glance() as session:
+        return SearchRepository(session).named(alias)
 
 
 def describe_task(database: Database, name: str) -> dict[str, Any]:
@@ -43,7 +87,7 @@ def versions_page(database: Database, name: str, limit: int, before: int | None 
     """
     with database.read() as session:
         TaskRepository(session).get(name)
-        found = VersionRepository(session).newest(name, limit, before)
+        versions = VersionRepository(session).newest(name, limit, before)
         aliases = AliasRepository(session).list(name)
-    older = str(found[0].version) if len(found) == limit and found[0].version > 1 else None
-    return {"task": name, "aliases": aliases, "versions": [each.to_json() for each in found], "next": older}
+    older = str(versions[0].version) if len(versions) == limit and versions[0].version > 1 else None
+    return {"task": name, "aliases": aliases, "versions": [version.to_json() for version in versions], "next": older}

@@ -39,9 +39,9 @@ def lineage(services: Services, task: str, versions: int = MOST_VERSIONS) -> Lin
         aliases = AliasRepository(session).list(task)
         own = repository.newest(task, versions)
         older = repository.newest(task, 1, before=own[0].version) if own else ()
-        found, complete = _with_ancestors(repository, own)
-        nodes, edges = _graph(found)
-        more_nodes, more_edges = _tuned(session, found)
+        family, complete = _with_ancestors(repository, own)
+        nodes, edges = _graph(family)
+        more_nodes, more_edges = _tuned(session, family)
     left_out = not complete or bool(older)
     nodes += tuple(node for node in more_nodes if node not in nodes)
     edges += more_edges
@@ -52,22 +52,26 @@ def _with_ancestors(
     repository: VersionRepository, own: Sequence[EmbeddingVersion]
 ) -> tuple[list[EmbeddingVersion], bool]:
     """These and their ancestors, generation by generation; and whether that is all of them."""
-    found = {version.reference: version for version in own}
-    waiting = _parents(own, found)
+    family = {version.reference: version for version in own}
+    waiting = _parents(own, family)
     while waiting:
-        room = len(own) + MOST_ANCESTORS - len(found)
+        room = len(own) + MOST_ANCESTORS - len(family)
         generation = repository.published(sorted(waiting)[:room])
-        found |= {version.reference: version for version in generation}
+        family |= {version.reference: version for version in generation}
         if len(waiting) > room:
-            return list(found.values()), False
-        waiting = _parents(generation, found)
-    return list(found.values()), True
+            return list(family.values()), False
+        waiting = _parents(generation, family)
+    return list(family.values()), True
 
 
 def _parents(versions: Iterable[EmbeddingVersion], known: Iterable[str]) -> set[tuple[str, int]]:
     references = (_reference(parent) for version in versions for parent in version.parents)
     known = set(known)
-    return {(each.task, each.version) for each in references if each and each.version and str(each) not in known}
+    return {
+        (reference.task, reference.version)
+        for reference in references
+        if reference and reference.version and str(reference) not in known
+    }
 
 
 def _reference(parent: str) -> Reference | None:
@@ -105,13 +109,13 @@ def _tuned(session: Session, versions: Iterable[EmbeddingVersion]) -> tuple[tupl
     """Where the hypernetworks of these versions come from: the ones before them, and what each was tuned on."""
     nodes: dict[str, Node] = {}
     edges: dict[Edge, None] = {}
-    for base, number in sorted({(each.base_digest, each.hypernetwork_version) for each in versions}):
+    for base, number in sorted({(version.base_digest, version.hypernetwork_version) for version in versions}):
         for link in BaseRepository(session).line(base, number):
             if link.parent is None:
                 continue
             node, before = _hypernetwork(base, link.version), _hypernetwork(base, link.parent)
             dataset = _dataset(JobRepository(session).get(link.job).spec.dataset) if link.job is not None else None
-            nodes |= {each.id: each for each in (dataset, before, node) if each is not None}
+            nodes |= {drawn.id: drawn for drawn in (dataset, before, node) if drawn is not None}
             edges[Edge(before.id, node.id, "tuned_from")] = None
             if dataset is not None:
                 edges[Edge(dataset.id, node.id, "tuned_on")] = None

@@ -6,6 +6,7 @@ meant before is always possible: see docs/operations.md, "A bad version is `late
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onboard.domain.names import LATEST, Reference, require_alias
@@ -14,6 +15,8 @@ from onboard.errors import NotBetterError, NotFoundError
 from onboard.hypernetworks.files import Manifests
 from onboard.registry.aliases import AliasRepository, require_unmoved
 from onboard.registry.audit import actor, record
+from onboard.registry.database import Database
+from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.versions.compare import SideBySide, compare_versions
@@ -51,13 +54,13 @@ def promote(
     """
     require_alias(alias)
     with services.database.read() as session:
-        wanted = VersionRepository(session).resolve(reference)
+        version = VersionRepository(session).resolve(reference)
     if if_better or alias == LATEST:
-        expected = _require_good(services, wanted, Reference(wanted.task, alias), expected, if_better, manifests)
+        expected = _require_good(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
         reason = "promoted: better" if if_better else "promoted"
         moved = AliasRepository(session).move(
-            wanted.task, alias, wanted.version, expected=expected, actor=actor(), reason=reason
+            version.task, alias, version.version, expected=expected, actor=actor(), reason=reason
         )
         return _recorded(session, "alias.promote", moved)
 
@@ -69,6 +72,28 @@ def rollback(services: Services, task: str, alias: str, *, expected: int | None 
         return _recorded(session, "alias.rollback", moved)
 
 
+def meaning(database: Database, task: str, alias: str) -> int | None:
+    """The version that the alias means just now; None where there is no such alias. Raises NotFoundError (the task)."""
+    with database.read() as session:
+        TaskRepository(session).get(task)
+        return AliasRepository(session).find(task, alias)
+
+
+def alias_history(database: Database, task: str, alias: str, most: int) -> tuple[int, Sequence[AliasMove]]:
+    """The version that the alias means just now, and its last moves, newest first.
+
+    Raises:
+        NotFoundError: there is no such task, or no such alias of it.
+    """
+    with database.read() as session:
+        TaskRepository(session).get(task)
+        version = AliasRepository(session).find(task, alias)
+        history = AliasRepository(session).history(task, alias, most)
+    if version is None:
+        raise NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
+    return version, history
+
+
 def _recorded(session: Session, action: str, move: AliasMove) -> AliasMove:
     if move.previous != move.version:
         record(session, action, f"{move.task}@{move.alias}", version=move.version, previous=move.previous)
@@ -77,7 +102,7 @@ def _recorded(session: Session, action: str, move: AliasMove) -> AliasMove:
 
 def _require_good(
     services: Services,
-    wanted: EmbeddingVersion,
+    version: EmbeddingVersion,
     alias: Reference,
     expected: int | None,
     better: bool,
@@ -91,21 +116,21 @@ def _require_good(
             require_unmoved(alias.task, str(alias.alias), None, expected)
             return 0
     require_unmoved(alias.task, str(alias.alias), present.version, expected)  # before that takes long
-    if present.version == wanted.version:
+    if present.version == version.version:
         return present.version  # no move
-    found = compare_versions(services, present, wanted, manifests)
-    if found.worse or (better and not found.better):
-        raise _refused(wanted, alias, present, found)
+    comparison = compare_versions(services, present, version, manifests)
+    if comparison.worse or (better and not comparison.better):
+        raise _refused(version, alias, present, comparison)
     return present.version
 
 
 def _refused(
-    wanted: EmbeddingVersion, alias: Reference, present: EmbeddingVersion, found: SideBySide
+    version: EmbeddingVersion, alias: Reference, present: EmbeddingVersion, comparison: SideBySide
 ) -> NotBetterError:
-    what = "significantly worse" if found.worse else "not better"
+    what = "significantly worse" if comparison.worse else "not better"
     back = f"; or go back: onboard rollback {alias.task} --alias {alias.alias}" if alias.alias == LATEST else ""
     return NotBetterError(
-        f"{wanted.reference} is {what} than {alias}, v{present.version}: {found.reason}",
-        f"onboard compare {present.reference} {wanted.reference}{back}",
-        comparison=found.to_json(),
+        f"{version.reference} is {what} than {alias}, v{present.version}: {comparison.reason}",
+        f"onboard compare {present.reference} {version.reference}{back}",
+        comparison=comparison.to_json(),
     )

@@ -65,13 +65,13 @@ def in_use(services: Services, base: Base, *, without: Iterable[str] = ()) -> li
     left_out = set(without)
     with services.database.read() as session:
         versions = InUseRepository(session).versions(base.digest)
-    return list({identity(each): each for each in versions if each.task not in left_out}.values())
+    return list({identity(version): version for version in versions if version.task not in left_out}.values())
 
 
 def line_of(services: Services, base: BaseRecord) -> frozenset[int]:
     """The numbers of the base's head and of the hypernetwork versions that it descends from."""
     with services.database.read() as session:
-        return frozenset(each.version for each in BaseRepository(session).line(base.digest, base.head))
+        return frozenset(hypernetwork.version for hypernetwork in BaseRepository(session).line(base.digest, base.head))
 
 
 def late(
@@ -92,11 +92,11 @@ def late(
         tuned_by: the task that tuned each of these, by number.
     """
     return {
-        each.reference
-        for each in versions
+        version.reference
+        for version in versions
         if any(
-            head.version > each.hypernetwork_version
-            and (head.created_at <= since[each.reference] or tuned_by.get(head.version) == each.task)
+            head.version > version.hypernetwork_version
+            and (head.created_at <= since[version.reference] or tuned_by.get(head.version) == version.task)
             for head in line
         )
     }
@@ -114,12 +114,12 @@ def newcomers(
         line: the hypernetwork versions that the job's own descends from. An embedding that stands under another one
             was left behind when the head was reverted: it stays where it is pinned, whatever becomes of the head.
     """
-    found = {
-        identity(each): each
-        for each in versions
-        if each.task != task and (each.origin in line or each.hypernetwork_version in line)
+    by_identity = {
+        identity(version): version
+        for version in versions
+        if version.task != task and (version.origin in line or version.hypernetwork_version in line)
     }
-    return [each for key, each in found.items() if key not in considered]
+    return [version for key, version in by_identity.items() if key not in considered]
 
 
 def protected(services: Services, base: Base, record: BaseRecord, task: str) -> list[EmbeddingVersion]:

@@ -68,10 +68,10 @@ def embedded_tasks(services: Services) -> list[Embedded]:
         versions = VersionRepository(session).list(latest_only=True)
     return [
         Embedded(
-            each.task, each.version, each.base_digest, each.kind == "source", each.weak,
-            verified_embedding(services.read(each.artifact), each),
+            version.task, version.version, version.base_digest, version.kind == "source", version.weak,
+            verified_embedding(services.read(version.artifact), version),
         )
-        for each in versions
+        for version in versions
     ]  # fmt: skip
 
 
@@ -87,11 +87,11 @@ def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
         its own, else that of the `nearest_source`, which says little about what it asks (training moves the numbers
         little, so the nearest is often where it started); None where there is none.
     """
-    bases = Counter(each.base_digest for each in embedded)
+    bases = Counter(task.base_digest for task in embedded)
     base = max(bases, key=lambda digest: (bases[digest], digest), default=None)
-    shown = sorted((each for each in embedded if each.base_digest == base), key=lambda each: each.task)
+    shown = sorted((task for task in embedded if task.base_digest == base), key=lambda task: task.task)
     tasks, explained = _placed(shown) if shown else ([], (0.0, 0.0))
-    families = Counter(each["family"] for each in tasks if each["family"])
+    families = Counter(task["family"] for task in tasks if task["family"])
     return {
         "base": base,
         "left_out": len(embedded) - len(shown),
@@ -107,21 +107,21 @@ def map_tasks(embedded: Sequence[Embedded]) -> dict[str, Any]:
 def _placed(shown: Sequence[Embedded]) -> tuple[list[dict[str, Any]], tuple[float, float]]:
     import numpy as np
 
-    numbers = np.stack([each.z for each in shown]).astype(np.float64)  # (n, t)
+    numbers = np.stack([task.z for task in shown]).astype(np.float64)  # (n, t)
     places, explained = _principal_components(numbers)
     nearest = _nearest(shown, numbers)
     of_source = _nearest_source(shown, numbers)
     tasks = []
-    for each, place, near, source in zip(shown, places, nearest, of_source, strict=True):
-        of_family = each.task if each.source else source and source["task"]
+    for embedded, place, near, source in zip(shown, places, nearest, of_source, strict=True):
+        of_family = embedded.task if embedded.source else source and source["task"]
         tasks.append(
             {
-                "task": each.task,
-                "version": each.version,
-                "source": each.source,
-                "weak": each.weak,
+                "task": embedded.task,
+                "version": embedded.version,
+                "source": embedded.source,
+                "weak": embedded.weak,
                 "family": _FAMILIES.get(of_family, of_family) if of_family else None,
-                "nearest_source": None if each.source else source,
+                "nearest_source": None if embedded.source else source,
                 "x": round(float(place[0]), _DIGITS),
                 "y": round(float(place[1]), _DIGITS),
                 "nearest": near,
@@ -139,32 +139,32 @@ def _principal_components(numbers: np.ndarray) -> tuple[np.ndarray, tuple[float,
     if np.abs(centred).max() < _NOTHING:
         return places, (0.0, 0.0)
     _, values, directions = np.linalg.svd(centred, full_matrices=False)
-    kept = min(2, len(values))
-    largest = np.abs(directions[:kept]).argmax(axis=1)
-    signs = np.sign(directions[np.arange(kept), largest])  # a direction's sign is arbitrary: the same map every time
-    places[:, :kept] = centred @ (directions[:kept] * signs[:, None]).T
-    shares = [round(float(value), _DIGITS) for value in values[:kept] ** 2 / (values**2).sum()]
-    return places, (shares[0], shares[1] if kept > 1 else 0.0)
+    axes = min(2, len(values))
+    largest = np.abs(directions[:axes]).argmax(axis=1)
+    signs = np.sign(directions[np.arange(axes), largest])  # a direction's sign is arbitrary: the same map every time
+    places[:, :axes] = centred @ (directions[:axes] * signs[:, None]).T
+    shares = [round(float(value), _DIGITS) for value in values[:axes] ** 2 / (values**2).sum()]
+    return places, (shares[0], shares[1] if axes > 1 else 0.0)
 
 
 def _nearest(shown: Sequence[Embedded], numbers: np.ndarray) -> list[list[dict[str, Any]]]:
     import numpy as np
 
     unit = _unit(numbers)
-    found = []
+    neighbours = []
     for start in range(0, len(unit), _CHUNK):
         cosines = unit[start : start + _CHUNK] @ unit.T
         own = np.arange(len(cosines))
         cosines[own, start + own] = -np.inf
-        kept = np.argpartition(-cosines, min(NEAREST, len(unit)) - 1, axis=1)[:, :NEAREST]
-        for row, indices in zip(cosines, kept, strict=True):
+        nearest = np.argpartition(-cosines, min(NEAREST, len(unit)) - 1, axis=1)[:, :NEAREST]
+        for row, indices in zip(cosines, nearest, strict=True):
             ranked = sorted((index for index in indices if np.isfinite(row[index])), key=lambda i: (-row[i], i))
-            found.append([_neighbour(shown[index], row[index]) for index in ranked])
-    return found
+            neighbours.append([_neighbour(shown[index], row[index]) for index in ranked])
+    return neighbours
 
 
 def _nearest_source(shown: Sequence[Embedded], numbers: np.ndarray) -> list[dict[str, Any] | None]:
-    sources = [index for index, each in enumerate(shown) if each.source]
+    sources = [index for index, task in enumerate(shown) if task.source]
     if not sources:
         return [None] * len(shown)
     unit = _unit(numbers)

@@ -91,7 +91,10 @@ class TrainedRows:
             if present.reference in seen:
                 continue
             seen.add(present.reference)
-            known += [self.tuning(each, exactly=exactly) for each in {present.origin, present.hypernetwork_version}]
+            known += [
+                self.tuning(hypernetwork, exactly=exactly)
+                for hypernetwork in {present.origin, present.hypernetwork_version}
+            ]
             if not present.dataset_digest:
                 continue
             known.append(self._trained_on(present.dataset_digest, present if exactly else None))
@@ -103,7 +106,7 @@ class TrainedRows:
 
         A deleted version has no rows left to compare with, and what belongs to no task knows none.
         """
-        return np.concatenate([NOTHING, *(self.own(each, exactly=True) for each in self._versions(names))])
+        return np.concatenate([NOTHING, *(self.own(version, exactly=True) for version in self._versions(names))])
 
     def tuning(self, version: int, *, exactly: bool = False) -> np.ndarray:
         """Sorted hashes of the rows that tuned this hypernetwork version or one that it descends from; as of `own`.
@@ -121,15 +124,15 @@ class TrainedRows:
         rows, times = np.unique(
             np.concatenate([self.tuning(version, exactly=True) for version in versions]), return_counts=True
         )
-        found: np.ndarray = rows[times < len(versions)]
-        return found
+        rare: np.ndarray = rows[times < len(versions)]
+        return rare
 
     def _tuned_on(self, version: int, exactly: bool) -> np.ndarray:
         if version == FIRST_HYPERNETWORK:
             return NOTHING
         with self._services.database.read() as session:
             line = BaseRepository(session).line(self._base.digest, version)
-            jobs = [each.job for each in line if each.job is not None]
+            jobs = [hypernetwork.job for hypernetwork in line if hypernetwork.job is not None]
             datasets = [JobRepository(session).get(job).spec.dataset for job in jobs]
             published = [VersionRepository(session).of_job(job) if exactly else None for job in jobs]
         known = [NOTHING]
@@ -155,10 +158,10 @@ class TrainedRows:
     def _versions(self, names: Iterable[str]) -> list[EmbeddingVersion]:
         """Those of the names that are versions', and not deleted: a deleted one has no rows left to compare with."""
         references = [Reference.parse(name) for name in names if "@" in name]
-        numbers = [(each.task, each.version) for each in references if each.version is not None]
+        numbers = [(reference.task, reference.version) for reference in references if reference.version is not None]
         with self._services.database.read() as session:
             repository = VersionRepository(session)
-            return [found for number in numbers if (found := repository.living(*number)) is not None]
+            return [version for number in numbers if (version := repository.living(*number)) is not None]
 
 
 def _with_those_of_the_base(base: Base, known: np.ndarray) -> np.ndarray:

@@ -62,7 +62,7 @@ class Unlearning:
         }
 
 
-def unlearn(session: Session, task: str, found: Descent, aliases: Mapping[str, Sequence[str]]) -> Unlearning:
+def unlearn(session: Session, task: str, descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> Unlearning:
     """Forget the task in all that descends from it; see above.
 
     Args:
@@ -71,7 +71,7 @@ def unlearn(session: Session, task: str, found: Descent, aliases: Mapping[str, S
         found: what descends from it.
         aliases: of every version, by reference.
     """
-    return _Work(session, task, found, aliases).done()
+    return _Work(session, task, descendants, aliases).done()
 
 
 @dataclass
@@ -85,11 +85,11 @@ class _Work:
 
     def done(self) -> Unlearning:
         registry = UnlearningRepository(self.session)
-        self.known = {each: version for each in self.found.versions if (version := self._version(each))}
+        self.known = {reference: version for reference in self.found.versions if (version := self._version(reference))}
         rebuilt: dict[str, list[EmbeddingVersion]] = {}
         registry.mark(self.task, self.found.versions, self.found.hypernetworks)
         self._revert_heads(registry)
-        for version in sorted(self.known.values(), key=lambda each: each.created_at):
+        for version in sorted(self.known.values(), key=lambda version: version.created_at):
             if version.reference not in self.aliases:
                 self.result.removed.append(version.reference)
                 continue
@@ -100,7 +100,7 @@ class _Work:
             else:
                 rebuilt.setdefault(origin.reference, []).append(version)
         for reference, replaced in rebuilt.items():
-            self._rebuild(self.known[reference], [each.reference for each in replaced])
+            self._rebuild(self.known[reference], [version.reference for version in replaced])
         registry.remove(self.result.removed)
         self.result.artifacts = registry.artifacts
         return self.result
@@ -113,7 +113,9 @@ class _Work:
                 continue
             unmarked = registry.unmarked(digest)
             # of its own line: what a revert left behind is not for this to bring back
-            nearest = next(each.version for each in bases.line(digest, head) if each.version in unmarked)
+            nearest = next(
+                hypernetwork.version for hypernetwork in bases.line(digest, head) if hypernetwork.version in unmarked
+            )
             bases.set_head(digest, nearest, expected_head=head)
             self.result.reverted.append({"base_digest": digest, "from": head, "to": nearest})
 
@@ -135,8 +137,8 @@ class _Work:
     def _rebuild(self, version: EmbeddingVersion, references: list[str]) -> None:
         jobs = JobRepository(self.session)
         asked = [
-            each for each in jobs.list(task=version.task, limit=1000)
-            if set(references) <= set(each.spec.options.get("replaces", ()))
+            job for job in jobs.list(task=version.task, limit=1000)
+            if set(references) <= set(job.spec.options.get("replaces", ()))
         ]  # fmt: skip
         for waiting in asked:
             if waiting.state in (JobState.QUEUED, JobState.RUNNING):

@@ -172,6 +172,30 @@ def test_the_client_knows_neither_the_services_registry_nor_torch() -> None:
     assert imported_with("onboard.client", outside) == []
 
 
+def test_only_the_client_and_the_door_itself_write_paths_of_the_http_door() -> None:
+    """A docstring may name one; `/v1/…` as a text that something is asked by may not."""
+    wrong = [
+        f"{name}:{node.lineno}"
+        for name, path in modules()
+        if not within(name, "onboard.client") and not within(name, "onboard.api")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and str(node.value).startswith(("/v1/", "/healthz", "/readyz"))
+    ]
+    assert wrong == []
+
+
+def test_doors_only_open_and_leave_transactions_to_the_use_cases() -> None:
+    begins = ("database.read", "database.glance", "database.snapshot", "database.write", "database.write_again")
+    wrong = [
+        f"{name}:{node.lineno}"
+        for name, path in modules()
+        if within(name, "cli") or within(name, "onboard.api")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node).endswith(begins)
+    ]
+    assert wrong == []
+
+
 def test_sql_is_spoken_in_the_registry_only() -> None:
     speakers = {name for name, path in modules() for each in imports(path) if within(each, "sqlalchemy.select")}
     assert {name for name in speakers if not within(name, "onboard.registry")} == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Response
@@ -16,11 +17,9 @@ from onboard.api.schemas.versions import AliasDocument, AliasMoveDocument, Alias
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 from onboard.domain.task import AliasMove
-from onboard.errors import NotFoundError, PreconditionFailedError, PreconditionRequiredError
-from onboard.registry.aliases import AliasRepository
-from onboard.registry.tasks import TaskRepository
+from onboard.errors import PreconditionFailedError, PreconditionRequiredError
 from onboard.services import Services
-from onboard.versions.promote import promote, rollback
+from onboard.versions.promote import alias_history, meaning, promote, rollback
 from workers.waking import start_webhook_worker
 
 router = APIRouter(prefix="/v1/tasks/{task}/aliases", tags=["aliases"])
@@ -30,15 +29,22 @@ _PROMOTE = [Depends(requires(Scope.PROMOTE))]
 _MOVES = 100  # that are shown
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the client says that it saw of an alias: its ETag, or that there is none."""
+
+    if_match: str | None
+    nothing: bool
+
+
+async def _seen(if_match: IfMatch = None, if_none_match: IfNew = None) -> _Seen:
+    return _Seen(if_match, nothing=if_none_match == "*" and if_match is None)
+
+
 @router.get("/{alias}", response_model=AliasDocument, dependencies=[Depends(requires(Scope.READ))])
 def show_alias(task: TaskName, alias: AliasName, services: OpenServices, response: Response) -> dict[str, Any]:
     """The version that the alias means, its ETag for a later change, and its history."""
-    with services.database.read() as session:
-        TaskRepository(session).get(task)
-        version = AliasRepository(session).find(task, alias)
-        history = AliasRepository(session).history(task, alias, _MOVES)
-    if version is None:
-        raise _unknown(task, alias)
+    version, history = alias_history(services.database, task, alias, _MOVES)
     response.headers.update({"ETag": _tag(version), "Cache-Control": REVALIDATE})
     return {"task": task, "alias": alias, "version": version, "history": [move.to_json() for move in history]}
 
@@ -47,16 +53,15 @@ def show_alias(task: TaskName, alias: AliasName, services: OpenServices, respons
 def move_alias(
     task: TaskName,
     alias: AliasName,
-    wanted: AliasWanted,
+    body: AliasWanted,
     services: OpenServices,
     shelf: OpenShelf,
     response: Response,
-    if_match: IfMatch = None,
-    if_none_match: IfNew = None,
+    seen: Annotated[_Seen, Depends(_seen)],
 ) -> dict[str, Any]:
     """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
-    expected = 0 if if_none_match == "*" and if_match is None else _expected(services, task, alias, if_match)
-    version, better = f"{task}@v{wanted.version}", wanted.if_better
+    expected = 0 if seen.nothing else _expected(services, task, alias, seen.if_match)
+    version, better = f"{task}@v{body.version}", body.if_better
     move = promote(services, version, alias, if_better=better, expected=expected, manifests=shelf.manifests)
     start_webhook_worker(services)
     return _told(move, response)
@@ -79,19 +84,13 @@ def _expected(services: Services, task: str, alias: str, if_match: str | None) -
         raise PreconditionRequiredError(
             "If-Match is missing.", "Send the ETag of this alias, or If-None-Match: * for a new one.", field="If-Match"
         )
-    with services.database.read() as session:
-        TaskRepository(session).get(task)
-        present = AliasRepository(session).find(task, alias)
+    present = meaning(services.database, task, alias)
     if present is None or not matches(if_match, _tag(present)):
         now = f"is v{present} now" if present else "does not exist"
         raise PreconditionFailedError(
             f"{task}@{alias} {now}.", "Look at it again, then decide.", task=task, alias=alias, version=present
         )
     return present
-
-
-def _unknown(task: str, alias: str) -> NotFoundError:
-    return NotFoundError(f"There is no {task}@{alias}.", f"List them with: onboard versions {task}", task=task)
 
 
 def _tag(version: int) -> str:

@@ -11,7 +11,7 @@ from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.schemas.operations import Health
 from onboard.domain.access import Scope
-from onboard.registry.clock import read_clock
+from onboard.operations.health import database_clock
 
 router = APIRouter(tags=["health"])
 
@@ -25,8 +25,7 @@ async def is_alive() -> dict[str, str]:
 @router.get("/readyz", response_model=Health)
 def is_ready(services: OpenServices) -> dict[str, str]:
     """That the database answers too; else 503."""
-    with services.database.read() as session:
-        read_clock(session)
+    database_clock(services.database)
     return {"status": "ready"}
 
 

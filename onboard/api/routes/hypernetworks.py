@@ -15,9 +15,7 @@ from onboard.api.schemas.versions import HypernetworkDetail, HypernetworkList, H
 from onboard.api.shelf import SAFETENSORS
 from onboard.bases import find_base
 from onboard.domain.access import Scope
-from onboard.errors import NotFoundError
-from onboard.hypernetworks.line import list_hypernetworks, revert_hypernetwork, show_hypernetwork
-from onboard.registry.bases import BaseRepository
+from onboard.hypernetworks.line import hypernetwork_artifact, list_hypernetworks, revert_hypernetwork, show_hypernetwork
 from onboard.services import Services
 
 router = APIRouter(prefix="/v1/hypernetworks", tags=["hypernetworks"])
@@ -44,11 +42,7 @@ def download_hypernetwork(
     version: Number, services: OpenServices, base: BaseDigest = None, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The weights of a version; their SHA-256 is the ETag."""
-    with services.database.read() as session:
-        found = BaseRepository(session).hypernetwork(_digest(services, base), version)
-    artifact = found.artifact
-    if artifact is None:
-        raise NotFoundError(f"Hypernetwork version {version} was collected: nothing needed it any more.")
+    artifact = hypernetwork_artifact(services.database, _digest(services, base), version)
     # without a digest of the base the same address may mean another file some day
     caching = IMMUTABLE if base else REVALIDATE
     return answer(lambda: _weights(services, artifact), etag(artifact), if_none_match, SAFETENSORS, caching)

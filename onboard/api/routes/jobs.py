@@ -18,15 +18,13 @@ from onboard.api.deps import (
     encode_cursor,
     wrong_cursor,
 )
-from onboard.api.following import read_new
 from onboard.api.receiving import ReceivedJob, described
 from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobForm, JobList, JobLog, Name, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
 from onboard.errors import NotFoundError
-from onboard.jobs.control import brief, cancel, find_job, full_document, report_document, retry
+from onboard.jobs.control import brief, cancel, find_job, full_document, newest_jobs, news_of, report_document, retry
 from onboard.jobs.logs import MOST_CURSOR_CHARACTERS, read_log
-from onboard.registry.jobs import JobRepository
 from workers.waking import start_worker, wake
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -77,17 +75,16 @@ def list_jobs(
     edge = decode_cursor("jobs", cursor)
     if edge is not None and not isinstance(edge, str):
         raise wrong_cursor()
-    with services.database.read() as session:
-        try:
-            found = JobRepository(session).list(
-                states=state, task=task, queue=queue, owner=owner, before=edge, limit=limit + 1
-            )
-        except NotFoundError as error:  # the job at the edge is gone
-            raise wrong_cursor() from error
-    page = found[:limit]
+    try:
+        jobs = newest_jobs(
+            services.database, states=state, task=task, queue=queue, owner=owner, before=edge, limit=limit + 1
+        )
+    except NotFoundError as error:  # the job at the edge is gone
+        raise wrong_cursor() from error
+    page = jobs[:limit]
     return {
         "jobs": [brief(job) for job in page],
-        "next": encode_cursor("jobs", page[-1].id) if len(found) > limit else None,
+        "next": encode_cursor("jobs", page[-1].id) if len(jobs) > limit else None,
     }
 
 
@@ -130,13 +127,13 @@ def follow_job(
     last_event_id: Annotated[int, Header(ge=0, lt=2**53, description="Go on after this event.")] = 0,
 ) -> Response:
     """A job's events as they come (server-sent events), and an event `end` with the job once it has ended."""
-    found = find_job(services.database, job)
-    present, events = read_new(services.database, found.id, last_event_id)
+    job_id = find_job(services.database, job).id
+    present, events = news_of(services.database, job_id, last_event_id)
     if present.state.finished and last_event_id and not events:
         return Response(status_code=204)  # tells a browser not to come again
     readers = request.app.state.readers
     readers.require_room()
-    stream: AsyncIterator[str] = readers.follow(services.database, found.id, last_event_id)
+    stream: AsyncIterator[str] = readers.follow(services.database, job_id, last_event_id)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 

@@ -11,9 +11,8 @@ from onboard.api.deps import OpenServices
 from onboard.api.schemas.operations import OpenJobs, QueueChoice, QueueList, QueuePaused
 from onboard.domain.access import Scope
 from onboard.domain.limits import MAX_PAGE
+from onboard.jobs.control import set_paused
 from onboard.jobs.status import open_jobs, queues
-from onboard.registry.workers import QueueRepository
-from onboard.services import Services
 from workers.waking import wake
 
 router = APIRouter(prefix="/v1/queue", tags=["operations"])
@@ -37,18 +36,13 @@ def show_open_jobs(
 @router.post("/pause", response_model=QueuePaused, dependencies=[Depends(requires(Scope.OPS))])
 def pause_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
     """Hold a queue's waiting jobs back; running ones go on."""
-    _set_paused(services, choice.queue, paused=True)
+    set_paused(services.database, choice.queue, paused=True)
     return {"queue": choice.queue, "paused": True}
 
 
 @router.post("/resume", response_model=QueuePaused, dependencies=[Depends(requires(Scope.OPS))])
 def resume_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
     """Let a paused queue go on."""
-    _set_paused(services, choice.queue, paused=False)
+    set_paused(services.database, choice.queue, paused=False)
     warning, _ = wake(services, choice.queue)
     return {"queue": choice.queue, "paused": False, "warning": warning}
-
-
-def _set_paused(services: Services, queue: str, *, paused: bool) -> None:
-    with services.database.write() as session:
-        QueueRepository(session).set_paused(queue, paused)

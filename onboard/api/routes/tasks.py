@@ -13,8 +13,7 @@ from onboard.api.schemas.jobs import NAME
 from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
-from onboard.domain.wanted import Wanted, task_document
-from onboard.registry.search import SearchRepository
+from onboard.domain.wanted import Wanted
 from onboard.versions import delete
 from onboard.versions import describe as tasks
 from workers.waking import start_webhook_worker, wake
@@ -24,9 +23,7 @@ TaskName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, descriptio
 _READ = [Depends(requires(Scope.READ))]
 
 
-@router.get("", response_model=TaskList, dependencies=_READ)
-def list_tasks(
-    services: OpenServices,
+async def _search(
     label: Annotated[str | None, Query(max_length=1000, description="Only tasks that have this label.")] = None,
     kind: Annotated[Literal["classification", "regression"] | None, Query()] = None,
     metric: Annotated[str | None, Query(max_length=64, description="Only where the latest version has it.")] = None,
@@ -35,6 +32,14 @@ def list_tasks(
         Query(allow_inf_nan=False, description="The metric is at least so good; log_loss and mse at most so large."),
     ] = None,
     weak: Annotated[bool | None, Query(description="Whether the latest version is weak.")] = None,
+) -> Wanted:
+    return Wanted(label, kind, metric, at_least, weak)
+
+
+@router.get("", response_model=TaskList, dependencies=_READ)
+def list_tasks(
+    services: OpenServices,
+    search: Annotated[Wanted, Depends(_search)],
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
@@ -42,14 +47,9 @@ def list_tasks(
     after = decode_cursor("tasks", cursor)
     if after is not None and not isinstance(after, str):
         raise wrong_cursor()
-    wanted = Wanted(label, kind, metric, at_least, weak)
-    with services.database.read() as session:
-        found = SearchRepository(session).tasks(wanted, limit + 1, after)
-    more = len(found) > limit
-    return {
-        "tasks": [task_document(task, latest) for task, latest in found[:limit]],
-        "next": encode_cursor("tasks", found[limit - 1][0].name) if more else None,
-    }
+    documents = tasks.list_tasks(services.database, search, limit + 1, after)
+    page = documents[:limit]
+    return {"tasks": page, "next": encode_cursor("tasks", page[-1]["task"]) if len(documents) > limit else None}
 
 
 @router.get("/{task}", response_model=TaskDetail, dependencies=_READ)

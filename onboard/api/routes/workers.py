@@ -10,8 +10,8 @@ from onboard.api.access import requires
 from onboard.api.deps import OpenServices
 from onboard.api.schemas.operations import WorkerDraining, WorkerList
 from onboard.domain.access import Scope
+from onboard.jobs.control import drain
 from onboard.jobs.status import workers
-from onboard.registry.workers import WorkerRepository
 
 router = APIRouter(prefix="/v1/workers", tags=["operations"])
 
@@ -27,6 +27,5 @@ def drain_worker(
     worker: Annotated[str, Path(max_length=200, description="Name of a worker.")], services: OpenServices
 ) -> dict[str, Any]:
     """Let a worker finish its job, take no other, and leave."""
-    with services.database.write() as session:
-        WorkerRepository(session).drain(worker)
+    drain(services.database, worker)
     return {"worker": worker, "state": "draining"}

@@ -67,13 +67,13 @@ class Curriculum:
         """The curriculum without some kinds: what shows what they are worth."""
         return self._only(lambda kind, _: kind not in kinds)
 
-    def _only(self, wanted: Callable[[str, TrainingTask], bool]) -> Curriculum:
-        kept = []
+    def _only(self, fits: Callable[[str, TrainingTask], bool]) -> Curriculum:
+        fitting = []
         for kind, (group, share) in zip(self.kinds, self.groups, strict=True):
-            tasks = tuple(task for task in group if wanted(kind, task))
+            tasks = tuple(task for task in group if fits(kind, task))
             if tasks:
-                kept.append((kind, (tasks, share)))
-        return Curriculum(tuple(group for _, group in kept), tuple(kind for kind, _ in kept))
+                fitting.append((kind, (tasks, share)))
+        return Curriculum(tuple(group for _, group in fitting), tuple(kind for kind, _ in fitting))
 
 
 def build_curriculum(
@@ -91,16 +91,16 @@ def build_curriculum(
     workshop = Workshop(sources, material, counts, encoder, seed)
     groups, kinds, taken = [], [], set[str]()
     for kind in KINDS:
-        wanted = counts.of(kind)
-        if not wanted.share or not wanted.tasks:
+        count = counts.of(kind)
+        if not count.share or not count.tasks:
             continue
         made = {task.name: task for task in _MAKERS[kind](workshop) if task.name not in taken}
         tasks = list(made.values())
-        if len(tasks) > wanted.tasks:
-            chosen = sorted(workshop.random(f"tasks of {kind}").permutation(len(tasks))[: wanted.tasks].tolist())
+        if len(tasks) > count.tasks:
+            chosen = sorted(workshop.random(f"tasks of {kind}").permutation(len(tasks))[: count.tasks].tolist())
             tasks = [tasks[index] for index in chosen]
         if tasks:
             taken |= {task.name for task in tasks}
-            groups.append((tuple(tasks), wanted.share))
+            groups.append((tuple(tasks), count.share))
             kinds.append(kind)
     return Curriculum(tuple(groups), tuple(kinds))

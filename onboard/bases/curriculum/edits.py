@@ -46,11 +46,11 @@ _LEAST_WORDS: Final = 4
 
 def swapped(text: str, rng: np.random.Generator) -> str | None:
     """Two content words of like shape exchanged, not neighbours of an `and` or `or`; None where there are no two."""
-    found = [each for each in _WORD.finditer(text) if each.start() and _is_content(each.group())]
+    words = [word for word in _WORD.finditer(text) if word.start() and _is_content(word.group())]
     pairs = [
         (a, b)
-        for place, a in enumerate(found)
-        for b in found[place + 1 : place + 8]
+        for place, a in enumerate(words)
+        for b in words[place + 1 : place + 8]
         if _alike(a.group(), b.group())
         and b.start() - a.end() > 1
         and not _COUPLED.fullmatch(text[a.end() : b.start()])
@@ -92,26 +92,26 @@ def _without_determiner(text: str) -> str | None:
 
 
 def _moved(text: str) -> str | None:
-    found = _LEADING.match(text)
-    if not found:
+    leading = _LEADING.match(text)
+    if not leading:
         return None
-    phrase, rest, stop = found.groups()
+    phrase, rest, stop = leading.groups()
     return rest[0].upper() + rest[1:] + " " + phrase[0].lower() + phrase[1:] + stop
 
 
 def _turned(text: str) -> str | None:
-    found = _COUPLE.search(text)
-    if not found or found.group(1)[0].isupper() != found.group(2)[0].isupper():
+    couple = _COUPLE.search(text)
+    if not couple or couple.group(1)[0].isupper() != couple.group(2)[0].isupper():
         return None
-    return text[: found.start()] + f"{found.group(2)} and {found.group(1)}" + text[found.end() :]
+    return text[: couple.start()] + f"{couple.group(2)} and {couple.group(1)}" + text[couple.end() :]
 
 
 def denied(text: str) -> str | None:
     """The sentence with its first auxiliary negated; None when it holds a negation already, or no auxiliary."""
-    found = _VERB.search(text)
-    if not found or not found.start() or _ANY_NEGATION.search(text) or "?" in text:
+    verb = _VERB.search(text)
+    if not verb or not verb.start() or _ANY_NEGATION.search(text) or "?" in text:
         return None
-    return text[: found.end()] + " not" + text[found.end() :]
+    return text[: verb.end()] + " not" + text[verb.end() :]
 
 
 def affirmed(text: str) -> str | None:
@@ -133,10 +133,10 @@ def part(text: str) -> str | None:
 
 def renumbered(text: str, rng: np.random.Generator) -> str | None:
     """One number of the sentence made another of like size."""
-    found = list(_NUMBER.finditer(text))
-    if not found:
+    figures = list(_NUMBER.finditer(text))
+    if not figures:
         return None
-    chosen = found[int(rng.integers(len(found)))]
+    chosen = figures[int(rng.integers(len(figures)))]
     number = int(chosen.group())
     other = number + int(rng.choice((-1, 1))) * int(rng.integers(1, max(3, number // 20 + 2)))
     if other <= 0 or other == number:

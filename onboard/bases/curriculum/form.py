@@ -66,18 +66,18 @@ def _decided(decide: Callable[[str], int], texts: Sequence[str]) -> np.ndarray:
 def _unmarked(workshop: Workshop, texts: Sequence[str]) -> list[RowsTask]:
     """Question or statement when the mark at the end is gone."""
     classes = _decided(is_question, texts)
-    kept = np.flatnonzero(classes >= 0)
-    stripped = workshop.store.add([_FINAL.sub("", texts[index]) for index in kept.tolist()])
+    labelled = np.flatnonzero(classes >= 0)
+    stripped = workshop.store.add([_FINAL.sub("", texts[index]) for index in labelled.tolist()])
     wordings = (("question", "statement"), ("asked", "answered"), ("query", "claim"))
-    return by_wording(workshop, "form-asks-unmarked", stripped, classes[kept], wordings)
+    return by_wording(workshop, "form-asks-unmarked", stripped, classes[labelled], wordings)
 
 
 def _lengths(lengths: np.ndarray) -> np.ndarray:
     """0 short, 1 long, 2 medium; -1 in the gaps between them."""
-    found = np.full(len(lengths), -1)
+    classes = np.full(len(lengths), -1)
     for place, (low, high) in enumerate(_SPANS):
-        found[(lengths >= low) & (lengths <= high)] = place
-    return found
+        classes[(lengths >= low) & (lengths <= high)] = place
+    return classes
 
 
 def _mentions(workshop: Workshop, places: np.ndarray, texts: Sequence[str]) -> list[RowsTask]:

@@ -44,7 +44,7 @@ def renamed(workshop: Workshop) -> list[RowsTask]:
         wordings.append((own[-1], *own[:-1]))
         if len(common) > 4 * len(own):
             drawn = [rng.choice(len(common), len(own), replace=False) for _ in range(_RANDOM)]
-            wordings += workshop.wording.fitting([[common[index] for index in each] for each in drawn])
+            wordings += workshop.wording.fitting([[common[index] for index in indices] for indices in drawn])
         rows = workshop.of_source(source)
         made += [_task(workshop, task_name(source.name, words), words, rows) for words in wordings]
     return made
@@ -85,10 +85,10 @@ def _restricted(workshop: Workshop, source: Source) -> list[RowsTask]:
 
 
 def _recoded(classes: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
-    found = np.full(len(classes), -1)
+    renamed = np.full(len(classes), -1)
     for new, old in enumerate(chosen):
-        found[classes == old] = new
-    return found
+        renamed[classes == old] = new
+    return renamed
 
 
 def _cut(workshop: Workshop, source: Source) -> list[RowsTask]:

@@ -64,7 +64,7 @@ class JoinedTask:
         seed: int,
     ) -> None:
         self.name, self.words = name, tuple(words)
-        self.rows = sum(len(each) for each in members)
+        self.rows = sum(len(member) for member in members)
         self._store, self._members, self._blends = store, members, blends
         self._pieces, self._stop, self._trie, self._seed = pieces, stop, trie, seed
 
@@ -86,7 +86,7 @@ class JoinedTask:
         chosen = rng.permutation(np.concatenate(drawn)).tolist()
         if self._stop is not None:
             stop = self._stop
-            chosen = [each for piece in chosen for each in ((piece, stop.piece) if piece in stop.after else (piece,))]
+            chosen = [part for piece in chosen for part in ((piece, stop.piece) if piece in stop.after else (piece,))]
         return self._store.row(chosen)
 
 
@@ -113,15 +113,15 @@ class ExtendedTask:
         """The batch of a step."""
         rng = np.random.default_rng((self._seed, step))
         rows = self._rows.draw(rng, size)
-        wanted = int(rng.integers(1, _MOST_SENTENCES + 1))
-        ids = _within_budget((self._row(rng, row, wanted) for row in rows.tolist()), size)
+        sentences = int(rng.integers(1, _MOST_SENTENCES + 1))
+        ids = _within_budget((self._row(rng, row, sentences) for row in rows.tolist()), size)
         return Batch(ids, self._trie, self._rows.targets(rows[: len(ids)]))
 
-    def _row(self, rng: np.random.Generator, row: int, wanted: int) -> list[int]:
+    def _row(self, rng: np.random.Generator, row: int, sentences: int) -> list[int]:
         store, right = self._rows.store, self._rows.right
         if right is None:
             raise ValueError(f"{self.name}: single texts have no side to extend")
-        drawn = self._fillers[rng.integers(len(self._fillers), size=wanted)]
+        drawn = self._fillers[rng.integers(len(self._fillers), size=sentences)]
         room = store.limit - int(self._rows.lengths[row])
         fitting = drawn[np.cumsum(store.lengths[drawn]) <= room]
         before = int(rng.integers(len(fitting) + 1))
@@ -133,14 +133,14 @@ class ExtendedTask:
 
 def _within_budget(rows: Iterable[list[int]], size: int) -> list[Sequence[int]]:
     """The first rows that fit a batch's budget of tokens; the others are never made."""
-    kept: list[Sequence[int]] = []
+    pieces: list[Sequence[int]] = []
     longest = 0
     for row in rows:
         longest = max(longest, len(row))
-        if len(kept) >= FEWEST_ROWS and longest * (len(kept) + 1) > size * TOKENS_PER_ROW:
+        if len(pieces) >= FEWEST_ROWS and longest * (len(pieces) + 1) > size * TOKENS_PER_ROW:
             break
-        kept.append(row)
-    return kept
+        pieces.append(row)
+    return pieces
 
 
 def joined(workshop: Workshop) -> list[JoinedTask | ExtendedTask]:
@@ -156,11 +156,11 @@ def joined(workshop: Workshop) -> list[JoinedTask | ExtendedTask]:
 
 def _passages(workshop: Workshop, source: Source) -> list[JoinedTask | ExtendedTask]:
     rows, count = workshop.of_source(source), len(source.labels)
-    members = [rows.left[rows.classes == each] for each in range(count)]
+    members = [rows.left[rows.classes == label] for label in range(count)]
     of_story = workshop.plain[workshop.genres == GENRES.index("story")]
     whole, most = np.eye(count), 0.75 * np.eye(count) + 0.25 / (count - 1) * (1 - np.eye(count))
     unended = {
-        index for each in (*members, of_story) for index in each.tolist() if workshop.store[index][-1:].isalnum()
+        index for member in (*members, of_story) for index in member.tolist() if workshop.store[index][-1:].isalnum()
     }
     stop = Stop(int(workshop.store.add(["."])[0]), frozenset(unended))
     own = [source.words, *zip(*map(synonyms, source.words), strict=False)]

@@ -100,7 +100,7 @@ def _of_several(
     wordings: Sequence[Sequence[str]],
 ) -> list[RowsTask]:
     rows = [workshop.of_source(source) for source, _ in parts]
-    left = np.concatenate([each.left for each in rows])
-    right = np.concatenate([each.right for each in rows if each.right is not None]) if parts[0][0].pairs else None
-    classes = np.concatenate([new[each.classes] for each, (_, new) in zip(rows, parts, strict=True)])
+    left = np.concatenate([part.left for part in rows])
+    right = np.concatenate([part.right for part in rows if part.right is not None]) if parts[0][0].pairs else None
+    classes = np.concatenate([new[part.classes] for part, (_, new) in zip(rows, parts, strict=True)])
     return workshop.tasks(stem, wordings, workshop.rows(task_name(stem, []), left, right, classes, count))

@@ -27,23 +27,23 @@ class Neighbours:
         return np.flatnonzero((self.cosine >= low) & (self.cosine < high))
 
 
-def nearest(vectors: np.ndarray, sample: np.ndarray, each: int) -> Neighbours:
-    """For every text of a sample its `each` nearest others in the sample.
+def nearest(vectors: np.ndarray, sample: np.ndarray, count: int) -> Neighbours:
+    """For every text of a sample its `count` nearest others in the sample.
 
     Args:
         vectors: unit vectors (N, 384).
         sample: places in `vectors` (n,).
-        each: neighbours per text.
+        count: neighbours per text.
     """
     own = vectors[sample].astype(np.float32)
-    each = min(each, len(sample) - 1)
+    count = min(count, len(sample) - 1)
     left, right, cosine = [], [], []
     for start in range(0, len(own), _BLOCK):
         similarity = own[start : start + _BLOCK] @ own.T  # (block, n)
         rows = np.arange(len(similarity))
         similarity[rows, start + rows] = -2.0
-        near = np.argpartition(-similarity, each - 1, axis=1)[:, :each]
-        left.append(np.repeat(start + rows, each))
+        near = np.argpartition(-similarity, count - 1, axis=1)[:, :count]
+        left.append(np.repeat(start + rows, count))
         right.append(near.ravel())
         cosine.append(np.take_along_axis(similarity, near, axis=1).ravel())
     return Neighbours(sample[np.concatenate(left)], sample[np.concatenate(right)], np.concatenate(cosine))

@@ -71,7 +71,7 @@ def _similar(workshop: Workshop, near: Neighbours) -> list[RowsTask]:
             source = strangers if low < 0 else near
             chosen = source.between(low, high)
             parts.append((source.left[chosen], source.right[chosen], np.full(len(chosen), label)))
-        left, right, classes = (np.concatenate(each) for each in zip(*parts, strict=True))
+        left, right, classes = (np.concatenate(column) for column in zip(*parts, strict=True))
         rows = workshop.rows(f"similar {way}", workshop.plain[left], workshop.plain[right], classes, len(bands))
         made += workshop.tasks(f"pairs-similar-{way}", wordings, rows)
     return made
@@ -108,15 +108,15 @@ def _paired(
     present = np.unique(classes[classes >= 0])
     if len(present) < 2:
         return []
-    members = [np.flatnonzero(classes == each) for each in present]
+    members = [np.flatnonzero(classes == label) for label in present]
     most = workshop.counts.most_rows // 2
     own = rng.integers(len(members), size=2 * most)
     other = (own + np.where(np.arange(2 * most) < most, 0, rng.integers(1, len(members), size=2 * most))) % len(members)
-    left = np.array([members[each][rng.integers(len(members[each]))] for each in own])
-    right = np.array([members[each][rng.integers(len(members[each]))] for each in other])
-    kept = left != right
+    left = np.array([members[label][rng.integers(len(members[label]))] for label in own])
+    right = np.array([members[label][rng.integers(len(members[label]))] for label in other])
+    apart = left != right
     labels = np.where(own == other, 1, 0)
-    rows = workshop.rows(stem, places[left[kept]], places[right[kept]], labels[kept], 2)
+    rows = workshop.rows(stem, places[left[apart]], places[right[apart]], labels[apart], 2)
     return workshop.tasks(stem, wordings, rows)
 
 
@@ -125,12 +125,16 @@ def _of_passages(workshop: Workshop) -> list[RowsTask]:
     rng = workshop.random("passages")
     long = workshop.plain[(workshop.store.lengths[workshop.plain] > _PASSAGE)]
     split = [_SENTENCE_END.split(workshop.store[index]) for index in rng.permutation(long)[:_SAMPLE].tolist()]
-    split = [each for each in split if len(each) >= 3 and all(20 <= len(sentence) <= 250 for sentence in each[:3])]
+    split = [
+        sentences
+        for sentences in split
+        if len(sentences) >= 3 and all(20 <= len(sentence) <= 250 for sentence in sentences[:3])
+    ]
     split = _unrepeated(split)
     if len(split) < 4:
         return []
     stranger = np.roll(np.arange(len(split)), 1)
-    first, second, third = ([each[place] for each in split] for place in range(3))
+    first, second, third = ([sentences[place] for sentences in split] for place in range(3))
     opening = [f"{one} {two}" for one, two in zip(first, second, strict=True)]
     with_third = [f"{one} {three}" for one, three in zip(opening, third, strict=True)]
     foreign_second, foreign_third = ([column[index] for index in stranger] for column in (second, third))
@@ -147,12 +151,12 @@ def _of_passages(workshop: Workshop) -> list[RowsTask]:
 
 def _unrepeated(split: Sequence[list[str]]) -> list[list[str]]:
     """Passages of which no sentence was in one before, so that a stranger's sentence is never a passage's own."""
-    kept, seen = [], set[str]()
+    fresh, seen = [], set[str]()
     for sentences in split:
         if seen.isdisjoint(sentences[:3]):
-            kept.append(sentences)
+            fresh.append(sentences)
             seen.update(sentences[:3])
-    return kept
+    return fresh
 
 
 def _two_sided(
@@ -174,22 +178,24 @@ def _two_sided(
 def _words_held(workshop: Workshop, texts: Sequence[str], rng: np.random.Generator) -> list[RowsTask]:
     known = set(workshop.wording.words)
     inside = [[word for word in re.findall(r"[a-z]{4,}", text) if word in known] for text in texts]
-    kept = [index for index, words in enumerate(inside) if len(words) >= 3]
-    if len(kept) < 2:
+    long_enough = [index for index, words in enumerate(inside) if len(words) >= 3]
+    if len(long_enough) < 2:
         return []
-    right = [inside[index][int(rng.integers(len(inside[index])))] for index in kept]
+    right = [inside[index][int(rng.integers(len(inside[index])))] for index in long_enough]
     wrong = []
-    for index in kept:
-        others = inside[kept[int(rng.integers(len(kept)))]]
+    for index in long_enough:
+        others = inside[long_enough[int(rng.integers(len(long_enough)))]]
         wrong.append(next((word for word in others if word not in texts[index]), workshop.wording.words[0]))
     wordings = (("absent", "present"), ("missing", "mentioned"), ("no", "yes"))
-    return _two_sided(workshop, "pairs-word", [texts[index] for index in kept], right, wrong, wordings)
+    return _two_sided(workshop, "pairs-word", [texts[index] for index in long_enough], right, wrong, wordings)
 
 
 def _edited(workshop: Workshop, near: Neighbours) -> list[RowsTask]:
     """A sentence and the same with a small edit: one that keeps its meaning, changes it, or denies it."""
     rng = workshop.random("edits")
-    statement = np.isin(workshop.genres, [GENRES.index(each) for each in ("news", "encyclopedia", "caption", "story")])
+    statement = np.isin(
+        workshop.genres, [GENRES.index(genre) for genre in ("news", "encyclopedia", "caption", "story")]
+    )
     lengths = workshop.store.lengths[workshop.plain]
     fitting = workshop.plain[(statement | (workshop.genres < 0)) & (lengths >= 7) & (lengths <= _LONGEST)]
     texts = [workshop.store[index] for index in rng.permutation(fitting)[:_EDITED].tolist()]

@@ -29,8 +29,8 @@ class Members:
 
     def __init__(self, classes: np.ndarray, lengths: np.ndarray, count: int) -> None:
         order = np.argsort(lengths, kind="stable").astype(np.int32)
-        self._of = [order[classes[order] == each] for each in range(count)]
-        self.sizes = np.array([len(each) for each in self._of])
+        self._of = [order[classes[order] == label] for label in range(count)]
+        self.sizes = np.array([len(rows) for rows in self._of])
 
     def draw(
         self, rng: np.random.Generator, chosen: Sequence[int], quotas: np.ndarray
@@ -38,8 +38,8 @@ class Members:
         """Rows and their place in `chosen` (n,), shuffled: `quotas[i]` of class `chosen[i]`."""
         quantile = rng.random()
         rows, places = [], []
-        for place, (each, quota) in enumerate(zip(chosen, quotas.tolist(), strict=True)):
-            members = self._of[each]
+        for place, (label, quota) in enumerate(zip(chosen, quotas.tolist(), strict=True)):
+            members = self._of[label]
             window = min(len(members), max(_NARROWEST, 2 * quota))
             start = int(quantile * (len(members) - window + 1))
             rows.append(members[start : start + window][rng.choice(window, quota, replace=quota > window)])

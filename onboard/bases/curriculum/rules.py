@@ -35,8 +35,8 @@ def _only(*patterns: re.Pattern[str]) -> Callable[[str], int]:
     """The one pattern that is found; unsure when several are, or none."""
 
     def decide(text: str) -> int:
-        found = [place for place, pattern in enumerate(patterns) if pattern.search(text)]
-        return found[0] if len(found) == 1 else UNSURE
+        matching = [place for place, pattern in enumerate(patterns) if pattern.search(text)]
+        return matching[0] if len(matching) == 1 else UNSURE
 
     return decide
 

@@ -53,7 +53,9 @@ def _genres(workshop: Workshop) -> list[RowsTask]:
     """Some of the genres, 2 to all of them."""
     rng = workshop.random("genres")
     present = [place for place in range(len(GENRES)) if (workshop.genres == place).sum() >= workshop.counts.fewest_rows]
-    choices = list(combinations(present, 2)) + [each for n in (3, 4, 5, 6, 7) for each in combinations(present, n)]
+    choices = list(combinations(present, 2)) + [
+        combination for n in (3, 4, 5, 6, 7) for combination in combinations(present, n)
+    ]
     made: list[RowsTask] = []
     for number in rng.permutation(len(choices))[:_CHOICES].tolist():
         chosen = choices[number]
@@ -68,7 +70,7 @@ def _genres(workshop: Workshop) -> list[RowsTask]:
 def _difficulty(texts: Sequence[str]) -> np.ndarray:
     """0 for texts of short words, 1 for texts of long words (the outer fifths), -1 between and for very short texts."""
     words = [_WORD.findall(text) for text in texts]
-    means = np.array([np.mean([len(word) for word in each]) if len(each) >= 6 else np.nan for each in words])
+    means = np.array([np.mean([len(word) for word in of_text]) if len(of_text) >= 6 else np.nan for of_text in words])
     if np.isnan(means).all():
         return np.full(len(texts), -1)
     low, high = np.nanquantile(means, (0.2, 0.8))

@@ -79,9 +79,9 @@ class TextStore:
         columns = column[self._flat]
         held = (rows >= 0) & (columns >= 0)
         ones = np.ones(int(held.sum()), dtype=np.float32)
-        found = csr_matrix((ones, (rows[held], columns[held])), shape=(len(texts), len(tokens)))
-        found.data[:] = 1.0
-        return found
+        counts = csr_matrix((ones, (rows[held], columns[held])), shape=(len(texts), len(tokens)))
+        counts.data[:] = 1.0
+        return counts
 
     def row(self, left: Sequence[int], right: Sequence[int] | None = None) -> list[int]:
         """Token ids of a row: pieces of the first text, and of the second when it is a pair; the longer is cut."""

@@ -84,10 +84,10 @@ class TopicTask:
         count = int(rng.integers(2, min(_MOST_LABELS, len(known)) + 1))
         topics = rng.choice(known, count, replace=False)
         rows, places = self._members.draw(rng, topics.tolist(), rng.multinomial(size, np.full(count, 1 / count)))
-        kept = rows_within_budget(self._lengths[rows], size)
-        ids = [self._store.row([text]) for text in self._level.texts[rows[:kept]].tolist()]
+        short = rows_within_budget(self._lengths[rows], size)
+        ids = [self._store.row([text]) for text in self._level.texts[rows[:short]].tolist()]
         trie = self._wording.trie([self.words[topic] for topic in topics])
-        return Batch(list(ids), trie, np.eye(count, dtype=np.float32)[places[:kept]])
+        return Batch(list(ids), trie, np.eye(count, dtype=np.float32)[places[:short]])
 
 
 def topics(workshop: Workshop) -> list[TrainingTask]:
@@ -106,7 +106,7 @@ def topics(workshop: Workshop) -> list[TrainingTask]:
 
 
 def _levels(workshop: Workshop) -> list[Level]:
-    wording, found = workshop.wording, []
+    wording, levels = workshop.wording, []
     named = [place for place, word in enumerate(wording.words) if word not in _NO_TOPICS]
     if not named:
         return []
@@ -122,11 +122,11 @@ def _levels(workshop: Workshop) -> list[Level]:
                 continue
             vectors = workshop.vectors[places].astype(np.float32)
             level = find_level(vectors, words, word_vectors, size, workshop.seed, presence[places])
-            kept = nearest_to_centre(vectors, level.assignment, _TYPICAL)
-            topics = TopicLevel(level.names, np.where(kept, level.assignment, -1))
-            centres = np.stack([vectors[level.assignment == each].mean(0) for each in range(size)])
-            found.append(Level(where, topics, workshop.plain[places], centres))
-    return found
+            typical = nearest_to_centre(vectors, level.assignment, _TYPICAL)
+            topics = TopicLevel(level.names, np.where(typical, level.assignment, -1))
+            centres = np.stack([vectors[level.assignment == topic].mean(0) for topic in range(size)])
+            levels.append(Level(where, topics, workshop.plain[places], centres))
+    return levels
 
 
 def _choice(level: Level, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -143,9 +143,9 @@ def _choice(level: Level, rng: np.random.Generator, count: int) -> np.ndarray:
 
 def _subset(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequence[TrainingTask]:
     chosen = _choice(level, rng, int(rng.choice(_LABELS)))
-    words = [level.topics.names[each] for each in chosen]
+    words = [level.topics.names[topic] for topic in chosen]
     stem = f"topics-{level.name}"
-    return workshop.tasks(stem, [words], _rows(workshop, task_name(stem, words), level, [[each] for each in chosen]))
+    return workshop.tasks(stem, [words], _rows(workshop, task_name(stem, words), level, [[topic] for topic in chosen]))
 
 
 def _merged(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequence[TrainingTask]:
@@ -158,8 +158,8 @@ def _merged(workshop: Workshop, level: Level, rng: np.random.Generator) -> Seque
     free = set(range(clusters))
     for _ in range(count):
         first = int(rng.choice(sorted(free)))
-        near = [int(each) for each in np.argsort(-(level.centres @ level.centres[first])) if int(each) in free]
-        groups.append([first, next(each for each in near if each != first)])
+        near = [int(topic) for topic in np.argsort(-(level.centres @ level.centres[first])) if int(topic) in free]
+        groups.append([first, next(topic for topic in near if topic != first)])
         free -= set(groups[-1])
     words = [level.topics.names[first] for first, _ in groups]
     stem = f"topics-{level.name}-merged"
@@ -170,7 +170,7 @@ def _about(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequen
     """One topic against all others, among them its neighbours."""
     topic = int(rng.integers(len(level.topics.names)))
     word = level.topics.names[topic]
-    others = [each for each in range(len(level.topics.names)) if each != topic]
+    others = [other for other in range(len(level.topics.names)) if other != topic]
     wordings = [("other", word), (f"not {word}", word), ("no", "yes"), ("false", "true")]
     words = wordings[int(rng.integers(len(wordings)))]
     stem = f"topics-{level.name}-about-{word}"
@@ -180,10 +180,10 @@ def _about(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequen
 def _passage(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequence[TrainingTask]:
     """Several texts of one topic joined."""
     chosen = _choice(level, rng, int(rng.choice(_LABELS[:10])))
-    words = [level.topics.names[each] for each in chosen]
-    members = [level.texts[level.topics.assignment == each] for each in chosen]
+    words = [level.topics.names[index] for index in chosen]
+    members = [level.texts[level.topics.assignment == index] for index in chosen]
     lengths = workshop.store.lengths
-    members = [each[lengths[each] <= workshop.store.limit // 2] for each in members]
+    members = [texts[lengths[texts] <= workshop.store.limit // 2] for texts in members]
     if not workshop.wording.fit(words) or min(map(len, members)) < _FEWEST_OF_A_CLUSTER // 4:
         return []
     name = task_name(f"topics-{level.name}-passage", words)

@@ -65,9 +65,9 @@ class Wording:
         if vector is None:
             return []
         similarity = self.vectors @ vector
-        others = [other for each in apart_from if (other := self.vector(each)) is not None]
+        others = [other for near in apart_from if (other := self.vector(near)) is not None]
         if others:
             similarity = np.where((self.vectors @ np.stack(others).T).max(1) > similarity - 0.05, -1.0, similarity)
         order = np.argsort(-similarity)[: count + 20]
-        found = [self.words[index] for index in order if self.words[index][:4] != word[:4]]
-        return found[:count]
+        neighbours = [self.words[index] for index in order if self.words[index][:4] != word[:4]]
+        return neighbours[:count]

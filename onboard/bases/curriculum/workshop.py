@@ -61,10 +61,10 @@ class Workshop:
         held_out = {
             text for source in sources for row in source.validation for text in (row.text_a, row.text_b) if text
         }
-        kept = [index for index, text in enumerate(material.texts) if text in trained or text not in held_out]
-        places = self.store.add([material.texts[index] for index in kept])
+        usable = [index for index, text in enumerate(material.texts) if text in trained or text not in held_out]
+        places = self.store.add([material.texts[index] for index in usable])
         self.plain, first = np.unique(places, return_index=True)  # indices into the store, ascending from 0
-        self.vectors = material.vectors[np.array(kept, dtype=np.int64)[first]]  # (len(plain), 384)
+        self.vectors = material.vectors[np.array(usable, dtype=np.int64)[first]]  # (len(plain), 384)
         self._of_source = {source.name: self._rows_of(source) for source in sources}
 
     def _rows_of(self, source: Source) -> Rows:
@@ -102,13 +102,13 @@ class Workshop:
         """
         rng = self.random(name)
         most = -(-self.counts.most_rows // count)
-        members = [rng.permutation(np.flatnonzero(classes == each))[:most] for each in range(count)]
-        sizes = [len(each) for each in members]
+        members = [rng.permutation(np.flatnonzero(classes == label))[:most] for label in range(count)]
+        sizes = [len(member) for member in members]
         fewest = min(_FEWEST_OF_A_CLASS, self.counts.fewest_rows // 2)
         if sum(sizes) < self.counts.fewest_rows or min(sizes) < fewest:
             return None
-        kept = np.concatenate(members)
-        return Rows(self.store, left[kept], None if right is None else right[kept], classes[kept], count)
+        chosen = np.concatenate(members)
+        return Rows(self.store, left[chosen], None if right is None else right[chosen], classes[chosen], count)
 
     def tasks(self, stem: str, wordings: Sequence[Sequence[str]], rows: Rows | None) -> list[RowsTask]:
         """One task per wording that the tokenizer knows, named by stem and words."""
@@ -126,9 +126,9 @@ class Workshop:
 
 def task_name(stem: str, words: Sequence[str]) -> str:
     """`form-tense` and (past, present) → `form-tense-past-present`; cut and numbered where that is no task name."""
-    wanted = "-".join([stem, *words]).replace(" ", "_")
-    name = _NO_NAME.sub("_", wanted.lower())
-    if name == wanted and len(name) <= MOST_LETTERS:
+    spelled = "-".join([stem, *words]).replace(" ", "_")
+    name = _NO_NAME.sub("_", spelled.lower())
+    if name == spelled and len(name) <= MOST_LETTERS:
         return name
     told_apart = f"-{zlib.crc32(repr((stem, *words)).encode()):08x}"
     return name[: MOST_LETTERS - len(told_apart)].rstrip("-_") + told_apart

@@ -206,11 +206,11 @@ def measure_all(
     say: Callable[[str], None],
 ) -> dict[str, dict[str, Any]]:
     """`measure` of every source under its `z` in the table, by name; each is told as soon as it is known."""
-    found = {}
+    measured = {}
     for source, test in zip(sources, tests, strict=True):
-        found[source.name] = measure(engine, table[source.name], source, test)
-        say(f"{source.name}: {test_line(found[source.name])}")
-    return found
+        measured[source.name] = measure(engine, table[source.name], source, test)
+        say(f"{source.name}: {test_line(measured[source.name])}")
+    return measured
 
 
 def test_line(metrics: Mapping[str, Any]) -> str:

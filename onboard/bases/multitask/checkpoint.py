@@ -190,9 +190,9 @@ def _write_whole(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        kept = f" The last good one, {path.name}, is whole." if path.is_file() else ""
+        whole = f" The last good one, {path.name}, is whole." if path.is_file() else ""
         raise StorageError(
-            f"A checkpoint of {len(content) >> 20:,} MiB cannot be written to {path.parent}: {error.strerror}.{kept}",
+            f"A checkpoint of {len(content) >> 20:,} MiB cannot be written to {path.parent}: {error.strerror}.{whole}",
             "Free space there, then give the same command again: it goes on from the last good checkpoint.",
         ) from error
 

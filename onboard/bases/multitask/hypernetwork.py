@@ -114,7 +114,7 @@ class _Fingerprinter:
 
     def _raw(self, task: TrainingTask, turn: int) -> np.ndarray:
         count, rows = _FINGERPRINTED
-        batches = [task.batch(_UNSEEN + turn * count + draw, rows) for draw in range(count)]
+        batches = [task.batch(_UNSEEN + turn * count + place, rows) for place in range(count)]
         return raw_fingerprint(self._engine, batches, self._projections)
 
 

@@ -216,8 +216,8 @@ class _Loop:
     ) -> None:
         scores = validation.score(before_batch)
         better = self.best.offer(step, scores.mean)
-        kept = "the best so far" if better else f"best {self.best.mean:.4f} at step {self.best.step}"
-        progress.say(f"{self.stage.name} {step}: validation {scores.mean:.4f} ({kept}): {scores}")
+        standing = "the best so far" if better else f"best {self.best.mean:.4f} at step {self.best.step}"
+        progress.say(f"{self.stage.name} {step}: validation {scores.mean:.4f} ({standing}): {scores}")
 
 
 class _BrokenOffError(Exception):

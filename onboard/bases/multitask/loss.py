@@ -92,8 +92,8 @@ def hypernetwork_scores(engine: Engine, embeddings_of: EmbeddingsOf) -> ScoresOf
         rows = torch.arange(len(drawn)).repeat_interleave(torch.tensor(counts))  # (B,)
         z = embeddings_of(tasks, step)  # (m, t)
         ids = [text for batch in drawn for text in batch.ids]
-        found = engine.log_probabilities(ids, z, [batch.trie for batch in drawn], rows)  # (B, K)
-        return [part[:, : batch.trie.labels] for part, batch in zip(torch.split(found, counts), drawn, strict=True)]
+        scores = engine.log_probabilities(ids, z, [batch.trie for batch in drawn], rows)  # (B, K)
+        return [part[:, : batch.trie.labels] for part, batch in zip(torch.split(scores, counts), drawn, strict=True)]
 
     return scores_of
 
@@ -133,10 +133,10 @@ def multitask_loss(
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
             scores = scores_of(own, chosen, step)  # m × (b, K), this process's rows
         parts = []
-        for batch, mine, found, task in zip(whole, own, scores, chosen, strict=True):
+        for batch, mine, score, task in zip(whole, own, scores, chosen, strict=True):
             smoothed = smoothing and tasks[task].name not in unsmoothed
             targets = _smoothed(mine.targets, smoothing) if smoothed else mine.targets
-            parts.append(-(torch.from_numpy(targets).to(device) * found.float()).sum() / len(batch.ids))
+            parts.append(-(torch.from_numpy(targets).to(device) * score.float()).sum() / len(batch.ids))
         names = ", ".join(tasks[task].name for task in chosen)
         ids = [text for batch in whole for text in batch.ids]
         return StepLoss(torch.stack(parts).mean(), names, len(ids), sum(map(len, ids)))

@@ -42,10 +42,10 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
         OnboardError: each of its kinds, with what mends it.
         StoppedError: SIGTERM or SIGINT.
     """
-    found = find_backbone(recipe.backbone)
-    licence = _licence(recipe, found)
+    given = find_backbone(recipe.backbone)
+    licence = _licence(recipe, given)
     rows = read_sources(recipe.sources, recipe.seed)
-    backbone, tokenizer = load_given(found)
+    backbone, tokenizer = load_given(given)
     round_to_half(backbone)
     encoder = TextEncoder(tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
     engine = new_engine(recipe.hypernetwork, backbone, encoder, recipe.seed).to(running.processes.device)
@@ -53,17 +53,17 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     tasks = tuple(SourceTask(source, encoder, recipe.seed + index) for index, source in enumerate(sources))
     if running.processes.first:
         counts = ", ".join(f"{source.name} {len(source.train):,}" for source in sources)
-        running.say(f"backbone: {found.source}  rows: {counts}")
-    settings = _settings(recipe, found, rows)
+        running.say(f"backbone: {given.source}  rows: {counts}")
+    settings = _settings(recipe, given, rows)
     learned = train_hypernetwork(
         engine, ((tasks, 1.0),), sources, [source.metric for source in rows], recipe.hypernetwork,
         norms_beside(engine, recipe.hypernetwork), recipe.seed + 2, settings, running, round_to_half,
     )  # fmt: skip
     if running.processes.first:
-        _write(recipe, found, licence, engine, learned, rows, sources, running, output)
+        _write(recipe, given, licence, engine, learned, rows, sources, running, output)
 
 
-def _licence(recipe: Recipe, found: FoundBackbone) -> str:
+def _licence(recipe: Recipe, backbone: FoundBackbone) -> str:
     """The recipe's, else what the hub says of the backbone.
 
     Raises:
@@ -71,21 +71,21 @@ def _licence(recipe: Recipe, found: FoundBackbone) -> str:
     """
     if recipe.licence.strip():
         return recipe.licence
-    if found.licence:
+    if backbone.licence:
         return (
-            f"{found.licence}, the licence of the backbone {found.source} as the hub names it. The rows that it was "
-            "trained on have licences of their own."
+            f"{backbone.licence}, the licence of the backbone {backbone.source} as the hub names it. "
+            "The rows that it was trained on have licences of their own."
         )
     raise InputError(
-        f"The licence of the new weights is not known: {found.source} does not name one.",
+        f"The licence of the new weights is not known: {backbone.source} does not name one.",
         'Add licence = "…" to the recipe, or give --licence.', field="licence",
     )  # fmt: skip
 
 
-def _settings(recipe: Recipe, found: FoundBackbone, rows: Sequence[SourceRows]) -> dict[str, Any]:
+def _settings(recipe: Recipe, backbone: FoundBackbone, rows: Sequence[SourceRows]) -> dict[str, Any]:
     """What the trained weights depend on: the recipe without names, the backbone's bytes, the sources' rows."""
     fields = recipe.model_dump(mode="json", by_alias=True, exclude={"name", "licence"})
-    return {**fields, "backbone_digest": folder_digest(found.folder)} | rows_digests(rows)
+    return {**fields, "backbone_digest": folder_digest(backbone.folder)} | rows_digests(rows)
 
 
 def rows_digests(rows: Sequence[SourceRows]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _digest(dataset: Dataset) -> str:
 
 def _write(
     recipe: Recipe,
-    found: FoundBackbone,
+    backbone: FoundBackbone,
     licence: str,
     engine: Engine,
     learned: TaskEmbeddings,
@@ -114,14 +114,14 @@ def _write(
     output: Path,
 ) -> None:
     table = learned.table([source.name for source in sources])
-    metrics = measure_all(engine, table, sources, [each.dataset.test for each in rows], running.say)
+    metrics = measure_all(engine, table, sources, [source.dataset.test for source in rows], running.say)
     stage = recipe.hypernetwork
     description = Description(
-        name=recipe.name, licence=licence, backbone=found.to_json(), separator=PAIR_SEPARATOR,
+        name=recipe.name, licence=licence, backbone=backbone.to_json(), separator=PAIR_SEPARATOR,
         max_tokens=recipe.backbone.max_tokens, method=stage.method, task_embedding_size=stage.embedding_size,
         reduction_factor=stage.reduction_factor, recipe=as_told(recipe),
         weights="float16",
     )  # fmt: skip
-    document = description.document(sources, {}, {each.name: each.metric for each in rows}, metrics)
+    document = description.document(sources, {}, {source.name: source.metric for source in rows}, metrics)
     save_base(engine, table, document, sources, output, learned.fingerprints)
     running.say(f"base: {output}")

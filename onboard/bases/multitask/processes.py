@@ -50,8 +50,8 @@ class Processes:
         if self.count == 1:
             return float(loss.detach()), stop
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        told = torch.stack([loss.detach().float(), torch.tensor(float(stop), device=loss.device)])
-        buffer = torch.cat([told, *(gradient.flatten() for gradient in gradients)])
+        message = torch.stack([loss.detach().float(), torch.tensor(float(stop), device=loss.device)])
+        buffer = torch.cat([message, *(gradient.flatten() for gradient in gradients)])
         distributed.all_reduce(buffer)
         parts = torch.split(buffer[2:], [gradient.numel() for gradient in gradients])
         for gradient, part in zip(gradients, parts, strict=True):

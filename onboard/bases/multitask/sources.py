@@ -56,10 +56,10 @@ def folder_entries(folder: Path) -> dict[str, SourceEntry]:
     Raises:
         InputError: no folder is there, or one's name is no task name.
     """
-    found = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    if not found:
+    folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    if not folders:
         raise InputError(f"{folder} holds no source folders", "name a folder with one folder per task: --sources DIR")
-    return {require_name(path.name): SourceEntry(source=str(path)) for path in found}
+    return {require_name(path.name): SourceEntry(source=str(path)) for path in folders}
 
 
 def read_sources(entries: Mapping[str, SourceEntry], seed: int) -> list[SourceRows]:

@@ -32,7 +32,7 @@ class EncodedRows:
         for start in range(0, len(rows), _ENCODED_AT_ONCE):
             ids = encoder.encode([(row.text_a, row.text_b) for row in rows[start : start + _ENCODED_AT_ONCE]])
             lengths += map(len, ids)
-            flat.append(np.concatenate([np.array(each, dtype=np.int32) for each in ids]))
+            flat.append(np.concatenate([np.array(row, dtype=np.int32) for row in ids]))
         self._flat = np.concatenate(flat) if flat else np.zeros(0, dtype=np.int32)
         self.lengths = np.array(lengths, dtype=np.int64)
         self._ends = np.concatenate([[0], np.cumsum(self.lengths)])
@@ -42,8 +42,8 @@ class EncodedRows:
 
     def take(self, rows: np.ndarray) -> list[Sequence[int]]:
         """Token ids of some rows, as views (arrays of int32 are sequences of integers to whoever pads them)."""
-        found: list[Any] = [self._flat[self._ends[row] : self._ends[row + 1]] for row in rows.tolist()]
-        return found
+        tokens: list[Any] = [self._flat[self._ends[row] : self._ends[row + 1]] for row in rows.tolist()]
+        return tokens
 
 
 class SourceTask:

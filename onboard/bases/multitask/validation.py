@@ -52,8 +52,8 @@ class HeldOut:
     ) -> dict[str, Metric]:
         """All metrics of the rows under an embedding."""
         with torch.autocast(engine.device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
-            found = log_probabilities(engine, self.ids, z, self.trie, before_batch)
-        probabilities = np.exp(found)
+            scores = log_probabilities(engine, self.ids, z, self.trie, before_batch)
+        probabilities = np.exp(scores)
         if self.source.low is not None and self.source.high is not None:
             predicted = probabilities @ np.array(Buckets(self.source.low, self.source.high).values)
             return evaluate_regression(self.true, predicted)
@@ -84,9 +84,9 @@ def scorer(
 
     def score(before_batch: Callable[[], None]) -> Scores:
         values = {}
-        for index, (each, metric) in enumerate(zip(held_out, metrics, strict=True)):
+        for index, (task, metric) in enumerate(zip(held_out, metrics, strict=True)):
             z = embeddings[index].detach()[0].float().cpu().numpy()
-            values[each.source.name] = each.score(engine, z, precision, before_batch)[metric].value
+            values[task.source.name] = task.score(engine, z, precision, before_batch)[metric].value
         return Scores(values, {source.name: metric for source, metric in zip(sources, metrics, strict=True)})
 
     return score

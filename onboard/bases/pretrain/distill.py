@@ -45,7 +45,7 @@ class Distillation:
 
     def loss(self, backbone: Any, teacher: Teacher) -> Callable[[int], StepLoss]:
         """By step: cosine distance to the teacher's states in every layer and to its vectors, and of similarities."""
-        lengths = np.array([len(each) for each in self.sequences])
+        lengths = np.array([len(sequence) for sequence in self.sequences])
         order = np.argsort(lengths, kind="stable")
         weights = np.ones(len(backbone.encoder.block))
         weights[-1] = _LAST_LAYER

@@ -54,7 +54,7 @@ def load_texts(made_from: Ingredients[RecipeT], rows: Sequence[SourceRows]) -> l
         short, long = sentences.corpus_texts(
             made_from.corpus, counts.from_corpus, counts.paragraphs, made_from.recipe.seed
         )
-        of_rows = (text for each in rows for row in each.dataset.train for text in (row.text_a, row.text_b) if text)
+        of_rows = (text for source in rows for row in source.dataset.train for text in (row.text_a, row.text_b) if text)
         own = list(dict.fromkeys(of_rows))
         if counts.from_sources is not None:
             drawn = np.random.default_rng((made_from.recipe.seed, 4)).permutation(len(own))[: counts.from_sources]

@@ -133,8 +133,8 @@ def inherit_encoder(
     )
     for number, (block, layer) in enumerate(zip(backbone.encoder.block, teacher.model.encoder.layer, strict=True)):
         _inherit_layer(block, layer, state)
-        wanted = state.flat([taught[:, 1:] for taught in state.taught]) * state.scale
-        explained = 1 - (state.flat(state.streams) - wanted).square().sum() / (wanted - wanted.mean(0)).square().sum()
+        target = state.flat([taught[:, 1:] for taught in state.taught]) * state.scale
+        explained = 1 - (state.flat(state.streams) - target).square().sum() / (target - target.mean(0)).square().sum()
         say(f"inherit: layer {number + 1} explains {explained:.2f} of the teacher's variance")
     for block in backbone.encoder.block:
         _balance(block.layer[0].SelfAttention)
@@ -152,29 +152,29 @@ def _inherit_layer(block: Any, layer: Any, state: _Inheritance) -> None:
     normed = state.normed()
     inputs = state.flat(normed)
     width = inputs.shape[1] // state.heads
-    _fit(attention.q, inputs, state.flat([each.query for each in taught]) * width**-0.5)  # a T5 does not scale
-    _fit(attention.k, inputs, state.flat([each.key for each in taught]))
-    _fit(attention.v, inputs, state.flat([each.value for each in taught]))
+    _fit(attention.q, inputs, state.flat([batch.query for batch in taught]) * width**-0.5)  # a T5 does not scale
+    _fit(attention.k, inputs, state.flat([batch.key for batch in taught]))
+    _fit(attention.v, inputs, state.flat([batch.value for batch in taught]))
     contexts = [
         _attend(attention.q(x), attention.k(x), attention.v(x), ~batch.real, state.heads)
         for x, batch in zip(normed, state.batches, strict=True)
     ]
-    state.scale *= _growth(layer.attention.output.LayerNorm, state.flat([each.middle_spread for each in taught]))
-    _add(state, attention.o, contexts, [each.middle for each in taught], _RIDGE)
+    state.scale *= _growth(layer.attention.output.LayerNorm, state.flat([batch.middle_spread for batch in taught]))
+    _add(state, attention.o, contexts, [batch.middle for batch in taught], _RIDGE)
 
     normed = state.normed()
-    inner = state.flat([each.inner for each in taught])
-    kept = _strongest(inner, layer.output.dense.weight, feed_forward.wi.out_features)
-    _fit(feed_forward.wi, state.flat(normed), inner[:, kept])
-    state.scale *= _growth(layer.output.LayerNorm, state.flat([each.output_spread for each in taught]))
+    inner = state.flat([batch.inner for batch in taught])
+    strongest = _strongest(inner, layer.output.dense.weight, feed_forward.wi.out_features)
+    _fit(feed_forward.wi, state.flat(normed), inner[:, strongest])
+    state.scale *= _growth(layer.output.LayerNorm, state.flat([batch.output_spread for batch in taught]))
     activated = [functional.gelu(feed_forward.wi(x)) for x in normed]
-    _add(state, feed_forward.wo, activated, [each.output for each in taught], _OUTPUT_RIDGE)
-    state.taught = [each.whole for each in taught]
+    _add(state, feed_forward.wo, activated, [batch.output for batch in taught], _OUTPUT_RIDGE)
+    state.taught = [batch.whole for batch in taught]
 
 
-def _add(state: _Inheritance, last: nn.Linear, inputs: list[Tensor], wanted: list[Tensor], ridge: float) -> None:
+def _add(state: _Inheritance, last: nn.Linear, inputs: list[Tensor], targets: list[Tensor], ridge: float) -> None:
     """Fit a sublayer's last matrix so that the streams become the wanted states times the scale, and add it."""
-    missing = [state.scale * goal - stream for goal, stream in zip(wanted, state.streams, strict=True)]
+    missing = [state.scale * goal - stream for goal, stream in zip(targets, state.streams, strict=True)]
     _fit(last, state.flat(inputs), state.flat(missing), ridge)
     state.streams = [stream + last(x) for stream, x in zip(state.streams, inputs, strict=True)]
 
@@ -199,7 +199,9 @@ def _growth(norm: nn.LayerNorm, spread: Tensor) -> float:
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, hidden: Tensor, heads: int) -> Tensor:
-    query, key, value = (each.view(*each.shape[:2], heads, -1).transpose(1, 2) for each in (query, key, value))
+    query, key, value = (
+        projected.view(*projected.shape[:2], heads, -1).transpose(1, 2) for projected in (query, key, value)
+    )
     seen = ~hidden[:, None, None, :]
     context = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, scale=1.0)  # (B, H, S, d)
     return context.transpose(1, 2).flatten(2)
@@ -215,8 +217,8 @@ def _forward(layer: Any, batch: _Batch, y: Tensor, heads: int) -> _Layer:
     inner = layer.intermediate.dense(middle)
     second = layer.output.dense(functional.gelu(inner)) + middle
     output = layer.output.LayerNorm(second)
-    kept = (query, key, value, middle, inner, output, first.std(-1), second.std(-1))
-    return _Layer(output, *(each[:, 1:] for each in kept))
+    states = (query, key, value, middle, inner, output, first.std(-1), second.std(-1))
+    return _Layer(output, *(state[:, 1:] for state in states))
 
 
 def _balance(attention: Any) -> None:

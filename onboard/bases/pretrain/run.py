@@ -103,7 +103,7 @@ def _train_backbone(
     backbone.requires_grad_(True)
     sampling = Sampling(groups, schedule.steps, schedule.batch, recipe.hypernetwork.temperature, recipe.seed + 1)
     precision = precision_of(recipe.hypernetwork.precision, engine.device)
-    scales = {each.name for each in rows if each.dataset.kind == "regression"}
+    scales = {source.name for source in rows if source.dataset.kind == "regression"}
     loss_of = multitask_loss(
         bare_scores(engine), sampling, precision, running.processes, schedule.label_smoothing, scales
     )
@@ -235,7 +235,9 @@ def _more_texts(made_from: Ingredients[OwnRecipe], texts: Sequence[str], rows: S
     short, long = sentences.corpus_texts(
         made_from.corpus, counts.more_from_corpus, counts.more_paragraphs, made_from.recipe.seed + 1
     )
-    pairs = [f"{row.text_a} {PAIR_SEPARATOR} {row.text_b}" for each in rows for row in each.dataset.train if row.text_b]
+    pairs = [
+        f"{row.text_a} {PAIR_SEPARATOR} {row.text_b}" for source in rows for row in source.dataset.train if row.text_b
+    ]
     return [*(text for text in (*short, *long) if text not in known), *pairs]
 
 
@@ -272,14 +274,14 @@ def load_tokenizer(made_from: Ingredients[OwnRecipe], texts: Sequence[str], teac
     """
     from transformers import AutoTokenizer
 
-    folder, wanted = made_from.work / "tokenizer", made_from.recipe.backbone.vocabulary_size
+    folder, size = made_from.work / "tokenizer", made_from.recipe.backbone.vocabulary_size
     if not (folder / "tokenizer.json").is_file():
-        inherit_tokenizer(texts, teacher.tokenizer, wanted, folder)
-        made_from.running.say(f"tokenizer: {wanted} pieces")
+        inherit_tokenizer(texts, teacher.tokenizer, size, folder)
+        made_from.running.say(f"tokenizer: {size} pieces")
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    if len(tokenizer) != wanted:
+    if len(tokenizer) != size:
         raise InputError(
-            f"the tokenizer in {folder} has {len(tokenizer)} pieces, the recipe asks for {wanted}",
+            f"the tokenizer in {folder} has {len(tokenizer)} pieces, the recipe asks for {size}",
             f"backbone.vocabulary_size = {len(tokenizer)}, or more text, and another --work",
         )
     return tokenizer

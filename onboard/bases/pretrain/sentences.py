@@ -34,7 +34,7 @@ def corpus_texts(corpus: Sequence[Path], sentences: int, passages: int, seed: in
     rng = np.random.default_rng(seed)
     paragraphs = list(_paragraphs(corpus))
     order = rng.permutation(len(paragraphs))
-    found: list[str] = []
+    chosen: list[str] = []
     longer: list[str] = []
     for index in order:
         pieces = _SENTENCE_END.split(paragraphs[index])
@@ -42,7 +42,7 @@ def corpus_texts(corpus: Sequence[Path], sentences: int, passages: int, seed: in
             longer.append(" ".join(paragraphs[index].split()[:_MAX_PASSAGE_WORDS]))
             continue
         fitting = [piece for piece in pieces if _MIN_WORDS <= len(piece.split()) <= _MAX_WORDS]
-        found.extend(fitting[:2])
-        if len(found) >= sentences and len(longer) >= passages:
+        chosen.extend(fitting[:2])
+        if len(chosen) >= sentences and len(longer) >= passages:
             break
-    return found[:sentences], longer
+    return chosen[:sentences], longer

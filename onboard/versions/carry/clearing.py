@@ -43,7 +43,7 @@ def judge(
         OutOfMemoryError: the GPU has no room for a single row.
     """
     engine, trained = engine_at(services, base, head), TrainedRows(services, base)
-    known = [trained.known_to_some({head, each.hypernetwork_version, each.origin}) for each in versions]
+    known = [trained.known_to_some({head, version.hypernetwork_version, version.origin}) for version in versions]
     earlier = [
         _earlier(services, base, engine, version, rows, bounded) for version, rows in zip(versions, known, strict=True)
     ]
@@ -81,9 +81,9 @@ def _outcome(
         return Outcome(version, head, False, _PREFIX[verdict.verdict] + verdict.reason, verdict=verdict)
     try:
         known = np.union1d(known, trained.own(version, exactly=True))
-        found = remeasure(services, base, version, head, known)
+        measured = remeasure(services, base, version, head, known)
     except DamagedError as error:
         return Outcome(version, head, False, error.message, verdict=verdict)
-    replacement = may_replace(found.comparison, weak=version.weak, predecessor_weak=version.weak)
+    replacement = may_replace(measured.comparison, weak=version.weak, predecessor_weak=version.weak)
     reason = verdict.reason if replacement.allowed else replacement.reason
-    return Outcome(version, head, replacement.allowed, reason, None, found.metrics, verdict, found.comparison)
+    return Outcome(version, head, replacement.allowed, reason, None, measured.metrics, verdict, measured.comparison)

@@ -69,6 +69,6 @@ class Carried:
         """The document of `tasks carry --json`."""
         return {
             "dry_run": self.dry_run,
-            "carried": [each.to_json() for each in self.outcomes if each.cleared],
-            "refused": [each.to_json() for each in self.outcomes if not each.cleared],
+            "carried": [outcome.to_json() for outcome in self.outcomes if outcome.cleared],
+            "refused": [outcome.to_json() for outcome in self.outcomes if not outcome.cleared],
         }

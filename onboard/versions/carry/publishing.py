@@ -47,9 +47,9 @@ def _moved_to_twin(services: Services, outcome: Outcome) -> int | None:
     with services.database.write() as session:
         _hold(session, outcome)
         same = [
-            each.version
-            for each in VersionRepository(session).list(task=present.task, base_digest=present.base_digest)
-            if each.hypernetwork_version == outcome.head and _answers(each) == _answers(present)
+            version.version
+            for version in VersionRepository(session).list(task=present.task, base_digest=present.base_digest)
+            if version.hypernetwork_version == outcome.head and _answers(version) == _answers(present)
         ]
         if not same:
             return None

@@ -73,8 +73,8 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
     answered = dict(zip(SPLITS, np.split(after, [len(splits[SPLITS[0]])]), strict=True))
     for name in SPLITS:
         if splits[name]:
-            found = _evaluated(version, splits[name], answered[name], version.metrics.get(name) or {})
-            metrics[name] = {key: metric.to_json() for key, metric in found.items()}
+            of_split = _evaluated(version, splits[name], answered[name], version.metrics.get(name) or {})
+            metrics[name] = {key: metric.to_json() for key, metric in of_split.items()}
     compare = compare_classification if version.low is None else compare_regression
     return Remeasured(metrics, compare(_truth(version, rows), before, after))
 
@@ -110,8 +110,8 @@ def _evaluated(
 def _taken_over(version: EmbeddingVersion) -> dict[str, Any]:
     """The version's metrics with a note that they were not measured again; what was noted so before stays as it is."""
     return {
-        split: {name: _noted(version, metric) for name, metric in found.items()} if found else found
-        for split, found in version.metrics.items()
+        split: {name: _noted(version, metric) for name, metric in metrics.items()} if metrics else metrics
+        for split, metrics in version.metrics.items()
     }
 
 

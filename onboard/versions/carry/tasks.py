@@ -29,14 +29,14 @@ def carry(
     """Carry a task, or with None all that are not at the head; `on_page` hears of every few. Raises as `carry_task`."""
     if task is not None:
         return carry_task(services, task, dry_run=dry_run)
-    manifests, found, after = Manifests(), list[Outcome](), None
+    manifests, outcomes, after = Manifests(), list[Outcome](), None
     while True:
         page = carry_some(services, after, most=MOST_TASKS, dry_run=dry_run, manifests=manifests)
         on_page(page)
-        found += page.outcomes
+        outcomes += page.outcomes
         after = page.next
         if after is None:
-            return Carried(tuple(found), dry_run)
+            return Carried(tuple(outcomes), dry_run)
 
 
 def carry_task(
@@ -89,9 +89,10 @@ def carry_some(
         heads = _heads(BaseRepository(session))
         latest = VersionRepository(session).list(latest_only=True)
     waiting = [
-        each
-        for each in sorted(latest, key=lambda version: version.task)
-        if each.hypernetwork_version != heads[each.base_digest] and (after is None or each.task > after)
+        latest_version
+        for latest_version in sorted(latest, key=lambda version: version.task)
+        if latest_version.hypernetwork_version != heads[latest_version.base_digest]
+        and (after is None or latest_version.task > after)
     ]
     outcomes = _carried(services, waiting[:most], heads, dry_run, bounded, manifests)
     return Carried(outcomes, dry_run, waiting[most - 1].task if len(waiting) > most else None)
@@ -111,15 +112,15 @@ def _carried(
 ) -> tuple[Outcome, ...]:
     if not waiting:
         return ()
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     with _one_at_a_time():
         by_base = sorted(waiting, key=lambda version: version.base_digest)
         for digest, versions in groupby(by_base, key=lambda version: version.base_digest):
-            found += (
+            outcomes += (
                 publish(services, outcome) if outcome.cleared and not dry_run else outcome
                 for outcome in _judged(services, list(versions), heads[digest], bounded, manifests)
             )
-    return tuple(sorted(found, key=lambda outcome: outcome.present.task))
+    return tuple(sorted(outcomes, key=lambda outcome: outcome.present.task))
 
 
 def _judged(

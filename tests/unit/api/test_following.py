@@ -126,15 +126,15 @@ def test_while_nothing_happens_a_comment_keeps_the_connection(
 def test_a_database_that_is_away_for_a_while_ends_no_stream(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, really = a_job(database), following.read_new
+    job, really = a_job(database), following.news_of
     away = iter([False, True, True, False])
 
-    def read_new(*args: Any) -> Any:
+    def news_of(*args: Any) -> Any:
         if next(away, False):
             raise UnavailableError("The database is away.")
         return really(*args)
 
-    monkeypatch.setattr(following, "read_new", read_new)
+    monkeypatch.setattr(following, "news_of", news_of)
 
     async def read() -> list[str]:
         stream = Readers().follow(database, job, 0)

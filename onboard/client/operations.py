@@ -1,0 +1,83 @@
+"""What those who run a remote service want of it: its queues, workers, logs and tokens, and whether it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from onboard.client.asking import Asking
+from onboard.domain.access import read_scopes, sorted_scopes
+
+
+class Operations(Asking):
+    """Documents are those that the command of the same name prints with --json."""
+
+    def require_alive(self) -> None:
+        """Raise UnavailableError unless the service answers."""
+        self.get("/healthz")
+
+    def require_ready(self) -> None:
+        """Raise UnavailableError unless the service's database answers, too."""
+        self.get("/readyz")
+
+    def jobs(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+        """The newest jobs, of these states or of all."""
+        pages = self.pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task)
+        return [job for page in pages for job in page["jobs"]]
+
+    def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> dict[str, Any]:
+        """A part of what a job's workers logged; its `next` is the cursor of the part after it. Needs the scope ops."""
+        return self.get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
+
+    def open_jobs(self, most: int) -> dict[str, Any]:
+        """What runs, and the `most` most urgent jobs that wait."""
+        return self.get("/v1/queue/jobs", limit=most)
+
+    def queues(self) -> dict[str, Any]:
+        """Every queue with its figures."""
+        return self.get("/v1/queue")
+
+    def set_paused(self, queue: str, paused: bool) -> str | None:
+        """Hold a queue's waiting jobs back, or let them go on. Needs the scope ops.
+
+        Returns:
+            A warning where nobody could be told of it at once.
+        """
+        answer = self.send("POST", f"/v1/queue/{'pause' if paused else 'resume'}", {"queue": queue})
+        warning: str | None = answer.get("warning")
+        return warning
+
+    def workers(self) -> dict[str, Any]:
+        """Every worker with what it does."""
+        return self.get("/v1/workers")
+
+    def drain(self, worker: str) -> None:
+        """Let a worker finish its job and leave. Needs the scope ops. Raises NotFoundError."""
+        self.send("POST", f"/v1/workers/{quote(worker, safe='')}/drain")
+
+    def create_token(self, name: str | None, scopes: Sequence[str], expires: str) -> dict[str, Any]:
+        """A new token with its `secret`. Needs the scope admin.
+
+        Args:
+            scopes: of it; one text may hold several with commas between.
+            expires: "90d", "never", ….
+
+        Raises:
+            InputError: a scope or the time is none.
+        """
+        body = {"name": name, "scopes": sorted_scopes(read_scopes(scopes)), "expires": expires}
+        return self.send("POST", "/v1/tokens", body)
+
+    def tokens(self, include_ended: bool = False) -> list[dict[str, Any]]:
+        """The tokens that work now, or all of them. Needs the scope admin."""
+        return list(self.get("/v1/tokens", all=include_ended)["tokens"])
+
+    def revoke_token(self, token: str) -> dict[str, Any]:
+        """End a token, by its id or its name. Needs the scope admin. Raises NotFoundError, ConflictError."""
+        return self.send("DELETE", f"/v1/tokens/{quote(token, safe='')}")
+
+    def changes(self, limit: int, before: int | None = None) -> dict[str, Any]:
+        """Who changed what: the newest `changes`, those before that id; `next` is the id to go on before."""
+        pages = list(self.pages("/v1/audit", "changes", limit, cursor=None if before is None else str(before)))
+        return {"changes": [change for page in pages for change in page["changes"]], "next": pages[-1]["next"]}
