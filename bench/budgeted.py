@@ -35,7 +35,7 @@ from onboard.bases.multitask.recipe import Schedule
 from onboard.bases.multitask.validation import HeldOut
 from onboard.data.regression import Buckets
 from onboard.evaluate import evaluate_classification, evaluate_regression
-from onboard.model.hypernetwork import is_projector
+from onboard.model.initialisation import is_projector
 
 CHECKOUT = Path(__file__).parents[1]
 DATA = CHECKOUT.parent / "shared" / "data"

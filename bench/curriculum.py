@@ -57,7 +57,7 @@ from onboard.errors import NotFoundError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.train.fewshot import FewShotSettings, train_embedding
 
 WORK = CHECKOUT / "build" / "bench"
@@ -145,7 +145,9 @@ def measure(name: str, seed: int, options: Options) -> Row:
     whole = _whole(options)
     chosen = curriculum_of(name, whole)
     reduction, tasks = base.document["reduction_factor"], chosen.tasks
-    method = hypernetwork(Hypernetwork, reduction, authors_projector=False)(engine, [task.name for task in tasks])
+    method = hypernetwork(HyperFormerPlusPlus, reduction, authors_projector=False)(
+        engine, [task.name for task in tasks]
+    )
     regressions = {source.name for source in sources_of(options.sources) if source.kind == "regression"}
     train(method, chosen.groups, options.budget, LEARNING_RATE, seed, regressions)
     engine.backbone.requires_grad_(False)

@@ -18,7 +18,8 @@ from onboard.domain.dataset import Example
 from onboard.evaluate import score_baselines
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.pipeline.material import Workbench, label_words
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import random_candidate
 from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator

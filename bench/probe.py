@@ -42,7 +42,8 @@ from onboard.data.limits import PROBE_TOKENS
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.model.batched import log_probabilities
-from onboard.pipeline.material import Workbench, label_words
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
 from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator

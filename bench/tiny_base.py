@@ -16,7 +16,7 @@ from onboard.bases.multitask.assemble import save_base
 from onboard.domain.dataset import Example
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
-from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 
 WORDS = "good bad fine poor great awful happy sad same other yes no positive negative a the film plot was is and not it"
 SIZE = 16
@@ -39,7 +39,7 @@ def make_tiny_base(folder: Path, seed: int = 0, tokenizer_of: Path | None = None
         dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, tie_word_embeddings=True,
     )  # fmt: skip
     backbone = T5ForConditionalGeneration(config)
-    hypernetwork = Hypernetwork(
+    hypernetwork = HyperFormerPlusPlus(
         d_model=16, encoder_layers=2, decoder_layers=2, bottleneck=4, task_embedding_size=SIZE, projector_width=16
     )
     with torch.no_grad():

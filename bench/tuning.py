@@ -33,7 +33,6 @@ from onboard.data.regression import Buckets
 from onboard.data.splits import shots
 from onboard.evaluate import score_baselines
 from onboard.guard.canaries import canary_ids
-from onboard.guard.earlier import Earlier
 from onboard.guard.line_search import guard
 from onboard.guard.settings import GuardSettings
 from onboard.model.batch import LabelledRows
@@ -41,10 +40,12 @@ from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
+from onboard.model.protected import ProtectedTask
 from onboard.model.scoring import LabelTrie
-from onboard.pipeline.material import Workbench, label_words
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 from onboard.train.fewshot import FewShotSettings, train_embedding
-from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
+from onboard.train.tuning import TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
 
 TEST_ROWS: Final = 150
@@ -157,7 +158,7 @@ class Place:
         trie, z = engine.trie(material.bench.words), np.array(alone["z"], dtype=np.float32)
         started = time.monotonic()
         tuned = tune(
-            engine.rounded(), z, material.rows, trie, self.sources.embeddings, recipe.for_rows(self.shots), seed,
+            engine.rounded(), z, material.rows, trie, self.sources.earlier, recipe.for_rows(self.shots), seed,
             canaries=self.trained_on,
         )  # fmt: skip
         seconds = time.monotonic() - started
@@ -212,9 +213,9 @@ class Sources:
         tries = [engine.trie(source.words) for source in base.sources]
         z = [base.embeddings[source.name] for source in base.sources]
         both = list(zip(z, tries, strict=True))
-        self.embeddings = [EarlierEmbedding(own, trie) for own, trie in both]
         self.earlier = [
-            Earlier(name, own, trie, engine.hypernetwork) for name, (own, trie) in zip(self.names, both, strict=True)
+            ProtectedTask(name, own, trie, engine.hypernetwork)
+            for name, (own, trie) in zip(self.names, both, strict=True)
         ]
         self._z, self._tries = torch.from_numpy(np.stack(z)), tries
         rows, self._ids, targets, tasks = read_rows(folder, "test"), [], [], []

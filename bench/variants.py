@@ -17,9 +17,11 @@ from onboard.bases.curriculum import Batch
 from onboard.bases.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
 from onboard.model.backbone import norm_parameters
 from onboard.model.engine import Engine
-from onboard.model.hyperformer import PlainHypernetwork
-from onboard.model.hypernetwork import POSITIONS, Hypernetwork, scale_projectors
+from onboard.model.hypernetwork import POSITIONS, Hypernetwork
+from onboard.model.initialisation import scale_projectors
 from onboard.model.methods.adapter_table import AdapterTable
+from onboard.model.methods.hyperformer import PlainHyperFormer
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 
 PAPERS_REDUCTION = 32
 MINIS_PROJECTOR_RATE = 0.2  # recipes/mini.toml
@@ -27,7 +29,7 @@ MINIS_PROJECTOR_RATE = 0.2  # recipes/mini.toml
 Build = Callable[[Engine, Sequence[str]], Method]  # an engine of one's own and the names of the tasks
 
 
-class WithoutProjector(PlainHypernetwork):
+class WithoutProjector(PlainHyperFormer):
     """I = z, of 64 numbers."""
 
     def __init__(self, **sizes: int) -> None:
@@ -51,7 +53,7 @@ class Unconditional(nn.Module):
         return self.row.expand(conditioning.shape[0], -1)
 
 
-class WithoutConditionalNorm(PlainHypernetwork):
+class WithoutConditionalNorm(PlainHyperFormer):
     """γ and β of every place are parameters, shared by all tasks; they start at 1 and 0."""
 
     gamma_start = 1.0
@@ -71,7 +73,7 @@ class WithoutConditionalNormFromZero(WithoutConditionalNorm):
 
 
 def hypernetwork(
-    kind: type[Hypernetwork] = PlainHypernetwork,
+    kind: type[Hypernetwork] = PlainHyperFormer,
     reduction: int = PAPERS_REDUCTION,
     norms: bool = True,
     authors_projector: bool = True,
@@ -176,9 +178,9 @@ class Variant:
 
 VARIANTS = {
     "hyperformer": Variant("HyperFormer", hypernetwork()),
-    "hyperformer++": Variant("HyperFormer++", hypernetwork(Hypernetwork)),
+    "hyperformer++": Variant("HyperFormer++", hypernetwork(HyperFormerPlusPlus)),
     "hyperformer++-scaled": Variant(
-        "HyperFormer++, projector as in mini", hypernetwork(Hypernetwork, authors_projector=False)
+        "HyperFormer++, projector as in mini", hypernetwork(HyperFormerPlusPlus, authors_projector=False)
     ),
     "adapters": Variant("Adapters†", adapters()),
     "adapters-single": Variant("Adapters, one task each", adapters(), single=True),
@@ -195,7 +197,9 @@ VARIANTS = {
     ),
     "adapters-r2": Variant("Adapters†, r = 2", adapters(2)),
     "adapters-r4": Variant("Adapters†, r = 4", adapters(4)),
-    "hyperformer++-r8": Variant("HyperFormer++, r = 8", hypernetwork(Hypernetwork, 8)),
-    "hyperformer++-r16": Variant("HyperFormer++, r = 16", hypernetwork(Hypernetwork, 16)),
-    "hyperformer++-augmented": Variant("HyperFormer++, sources augmented", hypernetwork(Hypernetwork), augmented=True),
+    "hyperformer++-r8": Variant("HyperFormer++, r = 8", hypernetwork(HyperFormerPlusPlus, 8)),
+    "hyperformer++-r16": Variant("HyperFormer++, r = 16", hypernetwork(HyperFormerPlusPlus, 16)),
+    "hyperformer++-augmented": Variant(
+        "HyperFormer++, sources augmented", hypernetwork(HyperFormerPlusPlus), augmented=True
+    ),
 }

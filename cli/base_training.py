@@ -87,9 +87,11 @@ def read_order(order: Order) -> AnyRecipe:
         document["backbone"] = {**_given(document.get("backbone")), "from": order.backbone}
         document.setdefault("name", proposal(Path(order.backbone).name))
     if order.sources is not None:
-        told = document.get("sources", {})
+        by_name = document.get("sources", {})
         entries = folder_entries(order.sources)
-        document["sources"] = {name: {**_kept(told.get(name)), "from": each.source} for name, each in entries.items()}
+        document["sources"] = {
+            name: {**_kept(by_name.get(name)), "from": entry.source} for name, entry in entries.items()
+        }
     if order.method is not None:
         document["hypernetwork"] = {**document.get("hypernetwork", {}), "method": order.method}
     document |= {key: value for key, value in (("name", order.name), ("licence", order.licence)) if value is not None}

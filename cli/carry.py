@@ -33,9 +33,9 @@ def carry(
 
 def _said(page: Document) -> None:
     """The progress of --all."""
-    for each in page["carried"] + page["refused"]:
-        what = "cleared" if each["version"] is None else f"v{each['version']}"
-        say(f"{each['task']}: {what if each in page['carried'] else 'refused'}")
+    for outcome in page["carried"] + page["refused"]:
+        what = "cleared" if outcome["version"] is None else f"v{outcome['version']}"
+        say(f"{outcome['task']}: {what if outcome in page['carried'] else 'refused'}")
 
 
 def _shown(document: Document, task: str | None) -> RenderableType:
@@ -45,10 +45,10 @@ def _shown(document: Document, task: str | None) -> RenderableType:
     if not document["carried"] and not document["refused"]:
         return f"{task} is at the head already." if task else "Every task is at the head already."
     table = Table("task", "version", "hypernetwork", "becomes", "why")
-    for each in document["carried"]:
-        table.add_row(*_pins(each), f"v{each['version']}" if each["version"] else "cleared", each["reason"])
-    for each in document["refused"]:
-        table.add_row(*_pins(each), "stays", each["reason"])
+    for outcome in document["carried"]:
+        table.add_row(*_pins(outcome), f"v{outcome['version']}" if outcome["version"] else "cleared", outcome["reason"])
+    for outcome in document["refused"]:
+        table.add_row(*_pins(outcome), "stays", outcome["reason"])
     advice = ["What stays goes on being served as it is. Submitted again it is learned under the head."]
     return Group(table, *(advice if document["refused"] else []))
 

@@ -131,8 +131,8 @@ def _label_table(labels: Sequence[Document]) -> Table:
     from rich.text import Text
 
     table = Table("label", "words", "rows")
-    for each in labels[:_LABELS_SHOWN]:
-        table.add_row(Text(json.dumps(each["label"], ensure_ascii=False)), Text(each["word"]), f"{each['train']:,}")
+    for label in labels[:_LABELS_SHOWN]:
+        table.add_row(Text(json.dumps(label["label"], ensure_ascii=False)), Text(label["word"]), f"{label['train']:,}")
     if len(labels) > _LABELS_SHOWN:
         table.add_row(f"and {len(labels) - _LABELS_SHOWN:,} more", "", "")
     return table

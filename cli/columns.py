@@ -62,10 +62,10 @@ class Columns:
         widths = [cell_len(head) for head in self._heads]
         for row in self._rows:
             for place, cell in enumerate(row):
-                wanted = max(map(cell_len, cell), default=0)
+                width = max(map(cell_len, cell), default=0)
                 if self._heads[place] in self._folded:
-                    wanted = min(wanted, _FOLDED)
-                widths[place] = max(widths[place], wanted)
+                    width = min(width, _FOLDED)
+                widths[place] = max(widths[place], width)
         return sum(widths) + _GAP * (len(widths) - 1)
 
     def _table(self, box: Box | None, separator: str) -> Table:
@@ -84,8 +84,8 @@ class Columns:
         from rich.text import Text
 
         first, *others = zip(self._heads, row, strict=True)
-        told = (Text.assemble((f"{head} " if head else "", "dim"), _cell(cell, ", ")) for head, cell in others if cell)
-        return Group(Text(", ".join(first[1]), "bold"), Padding(Text("; ").join(told), (0, 0, 0, 2)))
+        parts = (Text.assemble((f"{head} " if head else "", "dim"), _cell(cell, ", ")) for head, cell in others if cell)
+        return Group(Text(", ".join(first[1]), "bold"), Padding(Text("; ").join(parts), (0, 0, 0, 2)))
 
 
 def _cell(lines: Sequence[str], separator: str) -> Text:

@@ -59,18 +59,18 @@ def _value(metric: dict[str, Any]) -> str:
 def _paired(comparison: dict[str, Any] | None) -> list[str]:
     if comparison is None:
         return []
-    found = []
+    lines = []
     if comparison["newly_right"] is not None:
-        found.append(
+        lines.append(
             f"{comparison['newly_right']} newly right, {comparison['newly_wrong']} newly wrong "
             f"(McNemar p = {comparison['p_value']:.3g})"
         )
     if comparison["low"] is not None:
-        found.append(
+        lines.append(
             f"change of the {comparison['loss']}: {comparison['increase']:+.3f} "
             f"({comparison['low']:+.3f} to {comparison['high']:+.3f})"
         )
-    return found
+    return lines
 
 
 def _flips(document: dict[str, Any]) -> list[RenderableType]:

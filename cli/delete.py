@@ -32,34 +32,35 @@ def delete(
 def _told(document: Document) -> Iterator[str]:
     from cli.upkeep import size_text
 
-    removed, found, unlearning = document["removed"], document["descendants"], document["unlearning"]
+    removed, descendants, unlearning = document["removed"], document["descendants"], document["unlearning"]
     gone = ", ".join(f"{removed[what]} {what}" for what in ("versions", "jobs", "datasets"))
     yield f"task {document['task']} {'would be deleted' if document['dry_run'] else 'is deleted'}"
     yield f"  gone: {gone}, {removed['artifacts']} files ({size_text(removed['bytes'])})"
     if document["shared_with"]:
         yield f"  a dataset stays, for it is also that of: {', '.join(document['shared_with'])}"
-    if found["versions"] or found["hypernetworks"]:
+    if descendants["versions"] or descendants["hypernetworks"]:
         yield "what descends from it:"
-    for each in found["versions"]:
-        names = f" ({', '.join(each['aliases'])})" if each["aliases"] else ""
-        yield f"  {each['version']}{names}: {each['why']}"
-    for each in found["hypernetworks"]:
-        yield f"  hypernetwork version {each['version']}: {each['why']}"
+    for version in descendants["versions"]:
+        names = f" ({', '.join(version['aliases'])})" if version["aliases"] else ""
+        yield f"  {version['version']}{names}: {version['why']}"
+    for version in descendants["hypernetworks"]:
+        yield f"  hypernetwork version {version['version']}: {version['why']}"
     if unlearning is not None:
         yield from _unlearned(unlearning)
-    elif found["versions"] or found["hypernetworks"]:
+    elif descendants["versions"] or descendants["hypernetworks"]:
         yield f"It stays as it is. To rebuild it: onboard tasks delete {document['task']} --unlearn"
 
 
 def _unlearned(unlearning: Document) -> Iterator[str]:
     yield "what becomes of it:"
-    for each in unlearning["reverted"]:
-        yield f"  head: back to hypernetwork version {each['to']}, from {each['from']}"
-    for each in unlearning["rebuilding"]:
-        yield f"  {', '.join(each['versions'])}: rebuilt by {'job ' + each['job'] if each['job'] else 'a job'}"
-    for each in unlearning["restored"]:
-        yield f"  {each['version']}: its aliases name {each['to']}"
-    for each in unlearning["removed"]:
-        yield f"  {each}: removed, no alias names it"
-    for each in unlearning["cannot"]:
-        yield f"  {each['version']}: cannot be rebuilt and stays, {each['why']}"
+    for reverted in unlearning["reverted"]:
+        yield f"  head: back to hypernetwork version {reverted['to']}, from {reverted['from']}"
+    for rebuilt in unlearning["rebuilding"]:
+        job = f"job {rebuilt['job']}" if rebuilt["job"] else "a job"
+        yield f"  {', '.join(rebuilt['versions'])}: rebuilt by {job}"
+    for restored in unlearning["restored"]:
+        yield f"  {restored['version']}: its aliases name {restored['to']}"
+    for version in unlearning["removed"]:
+        yield f"  {version}: removed, no alias names it"
+    for staying in unlearning["cannot"]:
+        yield f"  {staying['version']}: cannot be rebuilt and stays, {staying['why']}"

@@ -21,7 +21,7 @@ Document = dict[str, Any]
 class Versions(Protocol):
     """Tasks, their versions and aliases."""
 
-    def tasks(self, wanted: Wanted) -> list[Document]:
+    def tasks(self, search: Wanted) -> list[Document]:
         """The tasks that fit, by name, each with its latest version."""
 
     def tasks_map(self) -> Document:

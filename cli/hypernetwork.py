@@ -49,10 +49,10 @@ def _table(document: Document) -> Table:
     from rich.table import Table
 
     table = Table("version", "", "parent", "job", "pinned", "guard", "digest", "created")
-    for each in document["hypernetworks"]:
+    for version in document["hypernetworks"]:
         table.add_row(
-            f"v{each['version']}", _state(each), _parent(each), each["job"] or "", str(each["pinned"]),
-            each["metrics"].get("guard", {}).get("verdict") or "", each["digest"][:19], each["created_at"],
+            f"v{version['version']}", _state(version), _parent(version), version["job"] or "", str(version["pinned"]),
+            version["metrics"].get("guard", {}).get("verdict") or "", version["digest"][:19], version["created_at"],
         )  # fmt: skip
     return table
 

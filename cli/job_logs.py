@@ -61,9 +61,9 @@ def show_logs(service: Gateway, name: str, *, attempt: int | None, follow: bool,
 
 def _entries(part: Document) -> list[Entry]:
     """A part of a log in the order of time."""
-    found = [_entry_of_event(event) for event in part["events"]]
-    found += [_entry_of_line(line) for line in part["lines"]]
-    return sorted(found, key=attrgetter("at"))
+    entries = [_entry_of_event(event) for event in part["events"]]
+    entries += [_entry_of_line(line) for line in part["lines"]]
+    return sorted(entries, key=attrgetter("at"))
 
 
 def _entry_of_event(event: Document) -> Entry:

@@ -33,7 +33,7 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """Jobs, newest first."""
-    odd = [each for each in state or () if each not in list(JobState)]
+    odd = [name for name in state or () if name not in list(JobState)]
     if odd:
         raise InputError(f"{odd[0]!r} is not a valid JobState.", "use one of: " + ", ".join(JobState))
     with connected(register=False) as service:

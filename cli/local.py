@@ -170,11 +170,11 @@ class LocalGateway:
         answers = Predictor(self._services).answer(requests)
         return [answer.to_json() for answer in answers], any(answer.weak for answer in answers)
 
-    def tasks(self, wanted: Wanted) -> list[Document]:
+    def tasks(self, search: Wanted) -> list[Document]:
         """The tasks that fit."""
         from onboard.versions.describe import list_tasks
 
-        return list_tasks(self._services.database, wanted)
+        return list_tasks(self._services.database, search)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions."""
@@ -238,10 +238,10 @@ class LocalGateway:
         """Carry a task to the head, or all."""
         from onboard.versions.carry import carry
 
-        found = carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
-        if any(outcome.version for outcome in found.outcomes):
+        carried = carry(self._services, task, dry_run=dry_run, on_page=lambda page: on_page(page.to_json()))
+        if any(outcome.version for outcome in carried.outcomes):
             start_webhook_worker(self._services)
-        return found.to_json()
+        return carried.to_json()
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files."""

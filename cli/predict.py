@@ -69,9 +69,9 @@ def _table(rows: list[dict[str, Any]], documents: list[dict[str, Any]]) -> Table
     from onboard.report.terminal import printable
 
     table = Table("label", "probability", "version", "text")
-    for row, each in zip(rows, documents, strict=True):
+    for row, answer in zip(rows, documents, strict=True):
         shown = row.get("text") or f"{row.get('text_a')} | {row.get('text_b')}"
-        label = f"{each['label']:.6g}" if isinstance(each["label"], float) else label_text(each["label"])
-        answered, version = f"{each['probability']:.3f}", f"{each['task']}@v{each['version']}"
+        label = f"{answer['label']:.6g}" if isinstance(answer["label"], float) else label_text(answer["label"])
+        answered, version = f"{answer['probability']:.3f}", f"{answer['task']}@v{answer['version']}"
         table.add_row(Text(printable(label)), answered, version, Text(printable(shown[:80])))
     return table

@@ -85,7 +85,7 @@ def _write_csv(answers: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
     # every text is quoted: where ; separates (that depends on the country), none may fall apart into a formula
     writer = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(_COLUMNS)
-    writer.writerows([_cell(each[column]) for column in _COLUMNS] for each in answers)
+    writer.writerows([_cell(answer[column]) for column in _COLUMNS] for answer in answers)
 
 
 def _cell(value: Any) -> str | int | float:

@@ -34,8 +34,8 @@ def check(client: Onboard, order: Order) -> Document:
 def _options(order: Order, known: Iterable[str]) -> dict[str, Any]:
     """What the order wants beyond the defaults: a service of an earlier version may not know every field."""
     plain = type(order)(order.dataset)
-    wanted = {name: getattr(order, name) for name in known}
-    return {name: value for name, value in wanted.items() if value != getattr(plain, name)}
+    asked = {name: getattr(order, name) for name in known}
+    return {name: value for name, value in asked.items() if value != getattr(plain, name)}
 
 
 class RemoteGateway:
@@ -137,9 +137,9 @@ class RemoteGateway:
                 weak |= self.version(reference)["weak"]
         return [asdict(prediction) for prediction in predictions], weak
 
-    def tasks(self, wanted: Wanted) -> list[Document]:
+    def tasks(self, search: Wanted) -> list[Document]:
         """The tasks that fit."""
-        return self._client.tasks(wanted)
+        return self._client.tasks(search)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""

@@ -36,8 +36,8 @@ def list_tasks(
     from onboard.domain.wanted import Wanted
 
     with connected() as service:
-        found = service.tasks(Wanted(label=label, metric=metric, at_least=at_least))
-    emit({"tasks": found}, as_json, lambda: _table(found))
+        tasks = service.tasks(Wanted(label=label, metric=metric, at_least=at_least))
+    emit({"tasks": tasks}, as_json, lambda: _table(tasks))
 
 
 @app.command()
@@ -58,13 +58,13 @@ def headline(version: Document) -> str:
     return ""
 
 
-def _table(found: Sequence[Document]) -> Table:
+def _table(tasks: Sequence[Document]) -> Table:
     from rich.table import Table
 
     from onboard.domain.dataset import label_text
 
     table = Table("task", "kind", "labels", "latest", "result", "from")
-    for task in found:
+    for task in tasks:
         labels = ", ".join(map(label_text, task["labels"])) or f"{task['low']:g} to {task['high']:g}"
         latest = task["latest"]
         shown = f"v{latest['version']}{' weak' if latest['weak'] else ''}" if latest else ""

@@ -88,9 +88,9 @@ def _table(tokens: Sequence[Document]) -> Columns:
 
 def _log(changes: Sequence[dict[str, Any]]) -> Columns:
     columns = Columns("id", "time", "who", "what", "of what", "facts", folded=["facts"])
-    for each in changes:
-        facts = " ".join(f"{name}={value}" for name, value in each["facts"].items())
-        columns.add(str(each["id"]), _time(each["at"]), each["actor"], each["action"], each["subject"], facts)
+    for change in changes:
+        facts = " ".join(f"{name}={value}" for name, value in change["facts"].items())
+        columns.add(str(change["id"]), _time(change["at"]), change["actor"], change["action"], change["subject"], facts)
     return columns
 
 

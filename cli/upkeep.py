@@ -35,8 +35,8 @@ def gc(
     with opened(register=False) as services:
         garbage = collect_garbage(services, older_than_hours=older_than, dry_run=dry_run)
     emit(garbage.to_json(), as_json, lambda: _freed(garbage))
-    for each in garbage.damaged:
-        say(f"error: {each['digest']} is {each['problem']}; needed by {', '.join(each['used_by'])}")
+    for artifact in garbage.damaged:
+        say(f"error: {artifact['digest']} is {artifact['problem']}; needed by {', '.join(artifact['used_by'])}")
     if garbage.damaged:
         say("  → Copy these files back from a backup: docs/operations.md, An artifact is missing or damaged")
         raise typer.Exit(_DAMAGED)
@@ -73,8 +73,9 @@ def backup(
         f"({copied.copied} copied, {size_text(copied.copied_bytes)}; {copied.present} were there)"
     )
     emit(document, as_json, lambda: said)
-    for each in copied.absent:
-        say(f"error: {each['digest']} ({each['kind']}) is {each['problem']} in the service, so not in the backup")
+    for artifact in copied.absent:
+        what = f"{artifact['digest']} ({artifact['kind']})"
+        say(f"error: {what} is {artifact['problem']} in the service, so not in the backup")
     if copied.absent:
         say("  → onboard gc names what needs them; an earlier backup may still have them")
         raise typer.Exit(_DAMAGED)

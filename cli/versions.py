@@ -34,10 +34,11 @@ def _table(document: Document) -> Table:
     from cli.tasks import headline
 
     table = Table("version", "aliases", "result", "init", "hypernetwork", "embedding", "published")
-    for each in document["versions"]:
-        named = sorted(alias for alias, number in document["aliases"].items() if number == each["version"])
+    for version in document["versions"]:
+        named = sorted(alias for alias, number in document["aliases"].items() if number == version["version"])
         table.add_row(
-            f"v{each['version']}{' weak' if each['weak'] else ''}", " ".join(named), headline(each), each["parent"],
-            f"v{each['hypernetwork_version']}", each["embedding_digest"][:19], each["created_at"],
+            f"v{version['version']}{' weak' if version['weak'] else ''}", " ".join(named), headline(version),
+            version["parent"], f"v{version['hypernetwork_version']}", version["embedding_digest"][:19],
+            version["created_at"],
         )  # fmt: skip
     return table

@@ -80,18 +80,18 @@ class _Follower:
 
     def step(self, display: _Plain | _Live) -> bool:
         """Show what is new, and see to it that there is a worker. Returns whether it ended. Raises UnavailableError."""
-        found = self._service.progress(self._job, self._seen)
-        for event in found["events"]:
+        news = self._service.progress(self._job, self._seen)
+        for event in news["events"]:
             self._seen = event["id"]
             display.show(event)
         now = time.monotonic()
-        if found["state"] == JobState.QUEUED and now - self._wait_at > _WAIT_SECONDS:
+        if news["state"] == JobState.QUEUED and now - self._wait_at > _WAIT_SECONDS:
             self._wait_at = now
             self._show_wait(display)
         if now - self._worker_at > _WORKER_CHECK_SECONDS:
             self._worker_at = now
-            self._service.keep_served(found["queue"])
-        return JobState(found["state"]).finished and len(found["events"]) < EVENTS_AT_ONCE
+            self._service.keep_served(news["queue"])
+        return JobState(news["state"]).finished and len(news["events"]) < EVENTS_AT_ONCE
 
     def _show_wait(self, display: _Plain | _Live) -> None:
         wait = self._service.waiting(self._job)
@@ -113,7 +113,7 @@ def _short(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, dict):
-        return "/".join(f"{each}" for each in value.values())
+        return "/".join(f"{number}" for number in value.values())
     return str(value)
 
 

@@ -178,12 +178,12 @@ class Settings(BaseSettings):
     @field_validator("trusted_proxies")
     @classmethod
     def _know_proxies(cls, given: str) -> str:
-        for each in given.split():
+        for address in given.split():
             try:
-                ip_network(each)
+                ip_network(address)
             except ValueError as error:
                 raise InputError(
-                    f"ONBOARD_TRUSTED_PROXIES has {each!r}, which is no address or network.",
+                    f"ONBOARD_TRUSTED_PROXIES has {address!r}, which is no address or network.",
                     "Set it to addresses such as 10.0.0.7 or networks such as 10.0.0.0/8.",
                 ) from error
         return given
@@ -191,13 +191,13 @@ class Settings(BaseSettings):
     @field_validator("log_format", mode="before")
     @classmethod
     def _know_format(cls, given: Any) -> str:
-        wanted = str(given).lower() or "auto"
-        if wanted not in get_args(LogFormat):
+        form = str(given).lower() or "auto"
+        if form not in get_args(LogFormat):
             raise InputError(
                 f"ONBOARD_LOG_FORMAT is {given!r}, which is no format of logs.",
                 f"Set it to one of: {', '.join(get_args(LogFormat))}.",
             )
-        return wanted
+        return form
 
     @property
     def webhooks(self) -> Webhooks:
@@ -207,8 +207,8 @@ class Settings(BaseSettings):
 
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs to know, as JSON-compatible values with secrets in them: for a pipe, nothing else."""
-        found = self.model_dump(mode="json", exclude={"token", "api_url"})
-        return {**found, "webhook_secret": self.webhook_secret.get_secret_value()}
+        facts = self.model_dump(mode="json", exclude={"token", "api_url"})
+        return {**facts, "webhook_secret": self.webhook_secret.get_secret_value()}
 
     @property
     def resolved_home(self) -> Path:

@@ -19,9 +19,11 @@ from onboard.guard.canaries import canary_ids
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.pipeline.material import Workbench, label_words
+from onboard.model.protected import ProtectedTask
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 from onboard.train.fewshot import FewShotSettings, train_embedding
-from onboard.train.tuning import EarlierEmbedding, TuningSettings, tune
+from onboard.train.tuning import TuningSettings, tune
 
 SHOTS: Final = 32
 RANDOM: Final = "random"
@@ -71,8 +73,9 @@ def _tuned(base: Base, engine: Engine, folder: Path, name: str) -> Hypernetwork:
     trie = engine.trie(bench.words)
     start = np.mean([base.embeddings[source.name] for source in base.sources], axis=0)
     z = train_embedding(engine, start, rows, trie, replace(FewShotSettings(), seeds=1), 0).z
-    earlier: Sequence[EarlierEmbedding] = [
-        EarlierEmbedding(base.embeddings[source.name], engine.trie(source.words)) for source in base.sources
+    earlier: Sequence[ProtectedTask] = [
+        ProtectedTask(source.name, base.embeddings[source.name], engine.trie(source.words), engine.hypernetwork)
+        for source in base.sources
     ]
     canaries = canary_ids(engine.encoder, "tuning")
     return tune(engine, z, rows, trie, earlier, TUNINGS[how], 0, canaries=canaries).hypernetwork

@@ -18,7 +18,8 @@ from onboard.guard.evidence import Canaries
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.pipeline.material import Workbench, label_words
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 from onboard.train.fewshot import FewShotSettings, train_embedding
 
 SHOTS: Final = 32

@@ -16,11 +16,12 @@ from bench.guard.changes import moved
 from bench.guard.material import MOST_TOKENS, Task
 from bench.guard.measured import Change, Effect, effects, question
 from bench.guard.rates import HARMLESS
-from onboard.guard import Earlier, GuardSettings, guard
+from onboard.guard import GuardSettings, guard
 from onboard.guard.answers import answers
 from onboard.guard.canaries import canary_ids
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.protected import ProtectedTask
 
 SIZES: Final = (0.002, 0.008, 0.032)  # of the whole steps: mean divergence over the tasks' test rows, nats
 SEEDS: Final = 5  # of the guard's halves and canaries
@@ -109,7 +110,7 @@ class Asked:
     def share(self, step: Hypernetwork, seed: int) -> float:
         """How much of the step is let through."""
         present = self.engine.hypernetwork
-        earlier = [Earlier(task.name, task.z, task.trie, present, texts=task.texts) for task in self.tasks]
+        earlier = [ProtectedTask(task.name, task.z, task.trie, present, texts=task.texts) for task in self.tasks]
         canaries = [ids for ids in canary_ids(self.engine.encoder, "guard") if len(ids) <= MOST_TOKENS]
         near = np.mean([task.z for task in self.tasks], axis=0)
         return guard(self.engine, step, present, earlier, canaries, self.settings, near=near, seed=seed).share

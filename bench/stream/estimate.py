@@ -21,7 +21,7 @@ from bench.transfer.methods import baseline, fit
 from onboard.bases.load import fresh_engine
 from onboard.guard import GuardSettings, guard
 from onboard.model.batched import log_probabilities
-from onboard.train.holding import EarlierEmbedding
+from onboard.model.protected import ProtectedTask
 from onboard.train.tuning import TuningSettings, tune
 
 TRIAL_STEPS: Final = 4
@@ -60,9 +60,9 @@ def measured_rates(material: Material, task: str, order: int) -> Rates:
     z, trie, earlier = from_hex(begun["embedding"]), engine.trie(begun["words"]), earlier_tasks(material, order, state)
     to_tune_with, to_judge_by = material.canaries
     short = replace(TuningSettings(), steps=TRIAL_STEPS)
-    held = [EarlierEmbedding(each.z, each.trie, each.reference) for each in earlier]
+    held = list(earlier)
 
-    def tuned(others: Sequence[EarlierEmbedding]) -> float:
+    def tuned(others: Sequence[ProtectedTask]) -> float:
         started = time.process_time()
         tune(engine, z, rows.labelled, trie, others, short, order, canaries=to_tune_with)
         return (time.process_time() - started) / TRIAL_STEPS

@@ -20,14 +20,14 @@ from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.runs import packed
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
-from onboard.guard import Earlier, Judgement, guard
+from onboard.guard import Judgement, guard
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.protected import ProtectedTask
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
-from onboard.train.holding import EarlierEmbedding
 from onboard.train.step_length import parts_of
 from onboard.train.tuning import Tuned, tune
 
@@ -124,12 +124,12 @@ def alone(material: Material, name: str, order: int, before: Sequence[str], coun
     }  # fmt: skip
 
 
-def earlier_tasks(material: Material, order: int, state: State) -> list[Earlier]:
+def earlier_tasks(material: Material, order: int, state: State) -> list[ProtectedTask]:
     """The shipped sources, and the stream's own tasks with the texts that they were trained on."""
     base, trie, first = material.base, material.engine.trie, material.engine.hypernetwork
-    shipped = [Earlier(each.name, base.embeddings[each.name], trie(each.words), first) for each in base.sources]
+    shipped = [ProtectedTask(each.name, base.embeddings[each.name], trie(each.words), first) for each in base.sources]
     learned = [
-        Earlier(
+        ProtectedTask(
             each.task, each.z, trie(each.words), state.heads[each.origin],
             texts=material.of(each.task, order).labelled.ids,
         )
@@ -176,7 +176,7 @@ def _tuned(
     rows, (to_tune_with, to_judge_by) = material.of(name, order), material.canaries
     z = from_hex(begun["embedding"])
     engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
-    held = [EarlierEmbedding(each.z, each.trie, each.reference) for each in earlier] if method.tuning.beta else []
+    held = earlier if method.tuning.beta else []
     trie, told = engine.trie(begun["words"]), Row()
     lesson = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"])
     if method.by_rule:

@@ -17,7 +17,8 @@ from onboard.domain.dataset import Example
 from onboard.guard.canaries import canary_ids
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
-from onboard.pipeline.material import Workbench, label_words
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from onboard.bases.load import load_engine
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import holdout, shots
 from onboard.domain.dataset import Dataset
-from onboard.pipeline.material import Workbench, label_words
+from onboard.pipeline.check import label_words
+from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import Candidate
 from onboard.probe.choice import ProbeSettings, choose
 from onboard.probe.evaluator import Evaluator

@@ -23,9 +23,9 @@ from onboard.data.splits import held_out_of
 from onboard.evaluate.baselines import predict_learned
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
+from onboard.model.protected import ProtectedTask
 from onboard.model.rounding import has_bfloat16
 from onboard.train.crossvalidation import FOLDS
-from onboard.train.holding import EarlierEmbedding
 from onboard.train.step_length import SHARES
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
@@ -160,11 +160,11 @@ def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tun
     return tune(lesson.engine.rounded(), z, rows, lesson.trie, _sources(cell), settings, lesson.seed, canaries=[])
 
 
-def _sources(cell: Cell) -> list[EarlierEmbedding]:
+def _sources(cell: Cell) -> list[ProtectedTask]:
     """What holds the hypernetwork in place: the embeddings that the base was shipped with."""
     base, engine = cell.base, cell.bench.engine
     return [
-        EarlierEmbedding(base.embeddings[each.name], engine.trie(each.words), engine.hypernetwork)
+        ProtectedTask(each.name, base.embeddings[each.name], engine.trie(each.words), engine.hypernetwork)
         for each in base.sources
     ]
 

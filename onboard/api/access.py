@@ -68,9 +68,9 @@ def scope_of(route: RouteContext) -> Scope | None:
     waiting: list[Dependant] = [dependant] if (dependant := getattr(route, "dependant", None)) else []
     while waiting:
         dependant = waiting.pop()
-        found = getattr(dependant.call, "scope", None)
-        if isinstance(found, Scope):
-            return found
+        scope = getattr(dependant.call, "scope", None)
+        if isinstance(scope, Scope):
+            return scope
         waiting.extend(dependant.dependencies)
     return None
 

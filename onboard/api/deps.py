@@ -66,11 +66,11 @@ def decode_cursor(listing: str, cursor: str | None) -> Any:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
-        found, edge = json.loads(text)
+        name, edge = json.loads(text)
         _require_storable(edge)
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
         raise wrong_cursor() from error
-    if found != listing:
+    if name != listing:
         raise wrong_cursor()
     return edge
 

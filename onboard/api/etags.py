@@ -50,7 +50,7 @@ def answer(
     said = {"ETag": tag, "Cache-Control": caching, "Vary": "Authorization, Cookie", **(headers or {})}
     if matches(asked, tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=said)
-    found = content()
-    if isinstance(found, Path):
-        return FileResponse(found, headers=said, media_type=media_type)
-    return Response(found, headers=said, media_type=media_type)
+    body = content()
+    if isinstance(body, Path):
+        return FileResponse(body, headers=said, media_type=media_type)
+    return Response(body, headers=said, media_type=media_type)

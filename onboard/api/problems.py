@@ -90,14 +90,14 @@ def log(method: str, path: str, error: OnboardError) -> None:
 
 def _of_validation(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the handler's signature
     assert isinstance(error, RequestValidationError)
-    found = [_finding(each) for each in error.errors()]
-    first = found[0]
+    findings = [_finding(fault) for fault in error.errors()]
+    first = findings[0]
     return problem(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "input",
         f"{first['field'] or first['in']}: {first['message']}.",
         "See the description of this request at /docs.",
-        {"field": first["field"], "errors": found},
+        {"field": first["field"], "errors": findings},
     )
 
 

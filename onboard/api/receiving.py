@@ -69,7 +69,7 @@ ReceivedJob = Annotated[Received[JobForm], Depends(_job)]
 def described(form: type[DatasetForm]) -> dict[str, Any]:
     """The body's description for `openapi_extra`: the form's fields and the files."""
     schema = form.model_json_schema()
-    schema["properties"] = {name: _given(each) for name, each in schema["properties"].items()}
+    schema["properties"] = {name: _given(described) for name, described in schema["properties"].items()}
     file = {"type": "string", "format": "binary"}
     schema["properties"]["dataset"] = {
         **file,
@@ -85,7 +85,7 @@ def described(form: type[DatasetForm]) -> dict[str, Any]:
 def _given(field: dict[str, Any]) -> dict[str, Any]:
     """A field as a form can have it: it is left out, where a document would say null."""
     kind: dict[str, Any]
-    (kind,) = [each for each in field.get("anyOf", [{}]) if each.get("type") != "null"]
+    (kind,) = [choice for choice in field.get("anyOf", [{}]) if choice.get("type") != "null"]
     return {key: value for key, value in field.items() if key != "anyOf" and value is not None} | kind
 
 
@@ -95,8 +95,8 @@ def _read(form: type[_FormT], upload: Upload) -> Received[_FormT]:
     try:
         checked = form.model_validate(_values(fields))
     except ValidationError as error:
-        found = [{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_context=False)]
-        raise RequestValidationError(found) from error
+        problems = [{**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_context=False)]
+        raise RequestValidationError(problems) from error
     return Received(checked, dataset, upload)
 
 

@@ -98,10 +98,9 @@ def serve(settings: Settings, listening: socket.socket) -> None:
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = _Server(config)
-    for (
-        each
-    ) in _END:  # from now on; when all is over uvicorn raises the signal again, which would end us with its number
-        signal.signal(each, server.handle_exit)
+    # from now on; when all is over uvicorn raises the signal again, which would end us with its number
+    for ending in _END:
+        signal.signal(ending, server.handle_exit)
     with closing(listening):
         server.run(sockets=[listening])
     if not server.started:
@@ -120,7 +119,7 @@ class _Server(uvicorn.Server):
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise InputError(f"{host!r} is no address of this machine.", "Give --host 127.0.0.1 or 0.0.0.0.") from error
-    return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in found]
+    return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in addresses]

@@ -79,9 +79,9 @@ class Aliases:
         if not since:
             return None
         (last, *earlier) = since
-        wanted = last.reason == "rollback" if body is None else last.version == body["version"]
+        is_ours = last.reason == "rollback" if body is None else last.version == body["version"]
         me = document_of(self._connection.request("GET", "/v1/me", repeatable=True))["actor"]
-        if wanted and not earlier and last.actor == me:
+        if is_ours and not earlier and last.actor == me:
             return last
         raise PreconditionFailedError(
             f"{last.task}@{alias} is v{last.version} now: {last.actor or 'somebody'} moved it meanwhile.",

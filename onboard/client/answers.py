@@ -94,14 +94,16 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     vector.flags.writeable = False
     facts = read_facts(content)
     try:
-        found = _embedding(content, vector, facts)
+        embedding = _embedding(content, vector, facts)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedError(f"The embedding of {asked} lacks a fact: {error}.", "onboard doctor") from error
-    if found.task != asked.task or asked.version not in (None, found.version):
+    if embedding.task != asked.task or asked.version not in (None, embedding.version):
         raise DamagedError(
-            f"{asked} was asked for, and {found.reference} came.", "Tell those who run the service.", asked=str(asked)
+            f"{asked} was asked for, and {embedding.reference} came.",
+            "Tell those who run the service.",
+            asked=str(asked),
         )
-    return found
+    return embedding
 
 
 def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> Embedding:

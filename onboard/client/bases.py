@@ -45,8 +45,8 @@ def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> P
     part = target.with_name(f".{target.name}.part")
     try:
         with part.open("wb") as written:
-            found = connection.download(address, written)
-        if found != pins.hypernetwork_digest:
+            digest = connection.download(address, written)
+        if digest != pins.hypernetwork_digest:
             raise _damaged(f"Hypernetwork version {pins.hypernetwork_version}")
         return part.replace(target)
     except OSError as error:
@@ -69,8 +69,8 @@ def _download(connection: Connection, address: str, name: PurePosixPath, promise
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as target:
-        found = connection.download(f"{address}/{quote(str(name))}", target)
-    if found != promised:
+        digest = connection.download(f"{address}/{quote(str(name))}", target)
+    if digest != promised:
         raise _damaged(str(name))
 
 

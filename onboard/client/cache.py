@@ -94,7 +94,7 @@ class EmbeddingCache:
     def _shrink(self) -> None:
         files = [(entry.stat(), Path(entry.path)) for folder in self._folders() for entry in os.scandir(folder)]
         excess = sum(stat.st_size for stat, _ in files) - self._most_bytes
-        for stat, path in sorted(files, key=lambda each: each[0].st_mtime_ns):
+        for stat, path in sorted(files, key=lambda file: file[0].st_mtime_ns):
             if excess <= 0:
                 return
             _forget(path)

@@ -92,21 +92,19 @@ class Connection:
         timeout = httpx.Timeout(self._timeout_seconds, read=timeout_seconds or self._timeout_seconds)
         attempts = attempts or self.attempts
         for attempt in range(1, attempts + 1):
-            last = attempt == attempts
+            last, wait = attempt == attempts, None
             try:
                 response = self._client.request(method, path, headers=headers, timeout=timeout, **build())
             except httpx.RequestError as error:
-                again = repeatable or isinstance(error, _NEVER_SENT)
-                if last or not again or is_certificate_error(error):
+                if last or not _may_pass(error, repeatable):
                     raise unreachable(self._client.base_url, error) from error
-                self._sleep(_pause(attempt))
-                continue
-            if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
-                return response
-            again = response.status_code == 429 or (repeatable and response.status_code in _PASSING)
-            if last or not again:
-                raise problem_of(response)
-            self._sleep(_asked_pause(response.headers.get("retry-after", "")) or _pause(attempt))
+            else:
+                if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
+                    return response
+                if last or not _may_pass(response, repeatable):
+                    raise problem_of(response)
+                wait = _asked_pause(response.headers.get("retry-after", ""))
+            self._sleep(wait or _pause(attempt))
         raise AssertionError("the last attempt returns or raises")
 
     def pause(self, attempt: int, error: UnavailableError) -> None:
@@ -202,6 +200,13 @@ def _require_token(token: str) -> str:
     if not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise InputError("The token has characters that no token has.", "Set ONBOARD_TOKEN to the token alone.")
     return stripped
+
+
+def _may_pass(outcome: httpx.Response | httpx.RequestError, repeatable: bool) -> bool:
+    """Whether a refusal, or no answer at all, may be another one a moment later, and may be asked for."""
+    if isinstance(outcome, httpx.Response):
+        return outcome.status_code == 429 or (repeatable and outcome.status_code in _PASSING)
+    return (repeatable or isinstance(outcome, _NEVER_SENT)) and not is_certificate_error(outcome)
 
 
 def _pause(attempt: int) -> float:

@@ -41,20 +41,20 @@ class Fetcher:
 
     def embedding(self, asked: Reference) -> Embedding:
         """See `Onboard.embedding`."""
-        found = self._embedding(asked)
+        embedding = self._embedding(asked)
         self._cache.shrink()
-        return found
+        return embedding
 
     def embeddings(self, ref: str) -> dict[str, Embedding]:
         """See `Onboard.embeddings`."""
         address = f"/v1/embeddings?ref={require_alias(ref)}"
         listing = self._listing(address)
-        missing = sum(self._cache.content(each["artifact"]) is None for each in listing.embeddings)
+        missing = sum(self._cache.content(document["artifact"]) is None for document in listing.embeddings)
         if missing > _MOST_SINGLE and not listing.stale:
             listing = self._with_files(f"{address}&files=true")
-        found = [replace(self._listed(each), stale=listing.stale) for each in listing.embeddings]
+        embeddings = [replace(self._listed(document), stale=listing.stale) for document in listing.embeddings]
         self._cache.shrink()
-        return {each.task: replace(each, confirmed_at=listing.confirmed_at) for each in found}
+        return {embedding.task: replace(embedding, confirmed_at=listing.confirmed_at) for embedding in embeddings}
 
     def _embedding(self, asked: Reference) -> Embedding:
         address = _address(asked)
@@ -88,28 +88,28 @@ class Fetcher:
 
     def _arrived(self, response: httpx.Response, address: str, asked: Reference) -> Embedding:
         content, etag = response.content, response.headers.get("etag", "")
-        found = read_embedding(content, asked)
+        embedding = read_embedding(content, asked)
         promised = _promised(etag)
-        if promised != found.file_digest:
-            raise _damaged(str(asked), promised or "no digest", found.file_digest)
-        for each in {address, _address(Reference.parse(found.reference))}:
-            self._cache.keep(each, etag, content)
-        return found
+        if promised != embedding.file_digest:
+            raise _damaged(str(asked), promised or "no digest", embedding.file_digest)
+        for known_as in {address, _address(Reference.parse(embedding.reference))}:
+            self._cache.keep(known_as, etag, content)
+        return embedding
 
     def _listed(self, document: Mapping[str, Any]) -> Embedding:
         """One of a listing: from the file that came with it, else from the cache, else from the service."""
         asked = Reference.parse(f"{document['task']}@v{document['version']}")
         content = document["content"] if "content" in document else self._cache.content(document["artifact"])
-        found = self._embedding(asked) if content is None else read_embedding(content, asked)
+        embedding = self._embedding(asked) if content is None else read_embedding(content, asked)
         for promised, came in (
-            (document["embedding_digest"], found.digest),
-            (document["artifact"], found.file_digest),
+            (document["embedding_digest"], embedding.digest),
+            (document["artifact"], embedding.file_digest),
         ):
             if promised != came:
-                raise _damaged(found.reference, promised, came)
+                raise _damaged(embedding.reference, promised, came)
         if "content" in document:
-            self._cache.keep(_address(asked), f'"{found.file_digest}"', found.content)
-        return found
+            self._cache.keep(_address(asked), f'"{embedding.file_digest}"', embedding.content)
+        return embedding
 
     def _listing(self, address: str) -> _Listing:
         note, cached = self._kept(address)
@@ -123,15 +123,19 @@ class Fetcher:
         if response.status_code == httpx.codes.NOT_MODIFIED and note is not None and cached is not None:
             self._cache.confirm(address, note)
             return _Listing(_read_listing(cached), confirmed_at=time.time())
-        found = _read_listing(response.content)
+        documents = _read_listing(response.content)
         if response.headers.get("etag"):
             self._cache.keep(address, response.headers["etag"], response.content)
-        return _Listing(found, confirmed_at=time.time())
+        return _Listing(documents, confirmed_at=time.time())
 
     def _with_files(self, address: str) -> _Listing:
         """The listing with every file, by one request. Its files are kept one by one, it is not."""
-        found = _read_listing(self._ask(address, None).content)
-        return _Listing([{**each, "content": _decoded(each.pop("file", None))} for each in found], False, time.time())
+        documents = _read_listing(self._ask(address, None).content)
+        return _Listing(
+            [{**document, "content": _decoded(document.pop("file", None))} for document in documents],
+            False,
+            time.time(),
+        )
 
     def _kept(self, address: str) -> tuple[Note | None, bytes | None]:
         note = self._cache.note(address)
@@ -157,9 +161,9 @@ def _promised(etag: str) -> str:
 
 def _read_listing(content: bytes) -> list[dict[str, Any]]:
     try:
-        found = parse_json(content)["embeddings"]
-        if all(each.keys() >= {"task", "version", "embedding_digest", "artifact"} for each in found):
-            return list(found)
+        documents = parse_json(content)["embeddings"]
+        if all(document.keys() >= {"task", "version", "embedding_digest", "artifact"} for document in documents):
+            return list(documents)
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
     raise UnavailableError("The list of embeddings cannot be read.", "Check ONBOARD_API_URL.")
@@ -182,7 +186,7 @@ def _age(at: float) -> str:
     return seconds_text(max(0.0, time.time() - at))
 
 
-def _damaged(what: str, promised: str, found: str) -> DamagedError:
+def _damaged(what: str, promised: str, came: str) -> DamagedError:
     return DamagedError(
-        f"{what} was promised as {promised}, and {found} came.", "Tell those who run the service: onboard doctor"
+        f"{what} was promised as {promised}, and {came} came.", "Tell those who run the service: onboard doctor"
     )

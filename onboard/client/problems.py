@@ -116,8 +116,8 @@ def _remedy(status: int) -> str:
 
 def _named(code: str, status: int) -> type[OnboardError] | None:
     """The kind of that code; where several share it, the one of this status."""
-    found = [kind for kind in _kinds(OnboardError) if kind.code == code]
-    return next((kind for kind in found if kind.http_status == status), found[0] if found else None)
+    kinds = [kind for kind in _kinds(OnboardError) if kind.code == code]
+    return next((kind for kind in kinds if kind.http_status == status), kinds[0] if kinds else None)
 
 
 def _kinds(root: type[OnboardError]) -> Iterator[type[OnboardError]]:

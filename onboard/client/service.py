@@ -233,29 +233,29 @@ class Onboard(Versions, Operations):
             NotFoundError: no such task or version.
         """
         parse_requests(inputs)  # all of them, before the first part is answered
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
         for part in _parts(inputs):
             answers = self._predicted(
-                [{**each, "ref": answering[name]} if (name := _named(each)) in answering else each for each in part]
+                [{**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part]
             )
-            for each, answer in zip(part, answers, strict=True):
-                answering.setdefault(_named(each), f"v{answer.version}")
-            found += answers
-        return found
+            for asked, answer in zip(part, answers, strict=True):
+                answering.setdefault(_named(asked), f"v{answer.version}")
+            predictions += answers
+        return predictions
 
     def _predicted(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-        body = {"inputs": [dict(each) for each in inputs]}
+        body = {"inputs": [dict(asked) for asked in inputs]}
         answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
         return [
-            Prediction(each["label"], each["probability"], each["task"], each["version"])
-            for each in answer["predictions"]
+            Prediction(document["label"], document["probability"], document["task"], document["version"])
+            for document in answer["predictions"]
         ]
 
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""
-        found = self.get("/v1/me")
-        return Me(found["name"], found["actor"], tuple(found["scopes"]), found["onboard"])
+        document = self.get("/v1/me")
+        return Me(document["name"], document["actor"], tuple(document["scopes"]), document["onboard"])
 
     def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         with upload.opened() as build:
@@ -269,12 +269,12 @@ def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
     """The inputs as many at a time as one request may have."""
     part: list[Mapping[str, Any]] = []
     size = 0
-    for each in inputs:
-        own = len(json.dumps(dict(each)))
+    for asked in inputs:
+        own = len(json.dumps(dict(asked)))
         if part and (len(part) == MAX_INPUTS or size + own > _PART_BYTES):
             yield part
             part, size = [], 0
-        part.append(each)
+        part.append(asked)
         size += own
     if part:
         yield part

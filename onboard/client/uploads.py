@@ -77,7 +77,7 @@ class Upload:
             def build() -> dict[str, Any]:
                 for stream in streams.values():
                     stream.seek(0)
-                parts = {name: self._part(name, each) for name, each in streams.items()}
+                parts = {name: self._part(name, stream) for name, stream in streams.items()}
                 named = {"dataset": (None, self.hub)} if self.hub else {}  # as a part: without one it is no multipart
                 return {"data": self._data(), "files": {**parts, **named}}
 
@@ -108,5 +108,5 @@ def _given(value: Any) -> bool:
 
 def _text(value: Any) -> str | list[str]:
     if isinstance(value, list | tuple):
-        return [str(each) for each in value]
+        return [str(part) for part in value]
     return "true" if value is True else str(value)

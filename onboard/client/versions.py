@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class Versions(Asking):
     """Tasks, their versions, the names that they have, and what they are pinned to."""
 
-    def tasks(self, wanted: Wanted) -> list[dict[str, Any]]:
+    def tasks(self, search: Wanted) -> list[dict[str, Any]]:
         """The tasks that fit, by name, each with its latest version."""
-        pages = self.pages("/v1/tasks", "tasks", **asdict(wanted))
+        pages = self.pages("/v1/tasks", "tasks", **asdict(search))
         return [task for page in pages for task in page["tasks"]]
 
     def task(self, task: str) -> dict[str, Any]:

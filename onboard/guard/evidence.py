@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onboard.guard.earlier import Earlier
 from onboard.guard.judgement import Evidence
 from onboard.guard.settings import GuardSettings
 from onboard.model.encoding import TextEncoder
+from onboard.model.protected import ProtectedTask
 
 FEWEST_TEXTS = 8  # of a group: the mean divergence of fewer says nothing
 OWN, SINGLE, PAIR = 0, 1, 2  # groups of texts
@@ -46,7 +46,7 @@ class Material:
         half: (n,) which half each belongs to, 0 or 1.
     """
 
-    task: Earlier
+    task: ProtectedTask
     evidence: Evidence | None
     ids: list[Sequence[int]]
     targets: np.ndarray
@@ -58,7 +58,7 @@ class Material:
         return np.arange(len(self.ids)) if half is None else np.flatnonzero(self.half == half)
 
 
-def gather(task: Earlier, canaries: Canaries, settings: GuardSettings, seed: int) -> Material:
+def gather(task: ProtectedTask, canaries: Canaries, settings: GuardSettings, seed: int) -> Material:
     """The material of a task: all its held-out rows, and with too few of them also texts of its own and canaries.
 
     Each task gets canaries of its own draw. A group of too few texts is left out.

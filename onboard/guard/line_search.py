@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from onboard.guard.answers import Question, answers
-from onboard.guard.earlier import Earlier
 from onboard.guard.evidence import Canaries, Material, gather
 from onboard.guard.judgement import Judgement, TaskVerdict
 from onboard.guard.risk import most_at_risk
@@ -20,6 +19,7 @@ from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between
 from onboard.model.memory import RowsAtOnce
+from onboard.model.protected import ProtectedTask
 
 DEFAULT: Final = GuardSettings()
 _RULE = "half of them nearest to the new task's embedding, half those whose generated weights move most"
@@ -31,7 +31,7 @@ def guard(
     engine: Engine,
     candidate: Hypernetwork,
     present: Hypernetwork,
-    earlier: Sequence[Earlier],
+    earlier: Sequence[ProtectedTask],
     canaries: Sequence[Sequence[int]],
     settings: GuardSettings = DEFAULT,
     *,
@@ -98,7 +98,7 @@ def guard(
 def clear(
     engine: Engine,
     candidate: Hypernetwork,
-    earlier: Sequence[Earlier],
+    earlier: Sequence[ProtectedTask],
     canaries: Sequence[Sequence[int]],
     settings: GuardSettings = DEFAULT,
     *,

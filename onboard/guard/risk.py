@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import torch
 
 from onboard.model.drift import relative_drift
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.protected import ProtectedTask
 
 _AT_ONCE: Final = 8  # tasks whose adapters are made together; those of T5-base take 15 MB a task for both hypernetworks
 
 
-class Known(Protocol):
-    """What the choice needs to know of a task: no rows."""
-
-    @property
-    def z(self) -> np.ndarray:
-        """(t,) its embedding."""
-
-    @property
-    def reference(self) -> Hypernetwork:
-        """The hypernetwork that it was learned under."""
-
-
-def most_at_risk(tasks: Sequence[Known], candidate: Hypernetwork, near: np.ndarray, most: int) -> list[int]:
+def most_at_risk(tasks: Sequence[ProtectedTask], candidate: Hypernetwork, near: np.ndarray, most: int) -> list[int]:
     """At most so many tasks: one half is nearest to the new task's embedding, the other drifts most.
 
     Nothing goes through the backbone, so thousands of tasks take seconds.
@@ -49,7 +38,7 @@ def most_at_risk(tasks: Sequence[Known], candidate: Hypernetwork, near: np.ndarr
     return sorted(np.concatenate([nearest, drifted]).tolist())
 
 
-def drifts(tasks: Sequence[Known], candidate: Hypernetwork) -> np.ndarray:
+def drifts(tasks: Sequence[ProtectedTask], candidate: Hypernetwork) -> np.ndarray:
     """How far each task's generated weights move, relative per tensor (T,)."""
     changes = np.empty(len(tasks))
     order = sorted(range(len(tasks)), key=lambda task: id(tasks[task].reference))  # of one hypernetwork together

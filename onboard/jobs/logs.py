@@ -130,7 +130,7 @@ class _Tail:
             stream = self._file.open("rb")
         except FileNotFoundError:
             return
-        position = 0
+        given_bytes = 0
         with stream:
             if os.fstat(stream.fileno()).st_size < self.offset:  # it was full, and is another file now
                 self.offset = 0
@@ -138,12 +138,12 @@ class _Tail:
             for line in stream:
                 if not line.endswith(b"\n"):  # someone is writing it
                     return
-                if position >= _PART_BYTES:
+                if given_bytes >= _PART_BYTES:
                     self.more = True
                     return
                 self.offset += len(line)
                 if (document := self._about_job(line)) is not None:
-                    position += len(line)
+                    given_bytes += len(line)
                     yield document
 
     def _about_job(self, line: bytes) -> dict[str, Any] | None:

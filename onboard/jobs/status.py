@@ -113,7 +113,7 @@ def workers(database: Database) -> WorkersSeen:
     with database.snapshot() as session:
         now = read_clock(session)
         records = WorkerRepository(session).list()
-        jobs = {job.attempt.job.worker: job for job in running_jobs(session, now, records)}
+        jobs = {running.attempt.job.worker: running for running in running_jobs(session, now, records)}
     return WorkersSeen(now, [WorkerSeen(record, jobs.get(record.name)) for record in records])
 
 
@@ -133,8 +133,8 @@ def running_job(database: Database, job: Job) -> RunningJob | None:
         return None
     with database.snapshot() as session:
         records = WorkerRepository(session).list(include_stopped=True)
-        running = running_jobs(session, read_clock(session), records)
-    return next((candidate for candidate in running if candidate.attempt.job.id == job.id), None)
+        jobs = running_jobs(session, read_clock(session), records)
+    return next((running for running in jobs if running.attempt.job.id == job.id), None)
 
 
 def waiting(database: Database, job: Job) -> Waiting | None:
@@ -181,7 +181,7 @@ def _retry(job: Job, now: float) -> Retry | None:
 
 
 def _starts_in(session: Session, now: float, queue: str, ahead: int, able: Sequence[WorkerRecord]) -> float | None:
-    left = {job.attempt.job.worker: job.left.seconds for job in running_jobs(session, now, able)}
+    left = {running.attempt.job.worker: running.left.seconds for running in running_jobs(session, now, able)}
     free_in = [left.get(worker.name, 0.0) for worker in able]
     return starts_in(ahead, free_in, _usual_run(session, now, queue) if ahead else None)
 

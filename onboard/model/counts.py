@@ -8,6 +8,7 @@ import torch
 
 from onboard.model.backbone import norm_parameters
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.weights import new_hypernetwork
 
 
@@ -72,7 +73,7 @@ def counted(backbone: Any, hypernetwork: Hypernetwork, tasks: int) -> int:
     return sum(p.numel() for p in trained) + tasks * hypernetwork.sizes["task_embedding_size"]
 
 
-def on_meta(config: Any, bottleneck: int, method: str = Hypernetwork.METHOD) -> tuple[Any, Hypernetwork]:
+def on_meta(config: Any, bottleneck: int, method: str = HyperFormerPlusPlus.METHOD) -> tuple[Any, Hypernetwork]:
     """A T5 of a configuration and a method's hypernetwork with default sizes, without memory for either.
 
     Args:

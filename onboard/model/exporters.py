@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from onboard.model.backbone import output_scale
-from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork
+from onboard.model.methods.hyperformer import PlainHyperFormer
 
 TASK_PREFIX = "task_embedding_controller.task_to_embeddings."
 PROJECTOR = "task_hypernet.task_embeding_generator"  # the authors' spelling
@@ -73,7 +73,7 @@ def official_config(
 ) -> dict[str, Any]:
     """config.json: the T5's configuration as the authors save it, and beside it what they set for their training."""
     sizes = hypernetwork.sizes
-    plain = isinstance(hypernetwork, PlainHypernetwork)
+    plain = isinstance(hypernetwork, PlainHyperFormer)
     return {
         **{field: value for field in T5_FIELDS if (value := getattr(backbone.config, field, None)) is not None},
         "tie_word_embeddings": is_head_tied(backbone),
@@ -108,7 +108,7 @@ def official_views(hypernetwork: Hypernetwork) -> dict[str, Tensor]:
 
     Together the views cover every parameter once.
     """
-    return _plain_views(hypernetwork) if isinstance(hypernetwork, PlainHypernetwork) else _shared_views(hypernetwork)
+    return _plain_views(hypernetwork) if isinstance(hypernetwork, PlainHyperFormer) else _shared_views(hypernetwork)
 
 
 def _shared_views(hypernetwork: Hypernetwork) -> dict[str, Tensor]:
@@ -120,7 +120,7 @@ def _shared_views(hypernetwork: Hypernetwork) -> dict[str, Tensor]:
     return views
 
 
-def _plain_views(hypernetwork: PlainHypernetwork) -> dict[str, Tensor]:
+def _plain_views(hypernetwork: PlainHyperFormer) -> dict[str, Tensor]:
     """`encoder.down.weight` → one view per place, `encoder.block.0.layer.0.adapter_controller.meta_down_sampler.…`."""
     views = {}
     for name, value in hypernetwork.state_dict().items():

@@ -30,8 +30,9 @@ from onboard.model.exporters import (
     official_views,
     place_prefix,
 )
-from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods.hyperformer import PlainHyperFormer
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.weights import new_hypernetwork
 
 NAMED = 5  # tensors that an error names
@@ -173,7 +174,7 @@ def _hypernetwork(tensors: Mapping[str, Tensor]) -> Hypernetwork:
         "projector_width": width,
         "conditioning_size": _shape(tensors, f"{projector}.2.weight", 2)[0],
     }
-    return new_hypernetwork(Hypernetwork.METHOD if shared else PlainHypernetwork.METHOD, sizes)
+    return new_hypernetwork(HyperFormerPlusPlus.METHOD if shared else PlainHyperFormer.METHOD, sizes)
 
 
 def _backbone(tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> Any:

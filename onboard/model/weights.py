@@ -16,13 +16,14 @@ from torch import Tensor
 
 from onboard.domain.safetensors_header import with_sorted_header
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
-from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.methods.hyperformer import PlainHyperFormer
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.quantised import dequantise, quantise
 
 HYPERNETWORK_FORMAT = "onboard-hypernetwork-1"
-METHODS: dict[str, type[Hypernetwork]] = {each.METHOD: each for each in (Hypernetwork, PlainHypernetwork)}
-FIRST_METHOD = Hypernetwork.METHOD  # of files that do not name theirs
+METHODS: dict[str, type[Hypernetwork]] = {each.METHOD: each for each in (HyperFormerPlusPlus, PlainHyperFormer)}
+FIRST_METHOD = HyperFormerPlusPlus.METHOD  # of files that do not name theirs
 
 
 def new_hypernetwork(method: str, sizes: Mapping[str, int]) -> Hypernetwork:

@@ -9,10 +9,11 @@ import numpy as np
 
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.tuning import GuardJson, TuningJson
-from onboard.guard import Earlier, GuardSettings, Judgement, clear, guard
+from onboard.guard import GuardSettings, Judgement, clear, guard
 from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import most_at_risk
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.protected import ProtectedTask
 from onboard.pipeline.attempt import Output, Run
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
@@ -21,7 +22,7 @@ from onboard.pipeline.slot import take_slot
 from onboard.pipeline.tune import fitted_rows, folds_after, held_rows
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
-from onboard.versions.protected import identity, kept, late, protected, with_evidence
+from onboard.versions.protected import identity, late, protected, protected_task, with_evidence
 from onboard.versions.trained_rows import TrainedRows
 
 
@@ -130,15 +131,15 @@ def _judged(
     """
     settings = settings or GuardSettings()
     services, bench = attempt.services, attempt.bench
-    tasks = [kept(services, bench.base, version) for version in versions]
-    chosen = [tasks[place] for place in most_at_risk(tasks, candidate, near, settings.most_tasks)]
+    tasks = [protected_task(services, bench.base, version) for version in versions]
+    chosen = most_at_risk(tasks, candidate, near, settings.most_tasks)
     trained, own = TrainedRows(services, bench.base), bench.hashes(bench.dataset.train)
     earlier = [
         with_evidence(
-            services, bench.base, task,
-            np.union1d(trained.known_to_some({attempt.base.head, task.version.origin}), own),
+            services, bench.base, tasks[place], versions[place],
+            np.union1d(trained.known_to_some({attempt.base.head, versions[place].origin}), own),
         )
-        for task in chosen
+        for place in chosen
     ]  # fmt: skip
     canaries = canary_ids(bench.engine.encoder, "guard")
     behind = _left_behind(attempt, versions, earlier, canaries)
@@ -155,7 +156,10 @@ def _judged(
 
 
 def _left_behind(
-    attempt: Run, versions: Sequence[EmbeddingVersion], earlier: Sequence[Earlier], canaries: Sequence[Sequence[int]]
+    attempt: Run,
+    versions: Sequence[EmbeddingVersion],
+    earlier: Sequence[ProtectedTask],
+    canaries: Sequence[Sequence[int]],
 ) -> list[str]:
     """Tasks that no guard looked at when the head moved on and that are not shown to lose nothing under it as it is."""
     bench, services = attempt.bench, attempt.services

@@ -8,20 +8,14 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from onboard.bases import Base, find_base
+from onboard.bases import Base
 from onboard.data.hashes import row_hashes, rows_without
-from onboard.data.held_out import held_out_places
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
-from onboard.data.regression import BUCKETS, Buckets
-from onboard.data.snapshot import load as load_snapshot
-from onboard.data.splits import fair_order, holdout
+from onboard.data.regression import Buckets
+from onboard.data.splits import fair_order
 from onboard.data.targets import buckets_of, targets_of
-from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example
-from onboard.domain.job import JobSpec
-from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
-from onboard.errors import PinMismatchError
-from onboard.hypernetworks.engines import engine_at
+from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.model.batch import Batch, LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
@@ -30,9 +24,7 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.projections import Projections
 from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator
-from onboard.services import Services
 from onboard.train.crossvalidation import mean_loss
-from onboard.versions.trained_rows import head_rows, read_snapshot
 
 
 @dataclass(frozen=True)
@@ -137,42 +129,3 @@ class Workbench:
             mapped=self.buckets is None, known_to_all=known, checkpoint=checkpoint,
             at_once=self.scored_at_once, trained_at_once=self.trained_at_once,
         )  # fmt: skip
-
-
-def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
-    """Load the snapshot, hold out, find the label words, load the model.
-
-    Args:
-        record: the worker's base as it is registered; the task is learned under its head.
-
-    Raises:
-        PinMismatchError: the worker's base is not the one that the job was submitted for.
-        NotFoundError, DamagedError: the base, its hypernetwork or the snapshot is missing or damaged.
-    """
-    base = find_base(spec.base)
-    pinned = spec.options.get("base_digest")
-    if pinned not in (None, base.digest) or record.digest != base.digest:
-        raise PinMismatchError(
-            f"The job was submitted for base {pinned or record.digest}, "
-            f"this worker has {base.digest} as {spec.base!r}.",
-            "install the same version of onboard on every worker, or submit again",
-        )
-    engine = engine_at(services, base, record.head)
-    known = None if record.head == FIRST_HYPERNETWORK else head_rows(services, base, record.head)
-    stored = load_snapshot(read_snapshot(services, spec.dataset))
-    dataset = holdout(stored, spec.seed)
-    pool = spec.options.get("unlabelled")
-    unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
-    return Workbench(
-        base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known,
-        held_out_places(stored, dataset),
-    )  # fmt: skip
-
-
-def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:
-    """Word per label, or per bucket; distinct for the base's tokenizer."""
-    buckets = buckets_of(dataset)
-    if buckets is not None:
-        assert len(buckets.words) == BUCKETS
-        return buckets.words
-    return verbalise(dataset.labels, engine.encoder.word_ids, engine.encoder.tokenizer.unk_token_id)

@@ -23,9 +23,9 @@ from onboard.pipeline.slot import take_slot
 from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.learning import choosing
 from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_of_fold
-from onboard.train.tuning import EarlierEmbedding, Tuned, TuningSettings, tune
+from onboard.train.tuning import Tuned, TuningSettings, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
-from onboard.versions.protected import kept, protected
+from onboard.versions.protected import protected, protected_task
 
 _LET_THROUGH: Final = GuardSettings().shares
 
@@ -186,8 +186,8 @@ def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[
     bench, services = attempt.bench, attempt.services
     versions = protected(services, bench.base, attempt.base, attempt.job.spec.task)
     earlier = [
-        EarlierEmbedding(task.z, bench.engine.trie(task.version.words), task.reference)
-        for task in (kept(services, bench.base, version) for version in versions)
+        task
+        for task in (protected_task(services, bench.base, version) for version in versions)
         if task.trouble is None  # the guard will refuse it, and say so
     ]
     engine, trie = bench.engine.rounded(), bench.engine.trie(words)

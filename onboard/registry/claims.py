@@ -126,10 +126,8 @@ class ClaimRepository:
             .subquery()
             for queue in sorted(set(queues))
         ]
-        runnable = union_all(*map(select, firsts)).subquery()
-        return (
-            select(runnable.c.number).order_by(runnable.c.priority.desc(), runnable.c.number).limit(1).scalar_subquery()
-        )
+        first = union_all(*map(select, firsts)).subquery()
+        return select(first.c.number).order_by(first.c.priority.desc(), first.c.number).limit(1).scalar_subquery()
 
     def heartbeat(self, job_id: str, attempt: int, lease_seconds: float = LEASE_SECONDS) -> bool:
         """Extend its lease, and the leases that it holds itself. Returns whether someone asked to cancel.

@@ -25,26 +25,11 @@ from onboard.model.drift import relative_drift
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
-from onboard.model.scoring import LabelTrie
+from onboard.model.protected import ProtectedTask
 
 Regulariser = Literal["drift", "divergence"]
 
 _DRIFT_AT_ONCE: Final = 16  # embeddings whose weights are generated together
-
-
-@dataclass(frozen=True)
-class EarlierEmbedding:
-    """An embedding whose task must stay what it is.
-
-    Args:
-        z: (t,).
-        trie: of its label words.
-        origin: the hypernetwork that it was learned under; None is the one that tuning starts from.
-    """
-
-    z: np.ndarray
-    trie: LabelTrie
-    origin: Hypernetwork | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +73,7 @@ class Holding:
     def __init__(
         self,
         engine: Engine,
-        earlier: Sequence[EarlierEmbedding],
+        earlier: Sequence[ProtectedTask],
         regulariser: Regulariser,
         texts: Sequence[Sequence[int]],
     ) -> None:
@@ -125,8 +110,7 @@ class Holding:
 
     def _by_origin(self, embeddings: np.ndarray) -> Iterator[tuple[Hypernetwork, np.ndarray]]:
         """Every hypernetwork that some of them were learned under, with their places among the drawn ones."""
-        own = self._engine.hypernetwork
-        origins = [self._earlier[index].origin or own for index in embeddings.tolist()]
+        origins = [self._earlier[index].reference for index in embeddings.tolist()]
         for origin in dict.fromkeys(origins):
             yield origin, np.flatnonzero([other is origin for other in origins])
 

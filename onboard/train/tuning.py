@@ -23,12 +23,13 @@ from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
 from onboard.model.memory import RowsAtOnce
+from onboard.model.protected import ProtectedTask
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import AT_ONCE, Steps
 from onboard.train.fewshot import batches
-from onboard.train.holding import Drawn, EarlierEmbedding, Holding, Regulariser, draws
+from onboard.train.holding import Drawn, Holding, Regulariser, draws
 
-__all__ = ["EarlierEmbedding", "Tuned", "TuningSettings", "tune"]
+__all__ = ["Tuned", "TuningSettings", "tune"]
 
 CLIP: Final = 1.0  # norm of the gradient, as the authors have it
 _REMEDY: Final = "submit again without --tune-hypernetwork, or with another --seed"
@@ -110,7 +111,7 @@ def tune(
     z: np.ndarray,
     rows: LabelledRows,
     trie: LabelTrie,
-    earlier: Sequence[EarlierEmbedding],
+    earlier: Sequence[ProtectedTask],
     settings: TuningSettings,
     seed: int,
     *,

@@ -17,11 +17,11 @@ from onboard.registry.versions import VersionRepository
 
 
 def list_tasks(
-    database: Database, wanted: Wanted, limit: int | None = None, after: str | None = None
+    database: Database, search: Wanted, limit: int | None = None, after: str | None = None
 ) -> list[dict[str, Any]]:
     """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
     with database.read() as session:
-        tasks = SearchRepository(session).tasks(wanted, limit, after)
+        tasks = SearchRepository(session).tasks(search, limit, after)
     return [task_document(task, latest) for task, latest in tasks]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,11 +15,10 @@ from onboard.data.targets import targets_of
 from onboard.domain.dataset import Example
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, words_in_order
 from onboard.errors import DamagedError, NotFoundError
-from onboard.guard import Earlier
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
-from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.protected import ProtectedTask
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.services import Services
@@ -30,23 +29,6 @@ MOST_ROWS: Final = 512  # held-out rows of a task that are read
 MOST_TEXTS: Final = 128  # texts of its own, where there are too few rows
 
 Identity = tuple[str, str, int]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An embedding in use, as far as it is known without its dataset.
-
-    Args:
-        version: that has it.
-        z: (t,); nothing but zeros where it cannot be read.
-        reference: the hypernetwork that it was learned under; the base's first where that cannot be read.
-        trouble: why it cannot be read; None where it can.
-    """
-
-    version: EmbeddingVersion
-    z: np.ndarray
-    reference: Hypernetwork
-    trouble: str | None = None
 
 
 def identity(version: EmbeddingVersion) -> Identity:
@@ -127,50 +109,57 @@ def protected(services: Services, base: Base, record: BaseRecord, task: str) -> 
     return newcomers(in_use(services, base), (), task, line_of(services, record))
 
 
-def kept(services: Services, base: Base, version: EmbeddingVersion) -> Kept:
-    """A version with its numbers; no dataset is read. What cannot be read is a trouble, which is no pass."""
+def protected_task(services: Services, base: Base, version: EmbeddingVersion) -> ProtectedTask:
+    """A version with its numbers; no dataset is read. What cannot be read is a trouble, which is no pass.
+
+    Its z is nothing but zeros where it cannot be read, and its hypernetwork the base's first.
+    """
+    engine = load_engine(base, services.device)
     z = np.zeros(int(base.document["task_embedding_size"]), dtype=np.float32)
-    first = load_engine(base, services.device).hypernetwork
+    task = ProtectedTask(version.reference, z, engine.trie(version.words), engine.hypernetwork)
     try:
-        z = verified_embedding(services.read(version.artifact), version)
+        task = replace(task, z=verified_embedding(services.read(version.artifact), version))
     except DamagedError as error:
-        return Kept(version, z, first, f"Its embedding cannot be read: {error.message}")
+        return replace(task, trouble=f"Its embedding cannot be read: {error.message}")
     try:
-        return Kept(version, z, hypernetwork_at(services, base, version.origin, services.device))
+        return replace(task, reference=hypernetwork_at(services, base, version.origin, services.device))
     except DamagedError as error:
-        return Kept(version, z, first, f"The hypernetwork that it was learned under: {error.message}")
+        return replace(task, trouble=f"The hypernetwork that it was learned under: {error.message}")
 
 
-def with_evidence(services: Services, base: Base, task: Kept, known: np.ndarray | None = None) -> Earlier:
+def with_evidence(
+    services: Services, base: Base, task: ProtectedTask, version: EmbeddingVersion, known: np.ndarray | None = None
+) -> ProtectedTask:
     """The same with held-out rows and texts of its own: its snapshot is read here.
 
     Args:
         services: where the snapshot lies.
         base: that it belongs to.
-        task: the embedding.
+        task: the version as `protected_task` gives it.
+        version: the version.
         known: sorted hashes of rows that the hypernetwork to be judged was trained on: they are no evidence.
     """
-    engine, version = load_engine(base, services.device), task.version
-    bare = Earlier(
-        version.reference, task.z, engine.trie(version.words), task.reference, None, (), task.trouble
-    )  # fmt: skip
     if task.trouble or not version.dataset_digest or not version.seeds:
-        return bare  # a shipped source never had a snapshot here
+        return task  # a shipped source never had a snapshot here
     try:
         dataset = dataset_of(services, version)
     except (NotFoundError, DamagedError) as error:
-        trouble = f"Its dataset cannot be read: {error.message}"
-        return Earlier(bare.name, bare.z, bare.trie, bare.reference, trouble=trouble)
+        return replace(task, trouble=f"Its dataset cannot be read: {error.message}")
+    engine = load_engine(base, services.device)
     held, own = _drawn(dataset.validation, MOST_ROWS, known), _drawn(dataset.train, MOST_TEXTS, known)
-    return Earlier(
-        bare.name, bare.z, engine.trie(words_in_order(version, dataset.labels)), bare.reference,
-        LabelledRows(_encoded(engine, held), targets_of(dataset, held)) if held else None, _encoded(engine, own),
-    )  # fmt: skip
+    return replace(
+        task,
+        trie=engine.trie(words_in_order(version, dataset.labels)),
+        rows=LabelledRows(_encoded(engine, held), targets_of(dataset, held)) if held else None,
+        texts=_encoded(engine, own),
+    )
 
 
-def earlier_of(services: Services, base: Base, version: EmbeddingVersion, known: np.ndarray | None = None) -> Earlier:
+def protected_with_evidence(
+    services: Services, base: Base, version: EmbeddingVersion, known: np.ndarray | None = None
+) -> ProtectedTask:
     """A version with its evidence; `known` as of `with_evidence`."""
-    return with_evidence(services, base, kept(services, base, version), known)
+    return with_evidence(services, base, protected_task(services, base, version), version, known)
 
 
 def _drawn(rows: Sequence[Example], most: int, known: np.ndarray | None) -> list[Example]:

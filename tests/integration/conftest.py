@@ -18,7 +18,7 @@ from support.real_workers import Deployment
 from support.tuned_jobs import tune_gently
 
 from onboard.bases import Base
-from onboard.pipeline import run as pipeline
+from onboard.pipeline import train as training
 from onboard.registry.schema import upgrade
 from onboard.services import Services
 from onboard.settings import Settings
@@ -66,7 +66,7 @@ def steady(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned does not matter here, how often and in which order does."""
-    monkeypatch.setattr(pipeline, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
+    monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def trained_as(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def choose(z: np.ndarray) -> None:
         learned = Learned(Trained(z, (0.5,), (1.0,), 0.0))
-        monkeypatch.setattr(pipeline, "learn", lambda *arguments, **named: learned)
+        monkeypatch.setattr(training, "learn", lambda *arguments, **named: learned)
 
     return choose
 

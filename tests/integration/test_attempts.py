@@ -17,8 +17,10 @@ from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import FencedError, PinMismatchError, StorageError
 from onboard.hypernetworks.register import register_base
+from onboard.pipeline import probe as probing
 from onboard.pipeline import run as pipeline
-from onboard.pipeline.material import prepare
+from onboard.pipeline import train as training
+from onboard.pipeline.check import prepare
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import JobRow, StageOutputRow
@@ -48,7 +50,7 @@ def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monk
     desk.lose()
     second = desk.claim()
     assert (second.id, second.attempt) == (job.id, 2)
-    monkeypatch.setattr(pipeline, "measure_named", _never)
+    monkeypatch.setattr(probing, "measure_named", _never)
     progress = RecordedProgress()
     result = desk.run(second, progress).result
     assert progress.stages == ["check", "train", "evaluate"]
@@ -57,7 +59,7 @@ def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monk
     assert len(desk.versions("mood")) == 1
     assert set(result["seconds"]) == {*STAGES, "publish"}
     monkeypatch.undo()
-    monkeypatch.setattr(pipeline, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
+    monkeypatch.setattr(training, "FewShotSettings", partial(FewShotSettings, steps=5, most_steps=5, batch=8))
     undisturbed = desk.learn(opinions(24), "undisturbed", init="sst2")
     assert undisturbed["embedding_digest"] == result["embedding_digest"]
 
@@ -70,8 +72,8 @@ def test_an_attempt_that_died_while_publishing_leaves_nothing_and_the_next_only_
         desk.run(desk.claim(), HookedProgress(lambda what, name: _crash_at(what, name, "publish")))
     assert desk.jobs()[0].state is JobState.RUNNING
     desk.lose()
-    for work_ in ("measure_named", "learn", "judge"):
-        monkeypatch.setattr(pipeline, work_, _never)
+    for room, work_ in ((probing, "measure_named"), (training, "learn"), (pipeline, "judge")):
+        monkeypatch.setattr(room, work_, _never)
     assert desk.run(desk.claim()).state is JobState.SUCCEEDED
     assert [version.version for version in desk.versions("mood")] == [1]
 
@@ -136,7 +138,7 @@ def test_a_start_that_comes_out_alike_has_been_trained_from(desk: Desk, monkeypa
         desk.run(desk.claim(), crash_after("train"))
     desk.lose()
     _damage_probed(desk.services)
-    monkeypatch.setattr(pipeline, "learn", _never)
+    monkeypatch.setattr(training, "learn", _never)
     progress = RecordedProgress()
     assert desk.run(desk.claim(), progress).state is JobState.SUCCEEDED
     assert progress.stages == ["check", "probe", "evaluate"]
@@ -147,9 +149,9 @@ def _starting_from(monkeypatch: pytest.MonkeyPatch, embedding: str) -> None:
 
     def choose(evaluator: Any, candidates: Any, *_: Any) -> Any:
         (named,) = (each for each in candidates if each.embedding == embedding)
-        return pipeline.measure_named(evaluator, named)
+        return probing.measure_named(evaluator, named)
 
-    monkeypatch.setattr(pipeline, "choose", choose)
+    monkeypatch.setattr(probing, "choose", choose)
 
 
 def _damage_probed(services: Services) -> None:

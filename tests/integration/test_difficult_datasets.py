@@ -22,7 +22,7 @@ from onboard.hypernetworks.register import register_base
 from onboard.jobs.submission import Order, check, prepare
 from onboard.jobs.submit import submit
 from onboard.model import engine
-from onboard.pipeline.material import label_words
+from onboard.pipeline.check import label_words
 from onboard.report import render
 from onboard.services import Services
 from onboard.serving.predictor import Predictor

@@ -11,10 +11,10 @@ from onboard.bases import Base
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset
 from onboard.domain.task import EmbeddingVersion
-from onboard.guard import Earlier
+from onboard.model.protected import ProtectedTask
 from onboard.services import Services
 from onboard.versions.promote import promote
-from onboard.versions.protected import earlier_of, in_use, newcomers
+from onboard.versions.protected import in_use, newcomers, protected_with_evidence
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def dataset(desk: Desk, tiny_services: Services, tiny_base: Base) -> Dataset:
     return holdout(load(read_snapshot(tiny_services, desk.version("mood").dataset_digest)), 3)
 
 
-def evidence(desk: Desk, base: Base, reference: str, known: np.ndarray | None = None) -> Earlier:
-    return earlier_of(desk.services, base, desk.version(reference), known)
+def evidence(desk: Desk, base: Base, reference: str, known: np.ndarray | None = None) -> ProtectedTask:
+    return protected_with_evidence(desk.services, base, desk.version(reference), known)
 
 
 def names(versions: list[EmbeddingVersion]) -> list[str]:

@@ -20,7 +20,7 @@ from onboard.registry.unlearning import UnlearningRepository
 from onboard.versions.carry import carry_task
 from onboard.versions.carry.remeasuring import remeasure
 from onboard.versions.compare import compare
-from onboard.versions.protected import earlier_of
+from onboard.versions.protected import protected_with_evidence
 from onboard.versions.trained_rows import TrainedRows, head_rows, read_snapshot
 
 ROWS, SEED, HELD = 80, 3, 20
@@ -82,7 +82,7 @@ def test_rows_that_tuned_a_hypernetwork_are_known_whatever_would_be_held_out_tod
 def test_the_guard_judges_an_earlier_task_by_what_was_held_out_of_it(
     desk: Desk, tiny_base: Base, then: Dataset
 ) -> None:
-    found = earlier_of(desk.services, tiny_base, desk.version("mood@v1"))
+    found = protected_with_evidence(desk.services, tiny_base, desk.version("mood@v1"))
     encode = load_engine(tiny_base, "cpu").encoder.encode
     assert found.rows is not None
     assert found.rows.ids == encode([(row.text_a, None) for row in then.validation])

@@ -16,7 +16,7 @@ from onboard.data.hashes import row_hashes
 from onboard.data.snapshot import load
 from onboard.data.splits import holdout
 from onboard.hypernetworks.register import register_base
-from onboard.pipeline.material import prepare
+from onboard.pipeline.check import prepare
 from onboard.probe.candidates import Candidate
 from onboard.registry.bases import BaseRepository
 from onboard.registry.snapshots import SnapshotRepository

@@ -13,7 +13,7 @@ from support.real_jobs import Desk, opinions
 
 from onboard.api.app import create_app
 from onboard.operations.access import create_token
-from onboard.pipeline import run as pipeline
+from onboard.pipeline import train as training
 from onboard.serving import Predictor
 from onboard.train.fewshot import FewShotSettings, Trained
 from onboard.train.learning import Learned
@@ -29,7 +29,7 @@ def two_versions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Two versions of one task whose answers differ."""
     for seed in (3, 4):
         learned = Learned(Trained(embedding_of(seed), (0.5,), (1.0,), 0.0))
-        monkeypatch.setattr(pipeline, "learn", lambda *arguments, learned=learned, **named: learned)
+        monkeypatch.setattr(training, "learn", lambda *arguments, learned=learned, **named: learned)
         desk.learn(TRAIN, init="sst2", test=TEST)
     return desk
 
@@ -72,7 +72,7 @@ def test_every_door_tells_the_same_probabilities(two_versions: Desk, tmp_path: P
 
 
 def test_few_rows_are_trained_on_by_the_service_s_own_recipe(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "FewShotSettings", FewShotSettings)
+    monkeypatch.setattr(training, "FewShotSettings", FewShotSettings)
     result = desk.learn(opinions(24), init="sst2")
     assert result["validation_kind"] == "cross-validated"
     assert result["training"]["steps"] == len(result["training"]["loss"]) == FewShotSettings.steps

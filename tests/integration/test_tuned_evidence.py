@@ -11,7 +11,7 @@ from support.tuned_jobs import diverging_on_less_than, record_of, tune_gently
 
 from onboard.bases import Base
 from onboard.evaluate import verdicts
-from onboard.guard import Earlier
+from onboard.model.protected import ProtectedTask
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import tune as tuned
 from onboard.registry.aliases import AliasRepository
@@ -25,9 +25,9 @@ def _gently(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Earlier]:
+def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, ProtectedTask]:
     """The earlier tasks as the guard sees them, by name."""
-    found: dict[str, Earlier] = {}
+    found: dict[str, ProtectedTask] = {}
     guard = guarded.guard
 
     def look(engine: Any, candidate: Any, present: Any, earlier: Any, *rest: Any, **more: Any) -> Any:
@@ -38,7 +38,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Earlier]:
     return found
 
 
-def test_a_task_that_tuned_the_head_is_judged_on_its_own_texts_too(desk: Desk, seen: dict[str, Earlier]) -> None:
+def test_a_task_that_tuned_the_head_is_judged_on_its_own_texts_too(desk: Desk, seen: dict[str, ProtectedTask]) -> None:
     desk.learn(opinions(24), "first", init="sst2", tune_hypernetwork="always")
     shared = opinions(8, start=16)
     desk.learn([*opinions(16, start=40), *shared], "second", init="sst2", tune_hypernetwork="always")

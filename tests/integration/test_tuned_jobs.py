@@ -23,7 +23,7 @@ from onboard.domain.job import JobState
 from onboard.domain.tuning import refused_by_guard
 from onboard.errors import JobFailedError
 from onboard.pipeline import guard as guarded
-from onboard.pipeline import run as pipeline
+from onboard.pipeline import train as training
 from onboard.pipeline import tune as tuned
 from onboard.services import Services
 from onboard.serving import Predictor
@@ -153,14 +153,14 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, better: bool
 ) -> None:
     def tune(engine: Any, z: Any, rows: Any, trie: Any, earlier: Any, settings: Any, seed: int, **_: Any) -> Tuned:
-        trained = train_embedding(engine, z, rows, trie, pipeline.FewShotSettings(steps=40), seed).z
+        trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=40), seed).z
         return Tuned(engine.hypernetwork, trained if better else z - 2.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
     monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
     monkeypatch.setattr(tuned, "tune", tune)
-    monkeypatch.setattr(pipeline, "FewShotSettings", pipeline.FewShotSettings.func)  # type: ignore[attr-defined]
+    monkeypatch.setattr(training, "FewShotSettings", training.FewShotSettings.func)  # type: ignore[attr-defined]
     desk.submit(opinions(30), init="random", tune_hypernetwork="auto")
-    monkeypatch.setattr(pipeline, "learn", _barely(pipeline.learn))
+    monkeypatch.setattr(training, "learn", _barely(training.learn))
     result = desk.run(desk.claim()).result or {}
     by_share = result["tuning"]["by_share"]
     assert (result["guard"]["verdict"] == "accepted") if better else (result["guard"] is None)
@@ -175,12 +175,12 @@ def test_less_than_the_whole_step_is_proposed_where_the_new_task_is_better_off_w
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tune(engine: Any, z: Any, rows: Any, trie: Any, earlier: Any, settings: Any, seed: int, **_: Any) -> Tuned:
-        trained = train_embedding(engine, z, rows, trie, pipeline.FewShotSettings(steps=40), seed).z
+        trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=40), seed).z
         return Tuned(engine.hypernetwork, z + 8.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
     monkeypatch.setattr(tuned, "tune", tune)
     desk.submit(opinions(30), init="random", tune_hypernetwork="always")
-    monkeypatch.setattr(pipeline, "learn", _barely(pipeline.learn))
+    monkeypatch.setattr(training, "learn", _barely(training.learn))
     result = desk.run(desk.claim()).result or {}
     by_share = {float(share): loss for share, loss in result["tuning"]["by_share"].items() if share != "0"}
     nearly_least = [share for share, loss in by_share.items() if loss <= min(by_share.values()) + 0.02]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Response
@@ -28,6 +29,18 @@ _PROMOTE = [Depends(requires(Scope.PROMOTE))]
 _MOVES = 100  # that are shown
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the client says that it saw of an alias: its ETag, or that there is none."""
+
+    if_match: str | None
+    nothing: bool
+
+
+async def _seen(if_match: IfMatch = None, if_none_match: IfNew = None) -> _Seen:
+    return _Seen(if_match, nothing=if_none_match == "*" and if_match is None)
+
+
 @router.get("/{alias}", response_model=AliasDocument, dependencies=[Depends(requires(Scope.READ))])
 def show_alias(task: TaskName, alias: AliasName, services: OpenServices, response: Response) -> dict[str, Any]:
     """The version that the alias means, its ETag for a later change, and its history."""
@@ -40,16 +53,15 @@ def show_alias(task: TaskName, alias: AliasName, services: OpenServices, respons
 def move_alias(
     task: TaskName,
     alias: AliasName,
-    wanted: AliasWanted,
+    body: AliasWanted,
     services: OpenServices,
     shelf: OpenShelf,
     response: Response,
-    if_match: IfMatch = None,
-    if_none_match: IfNew = None,
+    seen: Annotated[_Seen, Depends(_seen)],
 ) -> dict[str, Any]:
     """Let the alias mean a version. Needs If-Match, or `If-None-Match: *` for a new alias."""
-    expected = 0 if if_none_match == "*" and if_match is None else _expected(services, task, alias, if_match)
-    version, better = f"{task}@v{wanted.version}", wanted.if_better
+    expected = 0 if seen.nothing else _expected(services, task, alias, seen.if_match)
+    version, better = f"{task}@v{body.version}", body.if_better
     move = promote(services, version, alias, if_better=better, expected=expected, manifests=shelf.manifests)
     start_webhook_worker(services)
     return _told(move, response)

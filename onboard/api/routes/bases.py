@@ -33,8 +33,8 @@ def list_bases(
     name: Annotated[str | None, Query(max_length=MOST_LETTERS, description="Only the base of this name.")] = None,
 ) -> dict[str, Any]:
     """The bases that jobs can name, without their files."""
-    found = [_described(str(base.folder), _changed(base)) for base in named_bases()]
-    return {"bases": [each for each in found if name in (None, each["base"])]}
+    documents = [_described(str(base.folder), _changed(base)) for base in named_bases()]
+    return {"bases": [document for document in documents if name in (None, document["base"])]}
 
 
 @router.get("/{digest}", response_model=BaseDocument)
@@ -48,11 +48,11 @@ def download_base_file(
     digest: Digest, file: FileName, services: OpenServices, shelf: OpenShelf, if_none_match: IfNoneMatch = None
 ) -> Response:
     """One file of a base; its SHA-256 is the ETag."""
-    found = shelf.manifests.of(services, digest).file(file)
-    tag = etag(found.digest)
+    listed = shelf.manifests.of(services, digest).file(file)
+    tag = etag(listed.digest)
     if matches(if_none_match, tag):
         return answer(bytes, tag, if_none_match, SAFETENSORS, IMMUTABLE)
-    return FileResponse(found.path, media_type=SAFETENSORS, headers={"ETag": tag, "Cache-Control": IMMUTABLE})
+    return FileResponse(listed.path, media_type=SAFETENSORS, headers={"ETag": tag, "Cache-Control": IMMUTABLE})
 
 
 def _changed(base: Base) -> int:

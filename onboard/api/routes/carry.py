@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Body, Depends
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices, decode_cursor, encode_cursor, wrong_cursor
@@ -21,28 +21,33 @@ _TASKS = "carry"
 
 
 @router.post("/carry", response_model=CarriedDocument)
-def carry_tasks(services: OpenServices, shelf: OpenShelf, wanted: CarrySome | None = None) -> dict[str, Any]:
+def carry_tasks(
+    services: OpenServices, shelf: OpenShelf, body: Annotated[CarrySome | None, Body(title="Wanted")] = None
+) -> dict[str, Any]:
     """Carry the next few tasks by name that are not at the head; `next` leads to those after them. One at a time."""
-    wanted = wanted or CarrySome()
-    after = decode_cursor(_TASKS, wanted.cursor)
+    body = body or CarrySome()
+    after = decode_cursor(_TASKS, body.cursor)
     if after is not None and not isinstance(after, str):
         raise wrong_cursor()
-    found = carry_some(
-        services, after, most=wanted.limit, dry_run=wanted.dry_run, bounded=True, manifests=shelf.manifests
+    carried = carry_some(
+        services, after, most=body.limit, dry_run=body.dry_run, bounded=True, manifests=shelf.manifests
     )
-    return _told(services, found)
+    return _told(services, carried)
 
 
 @router.post("/tasks/{task}/carry", response_model=CarriedDocument)
 def carry_one_task(
-    task: TaskName, services: OpenServices, shelf: OpenShelf, wanted: CarryTask | None = None
+    task: TaskName,
+    services: OpenServices,
+    shelf: OpenShelf,
+    body: Annotated[CarryTask | None, Body(title="Wanted")] = None,
 ) -> dict[str, Any]:
     """Carry what a task's `latest` names to the head of its base. Nothing is listed where it is there already."""
-    dry_run = wanted is not None and wanted.dry_run
+    dry_run = body is not None and body.dry_run
     return _told(services, carry_task(services, task, dry_run=dry_run, bounded=True, manifests=shelf.manifests))
 
 
-def _told(services: Services, found: Carried) -> dict[str, Any]:
-    if any(outcome.version for outcome in found.outcomes):
+def _told(services: Services, carried: Carried) -> dict[str, Any]:
+    if any(outcome.version for outcome in carried.outcomes):
         start_webhook_worker(services)
-    return {**found.to_json(), "next": encode_cursor(_TASKS, found.next) if found.next is not None else None}
+    return {**carried.to_json(), "next": encode_cursor(_TASKS, carried.next) if carried.next is not None else None}

@@ -21,5 +21,5 @@ Ref = Annotated[str, Query(pattern=NAME, max_length=MOST_LETTERS, description="l
 @router.get("/compare", response_model=ComparisonDocument)
 def compare_versions(task: TaskName, a: Ref, b: Ref, shelf: OpenShelf) -> Response:
     """Metrics, confusion, flipped answers and the paired interval; the verdict is about `b`. One at a time is made."""
-    found = shelf.comparison(Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}"))
-    return Response(found, media_type="application/json")
+    comparison = shelf.comparison(Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}"))
+    return Response(comparison, media_type="application/json")

@@ -51,24 +51,26 @@ def list_embeddings(
 @router.get("/tasks/{task}/embeddings/{ref}.safetensors", responses=_FILE, response_class=Response)
 def download_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
     """The file of a version; its SHA-256 is the ETag."""
-    wanted = Reference.parse(f"{task}@{ref}")
-    current = shelf.current(wanted)
+    reference = Reference.parse(f"{task}@{ref}")
+    current = shelf.current(reference)
     headers = {
         "Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}.safetensors",
         "Content-Disposition": f'attachment; filename="{task}-v{current.version}.safetensors"',
     }
     tag = etag(current.artifact)
-    return answer(lambda: shelf.content(current.artifact), tag, if_none_match, SAFETENSORS, _caching(wanted), headers)
+    return answer(
+        lambda: shelf.content(current.artifact), tag, if_none_match, SAFETENSORS, _caching(reference), headers
+    )
 
 
 @router.get("/tasks/{task}/embeddings/{ref}", response_model=EmbeddingDocument, responses=UNCHANGED)
 def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
     """A version with its numbers and everything that it is pinned to."""
-    wanted = Reference.parse(f"{task}@{ref}")
-    current = shelf.current(wanted)
+    reference = Reference.parse(f"{task}@{ref}")
+    current = shelf.current(reference)
     headers = {"Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}"}
     tag = etag(current.artifact)
-    return answer(lambda: shelf.document(current), tag, if_none_match, _JSON, _caching(wanted), headers)
+    return answer(lambda: shelf.document(current), tag, if_none_match, _JSON, _caching(reference), headers)
 
 
 def _caching(wanted: Reference) -> str:

@@ -17,5 +17,5 @@ router = APIRouter(prefix="/v1/predict", tags=["predictions"], dependencies=[Dep
 @router.post("", response_model=Predictions)
 def predict(body: PredictionInputs, request: Request, left: ClientLeft) -> dict[str, Any]:
     """Answers in the order of the inputs; none when one of them is wrong."""
-    inputs = [each.model_dump(exclude_none=True) for each in body.inputs]
+    inputs = [asked.model_dump(exclude_none=True) for asked in body.inputs]
     return {"predictions": [answer.to_json() for answer in request.app.state.predictions.predict(inputs, left)]}

@@ -23,9 +23,7 @@ TaskName = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, descriptio
 _READ = [Depends(requires(Scope.READ))]
 
 
-@router.get("", response_model=TaskList, dependencies=_READ)
-def list_tasks(
-    services: OpenServices,
+async def _search(
     label: Annotated[str | None, Query(max_length=1000, description="Only tasks that have this label.")] = None,
     kind: Annotated[Literal["classification", "regression"] | None, Query()] = None,
     metric: Annotated[str | None, Query(max_length=64, description="Only where the latest version has it.")] = None,
@@ -34,6 +32,14 @@ def list_tasks(
         Query(allow_inf_nan=False, description="The metric is at least so good; log_loss and mse at most so large."),
     ] = None,
     weak: Annotated[bool | None, Query(description="Whether the latest version is weak.")] = None,
+) -> Wanted:
+    return Wanted(label, kind, metric, at_least, weak)
+
+
+@router.get("", response_model=TaskList, dependencies=_READ)
+def list_tasks(
+    services: OpenServices,
+    search: Annotated[Wanted, Depends(_search)],
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
@@ -41,8 +47,7 @@ def list_tasks(
     after = decode_cursor("tasks", cursor)
     if after is not None and not isinstance(after, str):
         raise wrong_cursor()
-    wanted = Wanted(label, kind, metric, at_least, weak)
-    documents = tasks.list_tasks(services.database, wanted, limit + 1, after)
+    documents = tasks.list_tasks(services.database, search, limit + 1, after)
     page = documents[:limit]
     return {"tasks": page, "next": encode_cursor("tasks", page[-1]["task"]) if len(documents) > limit else None}
 

@@ -21,14 +21,14 @@ def list_tokens(
     include_ended: Annotated[bool, Query(alias="all", description="Also those that are expired or revoked.")] = False,
 ) -> dict[str, Any]:
     """The tokens that work now, without their secrets."""
-    found = access.list_tokens(services.database, include_ended=include_ended)
-    return {"tokens": [token.to_json() for token in found]}
+    tokens = access.list_tokens(services.database, include_ended=include_ended)
+    return {"tokens": [token.to_json() for token in tokens]}
 
 
 @router.post("/tokens", response_model=TokenCreated, status_code=201)
-def create_token(wanted: TokenRequest, services: OpenServices) -> dict[str, Any]:
+def create_token(body: TokenRequest, services: OpenServices) -> dict[str, Any]:
     """Make a token; its secret is shown this once."""
-    token, secret = access.create_token(services.database, wanted.name, wanted.scopes, wanted.expires)
+    token, secret = access.create_token(services.database, body.name, body.scopes, body.expires)
     return {**token.to_json(), "secret": secret}
 
 

@@ -30,7 +30,8 @@ from onboard.model.backbone import norm_parameters
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
-from onboard.model.hypernetwork import is_projector, open_to_embeddings, scale_projectors
+from onboard.model.initialisation import is_projector, scale_projectors
+from onboard.model.methods.open_start import open_to_embeddings
 from onboard.model.projections import Projections
 from onboard.model.weights import new_hypernetwork
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from onboard.model.adapter import AdapterWeights
-from onboard.model.hypernetwork import POSITIONS, WEIGHT_STD, GeneratedAdapters
+from onboard.model.hypernetwork import POSITIONS, GeneratedAdapters
+from onboard.model.initialisation import WEIGHT_STD
 
 
 class StackTable(nn.Module):

@@ -10,15 +10,16 @@ from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError
 from onboard.evaluate import may_replace
-from onboard.guard import Earlier, TaskVerdict, clear
+from onboard.guard import TaskVerdict, clear
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.engine import Engine
+from onboard.model.protected import ProtectedTask
 from onboard.services import Services
 from onboard.versions.carry.outcomes import Outcome
 from onboard.versions.carry.remeasuring import remeasure
 from onboard.versions.compare import too_large
-from onboard.versions.protected import earlier_of
+from onboard.versions.protected import protected_with_evidence
 from onboard.versions.trained_rows import TrainedRows
 
 _PREFIX = {"fail": "The guard refuses it. ", "not enough evidence": "There is not enough evidence. "}
@@ -56,16 +57,16 @@ def judge(
 
 def _earlier(
     services: Services, base: Base, engine: Engine, version: EmbeddingVersion, known: np.ndarray, bounded: bool
-) -> Earlier:
+) -> ProtectedTask:
     """The version as the guard sees it. What cannot be read is a trouble, which is no pass."""
     try:
         trouble = too_large(services, version) if bounded else None
         if trouble is None:
-            return earlier_of(services, base, version, known)
+            return protected_with_evidence(services, base, version, known)
     except DamagedError as error:
         trouble = f"{version.reference}: {error.message}"
     nothing = np.zeros(0, dtype=np.float32)
-    return Earlier(version.reference, nothing, engine.trie(version.words), engine.hypernetwork, trouble=trouble)
+    return ProtectedTask(version.reference, nothing, engine.trie(version.words), engine.hypernetwork, trouble=trouble)
 
 
 def _outcome(

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from onboard.guard import Earlier
 from onboard.guard.answers import Question, answers
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.protected import ProtectedTask
 
 WORDS = [
     "good",
@@ -60,7 +60,7 @@ def earlier(
     own: int = 0,
     reference: Hypernetwork | None = None,
     trouble: str | None = None,
-) -> Earlier:
+) -> ProtectedTask:
     """A task whose labelled rows have the labels that its reference gives them with its own probabilities."""
     before = reference or engine.hypernetwork
     trie, z = engine.trie(["yes", "no"]), embedding(seed)
@@ -70,7 +70,7 @@ def earlier(
         chances = np.exp(answers(engine, [Question(before, z, trie, ids)])[0])
         drawn = [np.random.default_rng((seed, row)).choice(2, p=each / each.sum()) for row, each in enumerate(chances)]
         held = LabelledRows(ids, np.eye(2, dtype=np.float32)[drawn])
-    return Earlier(name, z, trie, before, held, texts(engine, own, seed + 200) if own else (), trouble)
+    return ProtectedTask(name, z, trie, before, held, texts(engine, own, seed + 200) if own else (), trouble)
 
 
 def shaken(hypernetwork: Hypernetwork, scale: float, seed: int = 0) -> Hypernetwork:

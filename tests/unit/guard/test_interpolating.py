@@ -9,8 +9,8 @@ import torch
 from guarded import shaken
 
 from onboard.model.engine import Engine
-from onboard.model.hyperformer import PlainHypernetwork
 from onboard.model.interpolate import between
+from onboard.model.methods.hyperformer import PlainHyperFormer
 from onboard.model.weights import hypernetwork_digest
 
 
@@ -47,6 +47,6 @@ def test_a_share_outside_is_refused(tiny_engine: Engine, share: float) -> None:
 
 
 def test_hypernetworks_of_different_methods_have_nothing_between_them(tiny_engine: Engine) -> None:
-    other = PlainHypernetwork(d_model=16, encoder_layers=2, decoder_layers=2, bottleneck=4)
+    other = PlainHyperFormer(d_model=16, encoder_layers=2, decoder_layers=2, bottleneck=4)
     with pytest.raises(ValueError, match="between"):
         between(tiny_engine.hypernetwork, other, 0.5)

@@ -12,11 +12,12 @@ import torch
 from guarded import Counted, earlier, embedding, pairs, shaken, texts
 
 from onboard.errors import CancelledError
-from onboard.guard import Earlier, GuardSettings, Judgement, TaskVerdict, clear, guard, line_search
+from onboard.guard import GuardSettings, Judgement, TaskVerdict, clear, guard, line_search
 from onboard.guard.verdicts import Seen
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between
+from onboard.model.protected import ProtectedTask
 from onboard.model.weights import hypernetwork_digest
 
 SETTINGS = GuardSettings(fewest_rows=60, texts=16)
@@ -29,7 +30,7 @@ def canaries(tiny_engine: Engine) -> list[list[int]]:
 
 
 @pytest.fixture
-def tasks(tiny_engine: Engine) -> list[Earlier]:
+def tasks(tiny_engine: Engine) -> list[ProtectedTask]:
     return [
         earlier(tiny_engine, "sst2", seed=1),
         earlier(tiny_engine, "reviews@v1", seed=2, own=20),
@@ -38,7 +39,7 @@ def tasks(tiny_engine: Engine) -> list[Earlier]:
 
 
 def judged(
-    engine: Engine, candidate: Hypernetwork, tasks: list[Earlier], canaries: list[list[int]], **more: object
+    engine: Engine, candidate: Hypernetwork, tasks: list[ProtectedTask], canaries: list[list[int]], **more: object
 ) -> Judgement:
     settings = more.pop("settings", SETTINGS)
     assert isinstance(settings, GuardSettings)
@@ -46,7 +47,7 @@ def judged(
 
 
 def test_no_change_is_accepted_whole_with_a_row_per_task(
-    tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     found = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), tasks, canaries)
     assert (found.verdict, found.share, found.unchecked, found.chosen) == ("accepted", 1.0, 0, None)
@@ -56,7 +57,7 @@ def test_no_change_is_accepted_whole_with_a_row_per_task(
 
 
 def test_what_turns_the_answers_over_is_rejected_and_says_who_loses(
-    tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     found = judged(tiny_engine, shaken(tiny_engine.hypernetwork, 30.0), tasks, canaries)
     assert (found.verdict, found.share) == ("rejected", 0.0)
@@ -67,7 +68,7 @@ def test_what_turns_the_answers_over_is_rejected_and_says_who_loses(
 
 
 def test_of_a_step_that_is_too_long_as_much_is_taken_as_harms_nobody(
-    tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     scale = 0.05
     while judged(tiny_engine, shaken(tiny_engine.hypernetwork, scale), tasks, canaries).share == 1.0:
@@ -132,7 +133,7 @@ def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_mar
 
 @pytest.mark.parametrize("rows", [0, 60])
 def test_a_task_whose_snapshot_cannot_be_read_never_passes(
-    tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]], rows: int
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]], rows: int
 ) -> None:
     broken = earlier(tiny_engine, "broken@v1", rows=rows, own=20, trouble="Its snapshot is gone.")
     batches = Counted()
@@ -153,7 +154,7 @@ def test_a_task_without_rows_and_texts_is_not_enough_evidence(tiny_engine: Engin
 
 
 def test_weights_that_are_no_numbers_are_rejected(
-    tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     ruined = copy.deepcopy(tiny_engine.hypernetwork).requires_grad_(False)
     with torch.no_grad():
@@ -180,7 +181,7 @@ def test_of_too_many_tasks_some_are_looked_at_and_the_others_are_counted(
 
 
 def test_the_same_arguments_give_the_same_judgement_and_nothing_is_touched(
-    tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     candidate = shaken(tiny_engine.hypernetwork, 0.3)
     digests = hypernetwork_digest(candidate), hypernetwork_digest(tiny_engine.hypernetwork)
@@ -190,7 +191,9 @@ def test_the_same_arguments_give_the_same_judgement_and_nothing_is_touched(
     assert judged(tiny_engine, candidate, tasks, canaries, seed=4).tasks != first.tasks
 
 
-def test_the_document_says_everything(tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]) -> None:
+def test_the_document_says_everything(
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
+) -> None:
     found = json.loads(json.dumps(judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries).to_json()))
     assert set(found) == {"verdict", "share", "margin", "reason", "tasks", "unchecked", "chosen", "objections"}
     assert set(found["tasks"][0]) == {
@@ -198,7 +201,9 @@ def test_the_document_says_everything(tiny_engine: Engine, tasks: list[Earlier],
     }  # fmt: skip
 
 
-def test_a_cancelled_job_leaves_the_guard(tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]) -> None:
+def test_a_cancelled_job_leaves_the_guard(
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
+) -> None:
     def stop(_: int) -> None:
         raise CancelledError("The job was cancelled.")
 
@@ -207,7 +212,7 @@ def test_a_cancelled_job_leaves_the_guard(tiny_engine: Engine, tasks: list[Earli
 
 
 def test_clearing_looks_at_all_evidence_of_each_task_and_one_in_trouble_stops_no_other(
-    tiny_engine: Engine, tasks: list[Earlier], canaries: list[list[int]]
+    tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     broken = earlier(tiny_engine, "broken@v1", trouble="Its snapshot is gone.")
     found = clear(tiny_engine, tiny_engine.hypernetwork, [broken, *tasks], canaries, SETTINGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -10,35 +10,33 @@ from guarded import embedding, shaken
 
 from onboard.guard.risk import drifts, most_at_risk
 from onboard.model.engine import Engine
-from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.protected import ProtectedTask
 
 
-@dataclass(frozen=True)
-class Facts:
-    z: np.ndarray
-    reference: Hypernetwork
+def task(engine: Engine, z: np.ndarray) -> ProtectedTask:
+    return ProtectedTask("reviews@v1", z, engine.trie(["good", "bad"]), engine.hypernetwork)
 
 
 def test_few_tasks_are_all_looked_at(tiny_engine: Engine) -> None:
-    tasks = [Facts(embedding(seed), tiny_engine.hypernetwork) for seed in range(5)]
+    tasks = [task(tiny_engine, embedding(seed)) for seed in range(5)]
     assert most_at_risk(tasks, shaken(tiny_engine.hypernetwork, 0.1), embedding(9), 5) == [0, 1, 2, 3, 4]
 
 
 def test_of_many_one_half_is_nearest_and_the_other_drifts_most(tiny_engine: Engine) -> None:
-    tasks = [Facts(embedding(seed), tiny_engine.hypernetwork) for seed in range(20)]
+    tasks = [task(tiny_engine, embedding(seed)) for seed in range(20)]
     tasks[7] = replace(tasks[7], reference=shaken(tiny_engine.hypernetwork, 2.0, 5))
     tasks[13] = replace(tasks[13], reference=shaken(tiny_engine.hypernetwork, 3.0, 6))
     candidate = shaken(tiny_engine.hypernetwork, 0.05)
     near = embedding(2) + 0.01
     found = most_at_risk(tasks, candidate, near, 4)
-    distances = np.linalg.norm(np.stack([task.z for task in tasks]) - near, axis=1)
+    distances = np.linalg.norm(np.stack([known.z for known in tasks]) - near, axis=1)
     nearest = [place for place in np.argsort(distances).tolist() if place not in (7, 13)][:2]
     assert 2 in found
     assert found == sorted([7, 13, *nearest])
 
 
 def test_the_drift_is_relative_and_zero_without_a_change(tiny_engine: Engine) -> None:
-    tasks = [Facts(embedding(seed), tiny_engine.hypernetwork) for seed in range(11)]
+    tasks = [task(tiny_engine, embedding(seed)) for seed in range(11)]
     assert drifts(tasks, tiny_engine.hypernetwork).tolist() == [0.0] * 11
     near, far = (shaken(tiny_engine.hypernetwork, scale) for scale in (0.01, 0.2))
     assert (drifts(tasks, near) < drifts(tasks, far)).all()
@@ -53,5 +51,5 @@ def test_the_drift_is_that_of_each_tensor_on_the_average(tiny_engine: Engine) ->
         for olds, news in zip(before, after, strict=True)
         for old, new in zip(olds, news, strict=True)
     ]
-    found = drifts([Facts(z, tiny_engine.hypernetwork)], changed)
+    found = drifts([task(tiny_engine, z)], changed)
     np.testing.assert_allclose(found, [np.mean(expected)], rtol=1e-4)

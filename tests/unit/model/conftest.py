@@ -26,6 +26,7 @@ from transformers import (
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 
 SIZES: dict[str, Any] = {
     "d_model": 32,
@@ -69,7 +70,7 @@ def make_backbone(family: str, seed: int = 0) -> Any:
 def make_hypernetwork(backbone: Any, seed: int = 1, **sizes: int) -> Hypernetwork:
     """Every parameter random, so that no term of the adapter vanishes."""
     torch.manual_seed(seed)
-    hypernetwork = Hypernetwork(
+    hypernetwork = HyperFormerPlusPlus(
         d_model=backbone.config.d_model,
         encoder_layers=backbone.config.num_layers,
         decoder_layers=backbone.config.num_decoder_layers,

@@ -8,7 +8,7 @@ import pytest
 from transformers import T5Config
 
 from onboard.model.counts import closed_form, counted, on_meta, plain_closed_form
-from onboard.model.hyperformer import PlainHypernetwork
+from onboard.model.methods.hyperformer import PlainHyperFormer
 
 BASE: dict[str, Any] = {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}
 SMALL: dict[str, Any] = {"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
@@ -82,4 +82,4 @@ def test_plain_hypernetworks_of_stacks_of_different_depth_are_counted(backbone_o
     backbone = backbone_of("byt5")
     sizes = {"d_model": 32, "encoder_layers": 4, "decoder_layers": 1, "bottleneck": 6}
     sizes |= {"task_embedding_size": 12, "projector_width": 20, "conditioning_size": 7}
-    assert counted(backbone, PlainHypernetwork(**sizes), tasks=3) == plain_closed_form(**sizes, tasks=3)
+    assert counted(backbone, PlainHyperFormer(**sizes), tasks=3) == plain_closed_form(**sizes, tasks=3)

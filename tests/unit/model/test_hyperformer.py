@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onboard.model.engine import Engine
-from onboard.model.hyperformer import PlainHypernetwork
+from onboard.model.methods.hyperformer import PlainHyperFormer
 
 SHAPES = {"down": (4, 16), "down_bias": (4,), "up": (16, 4), "up_bias": (16,), "gamma": (16,), "beta": (16,)}
 LAYERS = {"encoder": 3, "decoder": 2}
 
 
-def make(**sizes: int) -> PlainHypernetwork:
+def make(**sizes: int) -> PlainHyperFormer:
     torch.manual_seed(0)
     defaults = {"d_model": 16, "encoder_layers": 3, "decoder_layers": 2, "bottleneck": 4}
-    hypernetwork = PlainHypernetwork(
+    hypernetwork = PlainHyperFormer(
         **{**defaults, "task_embedding_size": 10, "projector_width": 7, "conditioning_size": 6, **sizes}
     )
     with torch.no_grad():
@@ -87,7 +87,7 @@ def test_the_projector_is_all_that_the_places_share() -> None:
 
 
 def test_parameters_start_as_the_authors_start_them() -> None:
-    hypernetwork = PlainHypernetwork(d_model=32, encoder_layers=2, decoder_layers=2, bottleneck=4)
+    hypernetwork = PlainHyperFormer(d_model=32, encoder_layers=2, decoder_layers=2, bottleneck=4)
     linears = [module for module in hypernetwork.modules() if isinstance(module, nn.Linear)]
     assert len(linears) == 14
     for linear in linears:

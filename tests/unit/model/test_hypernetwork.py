@@ -9,13 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from onboard.model.hyperformer import PlainHypernetwork
-from onboard.model.hypernetwork import Hypernetwork, StackHypernetwork, open_to_embeddings, scale_projectors
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.initialisation import scale_projectors
+from onboard.model.methods.hyperformer import PlainHyperFormer
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus, StackHypernetwork
+from onboard.model.methods.open_start import open_to_embeddings
 
 
 def make(**sizes: int) -> Hypernetwork:
     torch.manual_seed(0)
-    return Hypernetwork(
+    return HyperFormerPlusPlus(
         **{"d_model": 16, "encoder_layers": 3, "decoder_layers": 2, "bottleneck": 4, "task_embedding_size": 8, **sizes}
     )
 
@@ -91,7 +94,7 @@ def test_embeddings_of_another_shape_are_refused(z: Tensor) -> None:
         make()(z)
 
 
-@pytest.mark.parametrize("kind", [Hypernetwork, PlainHypernetwork])
+@pytest.mark.parametrize("kind", [HyperFormerPlusPlus, PlainHyperFormer])
 def test_scaled_projectors_keep_unit_inputs_at_unit_size_and_leave_all_else(kind: type[Hypernetwork]) -> None:
     torch.manual_seed(0)
     hypernetwork = kind(d_model=16, encoder_layers=2, decoder_layers=1, bottleneck=4, projector_width=256)
@@ -109,7 +112,7 @@ def test_scaled_projectors_keep_unit_inputs_at_unit_size_and_leave_all_else(kind
 def opened(**sizes: int) -> Hypernetwork:
     torch.manual_seed(0)
     given = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "bottleneck": 4, "projector_width": 128, **sizes}
-    hypernetwork = Hypernetwork(**given)
+    hypernetwork = HyperFormerPlusPlus(**given)
     open_to_embeddings(hypernetwork)
     return hypernetwork.requires_grad_(False)
 
@@ -145,4 +148,4 @@ def test_an_open_start_needs_a_projector_per_stack_that_is_wider_than_the_embedd
     with pytest.raises(ValueError, match="width 64"):
         opened(projector_width=64)
     with pytest.raises(ValueError, match="hyperformer has no projector"):
-        open_to_embeddings(PlainHypernetwork(d_model=16, encoder_layers=2, decoder_layers=1, bottleneck=4))
+        open_to_embeddings(PlainHyperFormer(d_model=16, encoder_layers=2, decoder_layers=1, bottleneck=4))

@@ -18,7 +18,7 @@ from transformers import BertConfig
 from onboard.bases import folder_digest
 from onboard.errors import DamagedError, InputError
 from onboard.model.backbone import load_backbone, output_scale
-from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.quantised import dequantise, quantise, round_to_stored
 from onboard.model.quantised_backbone import QUANTISED_FILE, save_quantised_backbone
 from onboard.model.weights import digest, read_tensors, write_tensors
@@ -154,7 +154,7 @@ def test_files_of_float32_and_float16_are_read_as_before() -> None:
 def test_a_rounded_module_is_what_is_read_back_and_stays_so() -> None:
     torch.manual_seed(0)
     sizes = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "bottleneck": 8}
-    hypernetwork = Hypernetwork(**sizes, task_embedding_size=16, projector_width=24)
+    hypernetwork = HyperFormerPlusPlus(**sizes, task_embedding_size=16, projector_width=24)
     before = {name: value.clone() for name, value in hypernetwork.state_dict().items()}
     identities = [id(parameter) for parameter in hypernetwork.parameters()]
     round_to_stored(hypernetwork)

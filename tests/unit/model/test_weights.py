@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import (
     METHODS,
@@ -130,7 +131,7 @@ def test_a_file_that_names_no_method_is_hyperformer_plus_plus(tmp_path: Path) ->
     tensors, metadata = read_tensors(path)
     assert metadata.pop("method") == "hyperformer++"
     write_tensors(tensors, path, metadata)
-    assert type(load_hypernetwork(path)) is Hypernetwork
+    assert type(load_hypernetwork(path)) is HyperFormerPlusPlus
 
 
 def test_methods_that_are_none_are_refused_and_the_known_ones_named(tmp_path: Path) -> None:

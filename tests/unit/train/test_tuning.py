@@ -19,8 +19,9 @@ from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
+from onboard.model.protected import ProtectedTask
 from onboard.model.scoring import LabelTrie
-from onboard.train.holding import Drawn, EarlierEmbedding, Holding, Regulariser, draws
+from onboard.train.holding import Drawn, Holding, Regulariser, draws
 from onboard.train.tuning import Tuned, TuningSettings, tune
 
 SIZE = 16
@@ -53,10 +54,13 @@ def z() -> np.ndarray:
 
 
 @pytest.fixture
-def earlier(tiny_engine: Engine) -> list[EarlierEmbedding]:
+def earlier(tiny_engine: Engine) -> list[ProtectedTask]:
     """Tasks of two and of three labels."""
     words = (["good", "bad"], ["same", "other", "not"], ["positive", "negative"])
-    return [EarlierEmbedding(vector(number), tiny_engine.trie(each)) for number, each in enumerate(words, 1)]
+    return [
+        ProtectedTask(f"task{number}@v1", vector(number), tiny_engine.trie(labels), tiny_engine.hypernetwork)
+        for number, labels in enumerate(words, 1)
+    ]
 
 
 def vector(seed: int) -> np.ndarray:
@@ -77,7 +81,7 @@ def changed(hypernetwork: Hypernetwork, amount: float = 0.02) -> Hypernetwork:
     return found
 
 
-def moved_answers(engine: Engine, tuned: Tuned, earlier: list[EarlierEmbedding], texts: list[list[int]]) -> float:
+def moved_answers(engine: Engine, tuned: Tuned, earlier: list[ProtectedTask], texts: list[list[int]]) -> float:
     """Mean divergence of the answers under earlier embeddings, in nats."""
     found = []
     for each in earlier:
@@ -90,7 +94,7 @@ def moved_answers(engine: Engine, tuned: Tuned, earlier: list[EarlierEmbedding],
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_ones(
-    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding],
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask],
     canaries: list[list[int]],
 ) -> None:  # fmt: skip
     first, again, other = (
@@ -104,7 +108,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_ones(
 
 
 def test_a_copy_is_tuned_and_nothing_of_the_engine_or_the_start_moves(
-    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding],
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask],
     canaries: list[list[int]],
 ) -> None:  # fmt: skip
     before, began = state(tiny_engine.backbone, tiny_engine.hypernetwork), z.copy()
@@ -122,7 +126,7 @@ def test_a_copy_is_tuned_and_nothing_of_the_engine_or_the_start_moves(
 
 
 def test_tuning_lowers_the_loss_of_the_new_task(
-    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding],
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask],
     canaries: list[list[int]],
 ) -> None:  # fmt: skip
     tuned = tune(tiny_engine, z, rows, trie, earlier, replace(SHORT, steps=25), 0, canaries=canaries)
@@ -132,7 +136,7 @@ def test_tuning_lowers_the_loss_of_the_new_task(
 
 @pytest.mark.parametrize("regulariser", ["divergence", "drift"])
 def test_a_regulariser_keeps_the_answers_of_earlier_tasks_on_texts_that_nobody_has_seen(
-    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding],
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask],
     canaries: list[list[int]], regulariser: Regulariser,
 ) -> None:  # fmt: skip
     settings = replace(SHORT, steps=20, regulariser=regulariser)
@@ -144,7 +148,7 @@ def test_a_regulariser_keeps_the_answers_of_earlier_tasks_on_texts_that_nobody_h
 
 
 def test_without_earlier_tasks_or_weight_nothing_is_held_and_no_texts_are_needed(
-    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding]
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask]
 ) -> None:
     alone = tune(tiny_engine, z, rows, trie, [], SHORT, 0, canaries=[])
     assert alone.penalties == (0.0,) * SHORT.steps
@@ -158,14 +162,14 @@ def test_without_earlier_tasks_or_weight_nothing_is_held_and_no_texts_are_needed
 
 @pytest.mark.parametrize("regulariser", ["divergence", "drift"])
 def test_an_earlier_task_is_held_to_the_hypernetwork_that_it_was_learned_under(
-    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding],
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask],
     canaries: list[list[int]], regulariser: Regulariser,
 ) -> None:  # fmt: skip
     settings = replace(SHORT, steps=1, regulariser=regulariser)
     older = changed(tiny_engine.hypernetwork)
     from_head = tune(tiny_engine, z, rows, trie, earlier, settings, 0, canaries=canaries)
     assert from_head.penalties[0] == pytest.approx(0.0, abs=1e-9)
-    mixed = [earlier[0], *(replace(each, origin=older) for each in earlier[1:])]
+    mixed = [earlier[0], *(replace(each, reference=older) for each in earlier[1:])]
     from_older = tune(tiny_engine, z, rows, trie, mixed, settings, 0, canaries=canaries)
     assert from_older.penalties[0] > 1e-6
     longer = replace(settings, steps=30, beta=100.0)
@@ -174,10 +178,10 @@ def test_an_earlier_task_is_held_to_the_hypernetwork_that_it_was_learned_under(
 
 
 def test_parts_of_a_batch_add_up_to_the_same_step(
-    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding],
+    tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask],
     canaries: list[list[int]],
 ) -> None:  # fmt: skip
-    mixed = [replace(earlier[0], origin=changed(tiny_engine.hypernetwork)), *earlier[1:]]
+    mixed = [replace(earlier[0], reference=changed(tiny_engine.hypernetwork)), *earlier[1:]]
     whole = tune(tiny_engine, z, rows, trie, mixed, SHORT, 0, canaries=canaries)
     parts = tune(tiny_engine, z, rows, trie, mixed, SHORT, 0, canaries=canaries, at_once=RowsAtOnce(1))
     np.testing.assert_allclose(parts.losses, whole.losses, rtol=1e-3)
@@ -217,7 +221,7 @@ def test_every_step_is_told_and_tuning_can_be_stopped_at_any(
 
 
 def test_the_drift_of_weights_that_all_grew_by_a_tenth_is_a_hundredth(
-    tiny_engine: Engine, earlier: list[EarlierEmbedding]
+    tiny_engine: Engine, earlier: list[ProtectedTask]
 ) -> None:
     grown = copy.deepcopy(tiny_engine.hypernetwork)
     with torch.no_grad():
@@ -229,9 +233,10 @@ def test_the_drift_of_weights_that_all_grew_by_a_tenth_is_a_hundredth(
 
 
 def test_weights_that_are_all_zero_leave_the_drift_a_number(
-    tiny_base: Base, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[EarlierEmbedding]
+    tiny_base: Base, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask]
 ) -> None:
     engine = fresh_engine(tiny_base)
+    earlier = [replace(task, reference=engine.hypernetwork) for task in earlier]
     with torch.no_grad():
         for weight in engine.hypernetwork.get_submodule("encoder.down_bias").parameters():
             weight.zero_()
@@ -241,7 +246,7 @@ def test_weights_that_are_all_zero_leave_the_drift_a_number(
 
 
 def test_the_divergence_is_that_of_the_answers_before_from_those_after(
-    tiny_engine: Engine, earlier: list[EarlierEmbedding], canaries: list[list[int]]
+    tiny_engine: Engine, earlier: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     other = changed(tiny_engine.hypernetwork).requires_grad_(True)
     drawn = Drawn(np.array([0, 1, 2, 1]), np.array([4, 0, 2, 3]))

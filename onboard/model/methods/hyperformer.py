@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from onboard.model.adapter import AdapterWeights
-from onboard.model.hypernetwork import POSITIONS, Hypernetwork, reset_linears
+from onboard.model.hypernetwork import POSITIONS, Hypernetwork
+from onboard.model.initialisation import reset_linears
 
 
 class PlacesHypernetwork(nn.Module):
@@ -56,7 +57,7 @@ class PlacesHypernetwork(nn.Module):
         )
 
 
-class PlainHypernetwork(Hypernetwork):
+class PlainHyperFormer(Hypernetwork):
     """Plain HyperFormer: I = h_I(z) = W₂ · relu(W₁ · z) (eq. 5), without a layer norm, one projector for both stacks.
 
     Args:

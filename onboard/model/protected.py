@@ -1,4 +1,4 @@
-"""An earlier task as the guard sees it: what its answers were, and on what it can be looked whether they still hold."""
+"""A task that a changed hypernetwork must not harm: what its answers were, and how to see whether they hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onboard.model.scoring import LabelTrie
 
 
 @dataclass(frozen=True)
-class Earlier:
+class ProtectedTask:
     """A task that was published before.
 
     Args:

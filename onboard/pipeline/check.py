@@ -1,0 +1,84 @@
+"""The check stage of a job: its snapshot, held-out rows, label words and model are loaded."""
+
+from __future__ import annotations
+
+import time
+
+from onboard.bases import find_base
+from onboard.data.held_out import held_out_places
+from onboard.data.regression import BUCKETS
+from onboard.data.snapshot import load as load_snapshot
+from onboard.data.splits import holdout
+from onboard.data.targets import buckets_of
+from onboard.data.verbaliser import verbalise
+from onboard.domain.dataset import Dataset
+from onboard.domain.job import Job, JobSpec, Stage
+from onboard.domain.progress import Progress
+from onboard.domain.task import FIRST_HYPERNETWORK, BaseRecord
+from onboard.errors import PinMismatchError
+from onboard.hypernetworks.engines import engine_at
+from onboard.hypernetworks.register import register_base
+from onboard.model.engine import Engine
+from onboard.pipeline.attempt import Run
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.slot import take_slot
+from onboard.services import Services
+from onboard.versions.trained_rows import head_rows, read_snapshot
+
+
+def check_stage(job: Job, services: Services, progress: Progress) -> Run:
+    """Load what the job works on. Whoever is sure to tune waits for the slot first, before anything is computed."""
+    started = time.monotonic()
+    progress.stage_started(Stage.CHECK)
+    base = register_base(services, find_base(job.spec.base))
+    if job.spec.tune_hypernetwork == "always":
+        progress.raise_if_cancelled_or_fenced()
+        take_slot(services, job.id, base)
+    bench = prepare(job.spec, services, base)
+    seconds = round(time.monotonic() - started, 3)
+    rows = {
+        "train": len(bench.dataset.train),
+        "validation": len(bench.dataset.validation),
+        "test": len(bench.dataset.test),
+    }
+    progress.stage_finished(Stage.CHECK, seconds, {"rows": rows, "labels": len(bench.words)})
+    return Run(job, services, progress, base, bench, {"check": seconds})
+
+
+def prepare(spec: JobSpec, services: Services, record: BaseRecord) -> Workbench:
+    """Load the snapshot, hold out, find the label words, load the model.
+
+    Args:
+        record: the worker's base as it is registered; the task is learned under its head.
+
+    Raises:
+        PinMismatchError: the worker's base is not the one that the job was submitted for.
+        NotFoundError, DamagedError: the base, its hypernetwork or the snapshot is missing or damaged.
+    """
+    base = find_base(spec.base)
+    pinned = spec.options.get("base_digest")
+    if pinned not in (None, base.digest) or record.digest != base.digest:
+        raise PinMismatchError(
+            f"The job was submitted for base {pinned or record.digest}, "
+            f"this worker has {base.digest} as {spec.base!r}.",
+            "install the same version of onboard on every worker, or submit again",
+        )
+    engine = engine_at(services, base, record.head)
+    known = None if record.head == FIRST_HYPERNETWORK else head_rows(services, base, record.head)
+    stored = load_snapshot(read_snapshot(services, spec.dataset))
+    dataset = holdout(stored, spec.seed)
+    pool = spec.options.get("unlabelled")
+    unlabelled = load_snapshot(read_snapshot(services, pool["digest"])).train if pool else ()
+    return Workbench(
+        base, engine, dataset, label_words(dataset, engine), unlabelled, record.head, known,
+        held_out_places(stored, dataset),
+    )  # fmt: skip
+
+
+def label_words(dataset: Dataset, engine: Engine) -> tuple[str, ...]:
+    """Word per label, or per bucket; distinct for the base's tokenizer."""
+    buckets = buckets_of(dataset)
+    if buckets is not None:
+        assert len(buckets.words) == BUCKETS
+        return buckets.words
+    return verbalise(dataset.labels, engine.encoder.word_ids, engine.encoder.tokenizer.unk_token_id)
