@@ -11,15 +11,15 @@ import numpy as np
 
 from onboard.data.splits import is_folded
 from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
 from onboard.pipeline.material import Workbench
 from onboard.train.crossvalidation import mean_loss
-from onboard.train.fewshot import FewShotSettings
-from onboard.train.learning import Learned, choosing, learn
-from onboard.train.step_length import NEARLY, SHARES, LossByShare, tuned_out_of_fold
+from onboard.train.learning import Learned, Validation, choosing, learn
+from onboard.train.settings import SHARES, FewShotSettings
+from onboard.train.step_length import NEARLY, LossByShare, tuned_out_of_fold
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
 
@@ -58,9 +58,9 @@ class Lesson:
     def learned(self) -> Learned:
         """The embedding, and its folds where all rows are trained on."""
         return learn(
-            self.engine, self.start, self.rows, self.trie, SETTINGS.for_rows(len(self.rows.ids)), self.seed,
-            self.bench.dataset, cross_validated=is_folded(self.bench.dataset), held=self.held,
-            at_once=self.bench.trained_at_once, scored_at_once=self.bench.scored_at_once,
+            self.engine, TrainingSet(self.rows, self.trie), self.start, SETTINGS.for_rows(len(self.rows.ids)),
+            self.seed, Validation(self.bench.dataset, is_folded(self.bench.dataset), self.held),
+            self.bench.execution(),
         )  # fmt: skip
 
     @property
@@ -116,8 +116,8 @@ class Lesson:
         folds, (alone, targets) = self.learned.folds, self._judged
         if folds is not None:
             scores = tuned_out_of_fold(
-                self.engine, folds.z, folds.fold, self.rows, self.trie, shares, tuned_on,
-                at_once=self.bench.scored_at_once,
+                self.engine, TrainingSet(self.rows, self.trie), folds.z, folds.fold, shares, tuned_on,
+                self.bench.execution(),
             )  # fmt: skip
         else:
             assert self.held is not None

@@ -46,6 +46,7 @@ from bench.budgeted import (
     train,
     write_report,
 )
+from bench.training import train_embedding
 from bench.variants import hypernetwork
 from onboard.bases import Base, find_base
 from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
@@ -58,7 +59,7 @@ from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
-from onboard.train.fewshot import FewShotSettings, train_embedding
+from onboard.train.settings import FewShotSettings
 
 WORK = CHECKOUT / "build" / "bench"
 RECIPE = CHECKOUT / "recipes" / "mini.toml"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.as_if_new import candidates, drawn_tests
+from bench.training import train_embedding
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
@@ -22,8 +23,8 @@ from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import random_candidate
 from onboard.probe.choice import choose
-from onboard.probe.evaluator import Evaluator
-from onboard.train.fewshot import FewShotSettings, train_embedding
+from onboard.probe.evaluator import Evaluator, ProbedTask
+from onboard.train.settings import FewShotSettings
 
 TEST_ROWS = 500
 
@@ -36,7 +37,9 @@ def measure(
     dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
     bench = Workbench(base, engine, dataset, label_words(dataset, engine))
     test, rows = drawn_tests(dataset, TEST_ROWS), bench.labelled(dataset.train)
-    evaluator = Evaluator(engine, rows.ids, rows.targets, bench.words, bench.hashes(dataset.train), mapped=True)
+    evaluator = Evaluator(
+        engine, ProbedTask(rows.ids, rows.targets, bench.words, bench.hashes(dataset.train), mapped=True)
+    )
     offered = candidates(base, seed, folder.name, bench.fingerprint(rows.ids, rows.targets))
     probed = choose(evaluator, offered, np.array(fair_order(dataset, seed)))
     starts = {

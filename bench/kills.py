@@ -53,8 +53,7 @@ from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore
 from onboard.storage.embedding import unpack_embedding
 from onboard.testing import MemoryDoorbell
-from onboard.train.fewshot import FewShotSettings
-from onboard.train.tuning import TuningSettings
+from onboard.train.settings import FewShotSettings, TuningSettings
 from workers.shell import work
 
 STAGES: Final = (Stage.TUNE, Stage.GUARD, Stage.PUBLISH)

@@ -45,9 +45,10 @@ from onboard.model.batched import log_probabilities
 from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
-from onboard.probe.choice import ProbeSettings, choose
-from onboard.probe.evaluator import Evaluator
+from onboard.probe.choice import choose
+from onboard.probe.evaluator import Evaluator, ProbedTask
 from onboard.probe.prefilter import prefilter
+from onboard.probe.settings import ProbeSettings
 
 TASKS: Final = ("sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "cola")
 SIZES: Final = (10, 100, 1_000, 10_000)
@@ -83,10 +84,8 @@ class Cell:
 
     def evaluator(self) -> Evaluator:
         """A fresh one, to which nothing is known."""
-        return Evaluator(
-            self.bench.engine.rounded(), self.probed_ids, self.targets, self.bench.words, self.hashes, mapped=True,
-            at_once=self.bench.scored_at_once, trained_at_once=self.bench.trained_at_once,
-        )  # fmt: skip
+        task = ProbedTask(self.probed_ids, self.targets, self.bench.words, self.hashes, mapped=True)
+        return Evaluator(self.bench.engine.rounded(), task, self.bench.execution())
 
     def fingerprint(self) -> np.ndarray:
         """What the rows look like to the base (t,)."""

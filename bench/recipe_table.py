@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.train.fewshot import FewShotSettings
-from onboard.train.step_length import SHARES, LossByShare
+from onboard.train.settings import SHARES, FewShotSettings
+from onboard.train.step_length import LossByShare
 
 SERVICE: Final = FewShotSettings()
 CHOSEN: Final = "chosen"  # the share that rows ask for which were predicted without themselves

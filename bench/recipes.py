@@ -38,10 +38,11 @@ from bench.unseen import KINDS, SEEN, make, read_rows
 from onboard.bases import Base, find_base
 from onboard.data.splits import shots
 from onboard.domain.dataset import Dataset
+from onboard.model.batch import TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.train.crossvalidation import held_out_scores, mean_loss, part_rows
-from onboard.train.fewshot import FewShotSettings, Part, train_parts
-from onboard.train.step_length import SHARES
+from onboard.train.fewshot import Part, train_parts
+from onboard.train.settings import SHARES, FewShotSettings
 
 KNOWN: Final = ("sst2", "mrpc", "qnli", "mnli", "cola", "qqp", "rte")
 UNSEEN: Final = tuple(kind for kind in KINDS if kind not in SEEN)
@@ -133,7 +134,7 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
     settings = replace(FewShotSettings(), steps=cell.steps, batch=cell.batch, learning_rate=cell.rate)
     everything, wanted = np.arange(len(rows.ids)), material.bench.targets(material.test)
     parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(each.kept, 1) for each in parted)]
-    trained = train_parts(engine.rounded(), start, rows, trie, settings, cell.draw, parts)
+    trained = train_parts(engine.rounded(), TrainingSet(rows, trie), start, settings, cell.draw, parts)
 
     def judged(share: float) -> dict[str, Any]:
         whole, single, *folds = (each.shortened(start, share).z for each in trained)

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from bench.budgeted import CHECKOUT, DATA, Row, datasets_there, run_all, write_report
+from bench.training import train_embedding
 from bench.tuning_table import page
 from bench.unseen import KINDS, make, read_rows
 from onboard.bases import Base, find_base
@@ -32,20 +33,21 @@ from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
 from onboard.data.splits import shots
 from onboard.evaluate import score_baselines
+from onboard.guard import Step
 from onboard.guard.canaries import canary_ids
 from onboard.guard.line_search import guard
 from onboard.guard.settings import GuardSettings
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 from onboard.model.scoring import LabelTrie
 from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
-from onboard.train.fewshot import FewShotSettings, train_embedding
-from onboard.train.tuning import TuningSettings, tune
+from onboard.train.settings import FewShotSettings, TuningSettings
+from onboard.train.tuning import tune
 from onboard.train.worth_tuning import EmbeddingAlone, worth_tuning
 
 TEST_ROWS: Final = 150
@@ -158,13 +160,16 @@ class Place:
         trie, z = engine.trie(material.bench.words), np.array(alone["z"], dtype=np.float32)
         started = time.monotonic()
         tuned = tune(
-            engine.rounded(), z, material.rows, trie, self.sources.earlier, recipe.for_rows(self.shots), seed,
-            canaries=self.trained_on,
+            engine.rounded(), TrainingSet(material.rows, trie), z, Protection(self.sources.earlier, self.trained_on),
+            recipe.for_rows(self.shots), seed,
         )  # fmt: skip
         seconds = time.monotonic() - started
         started = time.monotonic()
         judged = guard(
-            engine, tuned.hypernetwork, engine.hypernetwork, self.sources.earlier, self.judged_by, near=z, seed=seed
+            engine,
+            Step(engine.hypernetwork, tuned.hypernetwork, z),
+            Protection(self.sources.earlier, self.judged_by),
+            seed=seed,
         )
         found: Row = {
             "losses": [tuned.losses[0], tuned.losses[-1]], "penalty": tuned.penalties[-1], "drift": tuned.drift,

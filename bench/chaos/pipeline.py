@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from onboard.pipeline import run as pipeline
-from onboard.train.fewshot import FewShotSettings
+from onboard.train.settings import FewShotSettings
 
 vars(pipeline)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)
 preload = pipeline.preload

@@ -12,18 +12,19 @@ from typing import Final
 import numpy as np
 import torch
 
+from bench.training import train_embedding
 from bench.unseen import make, read_rows
 from onboard.bases import Base
 from onboard.data.splits import shots
 from onboard.guard.canaries import canary_ids
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
-from onboard.train.fewshot import FewShotSettings, train_embedding
-from onboard.train.tuning import TuningSettings, tune
+from onboard.train.settings import FewShotSettings, TuningSettings
+from onboard.train.tuning import tune
 
 SHOTS: Final = 32
 RANDOM: Final = "random"
@@ -78,4 +79,4 @@ def _tuned(base: Base, engine: Engine, folder: Path, name: str) -> Hypernetwork:
         for source in base.sources
     ]
     canaries = canary_ids(engine.encoder, "tuning")
-    return tune(engine, z, rows, trie, earlier, TUNINGS[how], 0, canaries=canaries).hypernetwork
+    return tune(engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), TUNINGS[how], 0).hypernetwork

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from bench.as_if_new import drawn_tests
+from bench.training import train_embedding
 from bench.transfer.material import read
 from onboard.bases import Base
 from onboard.data.splits import shots
@@ -20,7 +21,7 @@ from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
 from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
-from onboard.train.fewshot import FewShotSettings, train_embedding
+from onboard.train.settings import FewShotSettings
 
 SHOTS: Final = 32
 SHIPPED: Final = ("cola", "mnli", "qnli", "qqp", "sst2", "stsb")  # with their own embeddings

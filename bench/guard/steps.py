@@ -21,7 +21,7 @@ from onboard.guard.answers import answers
 from onboard.guard.canaries import canary_ids
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 
 SIZES: Final = (0.002, 0.008, 0.032)  # of the whole steps: mean divergence over the tasks' test rows, nats
 SEEDS: Final = 5  # of the guard's halves and canaries
@@ -113,7 +113,8 @@ class Asked:
         earlier = [ProtectedTask(task.name, task.z, task.trie, present, texts=task.texts) for task in self.tasks]
         canaries = [ids for ids in canary_ids(self.engine.encoder, "guard") if len(ids) <= MOST_TOKENS]
         near = np.mean([task.z for task in self.tasks], axis=0)
-        return guard(self.engine, step, present, earlier, canaries, self.settings, near=near, seed=seed).share
+        judged = guard(self.engine, Step(present, step, near), Protection(earlier, canaries), self.settings, seed=seed)
+        return judged.share
 
     def loss(self, step: Hypernetwork, share: float) -> float:
         """True increase of the log-loss of the task that loses most, nats."""

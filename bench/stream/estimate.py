@@ -19,10 +19,12 @@ from bench.stream.state import State
 from bench.stream.tasks import in_order
 from bench.transfer.methods import baseline, fit
 from onboard.bases.load import fresh_engine
-from onboard.guard import GuardSettings, guard
+from onboard.guard import Step, guard
+from onboard.model.batch import TrainingSet
 from onboard.model.batched import log_probabilities
-from onboard.model.protected import ProtectedTask
-from onboard.train.tuning import TuningSettings, tune
+from onboard.model.protected import ProtectedTask, Protection
+from onboard.train.settings import TuningSettings
+from onboard.train.tuning import tune
 
 TRIAL_STEPS: Final = 4
 TRIAL_TEST_ROWS: Final = 64
@@ -64,12 +66,12 @@ def measured_rates(material: Material, task: str, order: int) -> Rates:
 
     def tuned(others: Sequence[ProtectedTask]) -> float:
         started = time.process_time()
-        tune(engine, z, rows.labelled, trie, others, short, order, canaries=to_tune_with)
+        tune(engine, TrainingSet(rows.labelled, trie), z, Protection(others, to_tune_with), short, order)
         return (time.process_time() - started) / TRIAL_STEPS
 
     started = time.process_time()
     guard(
-        engine, engine.hypernetwork, engine.hypernetwork, earlier, to_judge_by, GuardSettings(), near=z, seed=order
+        engine, Step(engine.hypernetwork, engine.hypernetwork, z), Protection(earlier, to_judge_by), seed=order
     )  # what has not changed is accepted at once
     guarded = (time.process_time() - started) / max(1, len(earlier))
     started = time.process_time()

@@ -20,12 +20,12 @@ from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.runs import packed
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
-from onboard.guard import Judgement, guard
-from onboard.model.batch import LabelledRows
+from onboard.guard import Judgement, Step, guard
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.train.step_length import parts_of
@@ -189,7 +189,8 @@ def _tuned(
     def tuned_on(start: np.ndarray, labelled: LabelledRows) -> Tuned:
         assert method.tuning is not None
         settings = method.tuning.for_part(len(labelled.ids), of=len(rows.labelled.ids))
-        return tune(engine.rounded(), start, labelled, trie, held, settings, rows.seed, canaries=to_tune_with)
+        to_hold = Protection(held, to_tune_with)
+        return tune(engine.rounded(), TrainingSet(labelled, trie), start, to_hold, settings, rows.seed)
 
     try:
         with _timed(seconds, "tune"):
@@ -208,8 +209,8 @@ def _tuned(
     proposed = tuned.shortened(state.hypernetwork, z, wanted)
     with _timed(seconds, "guard"):
         judged = guard(
-            engine, proposed.hypernetwork, state.hypernetwork, earlier, to_judge_by, method.guard, near=z,
-            seed=rows.seed,
+            engine, Step(state.hypernetwork, proposed.hypernetwork, z), Protection(earlier, to_judge_by),
+            method.guard, seed=rows.seed,
         )  # fmt: skip
     told |= {"share": judged.share, "guard": _summary(judged)}
     if method.by_rule and judged.share and losses.after[wanted * judged.share] >= losses.alone:

@@ -10,7 +10,7 @@ from bench.as_a_job import SETTINGS, STEP
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.recipes import CREDITED, RECIPES, Recipe
 from onboard.guard.settings import GuardSettings
-from onboard.train.tuning import TuningSettings
+from onboard.train.settings import TuningSettings
 from onboard.train.worth_tuning import BY_HEART, FEWEST_ROWS, GOOD
 
 FROZEN, AUTO, GUARDED, REGULARISED, NAIVE, LORA = "frozen", "auto", "guarded", "regularised", "naive", "lora"

@@ -36,7 +36,7 @@ from bench.transfer.runs import Row, measure, settings_of
 from bench.transfer.sharing import part, rows_of, run_missing
 from bench.writing import write
 from onboard.bases import find_base
-from onboard.train.tuning import TuningSettings
+from onboard.train.settings import TuningSettings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,8 +21,9 @@ from onboard.domain.dataset import Dataset
 from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import Candidate
-from onboard.probe.choice import ProbeSettings, choose
+from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
+from onboard.probe.settings import ProbeSettings
 
 TASKS_IN_MEMORY: Final = 8
 SETTINGS: Final = ProbeSettings()

@@ -18,16 +18,15 @@ from bench.transfer.material import Cell, Cells, Embedding, Start
 from bench.transfer.methods import answers, baseline, fit
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
 from onboard.bases.load import fresh_engine
-from onboard.data.estimate import train_passes
 from onboard.data.splits import held_out_of
 from onboard.evaluate.baselines import predict_learned
-from onboard.model.batch import LabelledRows
+from onboard.jobs.estimate import train_passes
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 from onboard.model.rounding import has_bfloat16
-from onboard.train.crossvalidation import FOLDS
-from onboard.train.step_length import SHARES
-from onboard.train.tuning import Tuned, TuningSettings, tune
+from onboard.train.settings import FOLDS, SHARES, TuningSettings
+from onboard.train.tuning import Tuned, tune
 
 Row = dict[str, Any]
 BFLOAT16, FLOAT32 = "bfloat16", "float32"  # what ours multiply with the backbone in
@@ -157,7 +156,8 @@ def _ours(cell: Cell, run: Run) -> Learned:
 def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:
     """The service's tuning from an embedding on the rows of the lesson, or on a part of them."""
     settings = TuningSettings().for_part(len(rows.ids), of=len(lesson.rows.ids))
-    return tune(lesson.engine.rounded(), z, rows, lesson.trie, _sources(cell), settings, lesson.seed, canaries=[])
+    sources, training_set = Protection(_sources(cell)), TrainingSet(rows, lesson.trie)
+    return tune(lesson.engine.rounded(), training_set, z, sources, settings, lesson.seed)
 
 
 def _sources(cell: Cell) -> list[ProtectedTask]:

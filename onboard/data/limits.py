@@ -17,5 +17,6 @@ MAX_EXAMPLES: Final = 5  # rows shown with a warning
 MAX_CONFLICT_SHARE: Final = 0.10  # of the rows; more than this and the labels cannot be trusted
 FEWEST_FOLDED_ROWS: Final = 8  # below them there is no cross-validation
 HOLDOUT_FREE_ROWS: Final = 64  # up to so many rows all of them train
+MAX_TOKENS: Final = 128  # of a row; the rest is cut off
 PROBE_ROWS: Final = 256  # at most, that choose the initialisation
 PROBE_TOKENS: Final = 64  # of each of them that are read: over long texts the choice would take too long

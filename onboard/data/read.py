@@ -14,7 +14,7 @@ from onboard.data.formats import FileProblems
 from onboard.data.hashes import text_hash
 from onboard.data.labels import Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding, longest_characters, mean_characters
-from onboard.data.limits import MAX_EXAMPLES
+from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
@@ -63,7 +63,7 @@ class ReadOptions:
     shots: int | None = None
     seed: int = 0
     count_tokens: CountTokens | None = None
-    max_tokens: int = 128
+    max_tokens: int = MAX_TOKENS
     verbaliser: Verbaliser | None = None
     suspects: bool = True
     hide_folders: bool = False

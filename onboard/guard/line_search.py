@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -16,10 +16,10 @@ from onboard.guard.risk import most_at_risk
 from onboard.guard.settings import GuardSettings
 from onboard.guard.verdicts import Seen, judge
 from onboard.model.engine import Engine
+from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between
-from onboard.model.memory import RowsAtOnce
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import Protection
 
 DEFAULT: Final = GuardSettings()
 _RULE = "half of them nearest to the new task's embedding, half those whose generated weights move most"
@@ -27,19 +27,30 @@ _AT_ONCE_REFUSED = "those that cannot be judged, which refuse the change at once
 _NAMED: Final = 3
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step that a tuning took.
+
+    Args:
+        present: the head that it started from.
+        candidate: the tuned hypernetwork.
+        near: (t,) the new task's embedding; tasks like it are at risk.
+    """
+
+    present: Hypernetwork
+    candidate: Hypernetwork
+    near: np.ndarray
+
+
 def guard(
     engine: Engine,
-    candidate: Hypernetwork,
-    present: Hypernetwork,
-    earlier: Sequence[ProtectedTask],
-    canaries: Sequence[Sequence[int]],
+    step: Step,
+    protection: Protection,
     settings: GuardSettings = DEFAULT,
     *,
-    near: np.ndarray,
     seed: int = 0,
     left_out: int = 0,
-    checkpoint: Callable[[], None] = lambda: None,
-    at_once: RowsAtOnce | None = None,
+    execution: Execution = UNWATCHED,
 ) -> Judgement:
     """Judge a tuned hypernetwork against all earlier tasks. The same verdict for the same arguments on a CPU.
 
@@ -49,62 +60,57 @@ def guard(
 
     Args:
         engine: the backbone, whatever hypernetwork it carries.
-        candidate: the tuned hypernetwork.
-        present: the head that it was tuned from.
-        earlier: the tasks to be protected, each with the hypernetwork that it was learned under.
-        canaries: token ids of texts that stand for whatever else the tasks are asked, from `canaries.canary_ids`; none
-            that the candidate was tuned on.
+        step: to the tuned hypernetwork.
+        protection: the earlier tasks, each with the hypernetwork that it was learned under, and canaries from
+            `canaries.canary_ids`; none that the candidate was tuned on.
         settings: how strict it is.
-        near: (t,) the new task's embedding; tasks like it are at risk.
         seed: of the halves and of each task's canaries.
         left_out: tasks that the caller has left out by `risk.most_at_risk` before it read their rows.
-        checkpoint: called before every batch; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
+        execution: asked before every batch.
 
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    chosen = [earlier[place] for place in most_at_risk(earlier, candidate, near, settings.most_tasks)]
-    shapes = Canaries.sorted(engine.encoder, canaries)
-    materials = [gather(task, shapes, settings, seed) for task in chosen]
-    unchecked = left_out + len(earlier) - len(chosen)
-    rule = _RULE if unchecked else None
+    tasks = protection.tasks
+    chosen = [tasks[place] for place in most_at_risk(tasks, step.candidate, step.near, settings.most_tasks)]
+    materials = _gathered(engine, replace(protection, tasks=chosen), settings, seed)
+    unchecked = left_out + len(tasks) - len(chosen)
     barred = [verdict for material in materials if (verdict := _barred(material))]
     if barred:
-        return Judgement(
-            "rejected", 0.0, tuple(barred), _cannot(barred), settings.margin,
-            unchecked + len(chosen) - len(barred), _AT_ONCE_REFUSED if len(chosen) > len(barred) else rule,
-        )  # fmt: skip
-    choosing, confirming = (_Half(engine, materials, half, checkpoint, at_once) for half in (0, 1))
+        unjudged = len(chosen) - len(barred)
+        rule = _AT_ONCE_REFUSED if unjudged else _rule(unchecked)
+        return Judgement("rejected", 0.0, tuple(barred), _cannot(barred), settings.margin, unchecked + unjudged, rule)
+    choosing, confirming = (_Half(engine, materials, half, execution) for half in (0, 1))
+    return replace(_searched(step, choosing, confirming, settings), unchecked=unchecked, chosen=_rule(unchecked))
+
+
+def _searched(step: Step, choosing: _Half, confirming: _Half, settings: GuardSettings) -> Judgement:
+    """The judgement of the largest share of the step that both halves of the evidence let through."""
     stricter = replace(settings, margin=settings.choosing * settings.margin)
     objections: list[tuple[float, tuple[str, ...]]] = []
     for share in settings.shares:
-        changed = between(present, candidate, share)
+        changed = between(step.present, step.candidate, share)
         verdicts, again = choosing.judged(changed, stricter), False
         if all(verdict.passed for verdict in verdicts):
             verdicts, again = confirming.judged(changed, settings), True
         if all(verdict.passed for verdict in verdicts):
             reason = _accepted(share, len(verdicts))
-            return Judgement(
-                "accepted", share, tuple(verdicts), reason, settings.margin, unchecked, rule, tuple(objections)
-            )
+            return Judgement("accepted", share, tuple(verdicts), reason, settings.margin, objections=tuple(objections))
         objections.append((share, tuple(verdict.task for verdict in verdicts if not verdict.passed)))
         if again:
             break
     reason = _rejected(verdicts, share, again)
-    return Judgement("rejected", 0.0, tuple(verdicts), reason, settings.margin, unchecked, rule, tuple(objections))
+    return Judgement("rejected", 0.0, tuple(verdicts), reason, settings.margin, objections=tuple(objections))
 
 
 def clear(
     engine: Engine,
     candidate: Hypernetwork,
-    earlier: Sequence[ProtectedTask],
-    canaries: Sequence[Sequence[int]],
+    protection: Protection,
     settings: GuardSettings = DEFAULT,
     *,
     seed: int = 0,
-    checkpoint: Callable[[], None] = lambda: None,
-    at_once: RowsAtOnce | None = None,
+    execution: Execution = UNWATCHED,
 ) -> list[TaskVerdict]:
     """Judge each task under a hypernetwork that stands: nothing is chosen, so all evidence counts at once.
 
@@ -117,12 +123,16 @@ def clear(
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    shapes = Canaries.sorted(engine.encoder, canaries)
-    materials = [gather(task, shapes, settings, seed) for task in earlier]
+    materials = _gathered(engine, protection, settings, seed)
     barred = [_barred(material) for material in materials]
     rest = [material for material, verdict in zip(materials, barred, strict=True) if verdict is None]
-    judged = iter(_Half(engine, rest, None, checkpoint, at_once).judged(candidate, settings))
+    judged = iter(_Half(engine, rest, None, execution).judged(candidate, settings))
     return [verdict or next(judged) for verdict in barred]
+
+
+def _gathered(engine: Engine, protection: Protection, settings: GuardSettings, seed: int) -> list[Material]:
+    shapes = Canaries.sorted(engine.encoder, protection.canaries)
+    return [gather(task, shapes, settings, seed) for task in protection.tasks]
 
 
 @dataclass
@@ -132,11 +142,10 @@ class _Half:
     engine: Engine
     materials: Sequence[Material]
     half: int | None
-    checkpoint: Callable[[], None]
-    at_once: RowsAtOnce | None
+    execution: Execution
 
     def __post_init__(self) -> None:
-        self._rows = [each.of(self.half) for each in self.materials]
+        self._rows = [material.of(self.half) for material in self.materials]
         self._before: list[np.ndarray] | None = None
 
     def judged(self, changed: Hypernetwork, settings: GuardSettings) -> list[TaskVerdict]:
@@ -163,7 +172,11 @@ class _Half:
             Question(hypernetwork, material.task.z, material.task.trie, [material.ids[row] for row in rows])
             for hypernetwork, material, rows in zip(hypernetworks, self.materials, self._rows, strict=True)
         ]
-        return answers(self.engine, questions, self.checkpoint, self.at_once)
+        return answers(self.engine, questions, self.execution.before_batch, self.execution.scored_at_once)
+
+
+def _rule(unchecked: int) -> str | None:
+    return _RULE if unchecked else None
 
 
 def _barred(material: Material) -> TaskVerdict | None:

@@ -74,13 +74,14 @@ def check(order: Order, default_base: str) -> dict[str, Any]:
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
     """
-    from onboard.data.estimate import estimate_of
     from onboard.data.read import read_dataset
+    from onboard.jobs.estimate import DatasetSize, estimate_seconds
 
     name = order.name
     checked = read_dataset(order.dataset, _options(order, **_tokens_at_hand(order.base or default_base)))
     report = checked.report.to_json()
-    seconds = estimate_of(report, unlabelled=len(checked.unlabelled.rows) if checked.unlabelled else 0)
+    size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
+    seconds = None if size is None else estimate_seconds(size, unlabelled=texts)
     return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
 
 

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from onboard.data.estimate import START_SECONDS, estimate_of
 from onboard.domain.forecast import Likeness, TimeLeft, Timing, similar, time_left
 from onboard.domain.job import Job, Stage
 from onboard.domain.running import Attempt, RunningJob
 from onboard.domain.worker import WorkerRecord
+from onboard.jobs.estimate import START_SECONDS, DatasetSize, estimate_seconds
 from onboard.registry.job_figures import JobFigures, TimedJob
 
-_ESTIMATED_BASE: Final = "mini"  # the constants of `onboard.data.estimate` were measured on it
+_ESTIMATED_BASE: Final = "mini"  # the constants of `onboard.jobs.estimate` were measured on it
 
 
 def running_jobs(session: Session, now: float, workers: Sequence[WorkerRecord]) -> list[RunningJob]:
@@ -54,11 +54,11 @@ def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | 
     Tuning and its guard depend on the other tasks too; whether `auto` tunes is not known before, so it is counted as if
     it did not.
     """
-    spec = job.spec
-    if spec.base != _ESTIMATED_BASE or spec.tune_hypernetwork == "always" or job.attempt != 1:
+    spec, size = job.spec, DatasetSize.of_report(report)
+    if size is None or spec.base != _ESTIMATED_BASE or spec.tune_hypernetwork == "always" or job.attempt != 1:
         return None
     unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
-    return estimate_of(report, unlabelled=unlabelled, probed=spec.init == "auto", gpu=device.startswith("cuda"))
+    return estimate_seconds(size, unlabelled=unlabelled, probed=spec.init == "auto", gpu=device.startswith("cuda"))
 
 
 def _timing(timed: TimedJob) -> Timing:
@@ -73,5 +73,5 @@ def _report(job: Job) -> Mapping[str, Any]:
 
 def _size(report: Mapping[str, Any]) -> float | None:
     """How much work a dataset is, in seconds of some machine: only ratios of it mean anything."""
-    seconds = estimate_of(report)
-    return None if seconds is None else seconds - START_SECONDS
+    size = DatasetSize.of_report(report)
+    return None if size is None else estimate_seconds(size) - START_SECONDS

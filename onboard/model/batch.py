@@ -36,3 +36,20 @@ class LabelledRows:
 
     ids: Sequence[Sequence[int]]
     targets: np.ndarray
+
+    def at(self, places: Sequence[int] | np.ndarray) -> LabelledRows:
+        """Those at some places, in this order."""
+        return LabelledRows([self.ids[place] for place in places], self.targets[places])
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What one task is trained on.
+
+    Args:
+        rows: labelled.
+        trie: of the task's K label words.
+    """
+
+    rows: LabelledRows
+    trie: LabelTrie

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from onboard.data.limits import MAX_TOKENS
 from onboard.errors import InputError
 
 
@@ -33,7 +34,7 @@ class TextEncoder:
         InputError: the tokenizer has no end-of-sequence or padding token, or the limit leaves no room.
     """
 
-    def __init__(self, tokenizer: Any, pair_separator: str = "|", max_tokens: int = 128) -> None:
+    def __init__(self, tokenizer: Any, pair_separator: str = "|", max_tokens: int = MAX_TOKENS) -> None:
         if tokenizer.eos_token_id is None or tokenizer.pad_token_id is None:
             raise InputError("The tokenizer needs an end-of-sequence and a padding token, as T5 tokenizers have.")
         self.tokenizer = tokenizer

@@ -34,3 +34,17 @@ class ProtectedTask:
     rows: LabelledRows | None = None
     texts: Sequence[Sequence[int]] = ()
     trouble: str | None = None
+
+
+@dataclass(frozen=True)
+class Protection:
+    """What must stay as it is, and on what that is looked at.
+
+    Args:
+        tasks: the protected ones.
+        canaries: token ids of texts that stand for whatever else the tasks are asked. Those that a hypernetwork is
+            tuned on are no judges of it.
+    """
+
+    tasks: Sequence[ProtectedTask] = ()
+    canaries: Sequence[Sequence[int]] = ()

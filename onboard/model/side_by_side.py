@@ -19,25 +19,9 @@ from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
+from onboard.model.steps import Steps
 
 AT_ONCE: Final = 32  # rows that go through the model together at most: more are no faster on a CPU
-
-
-@dataclass(frozen=True)
-class Steps:
-    """How embeddings are moved.
-
-    Args:
-        learning_rate: of Adam; inputs of so few numbers want far more than weights do.
-        falling: whether the rate falls linearly to 0, or stays.
-        averaged_share: the result is the mean of z over this last share of the steps.
-        norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
-    """
-
-    learning_rate: float
-    falling: bool = False
-    averaged_share: float = 0.25
-    norm_per_root: float = 2.0
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import numpy as np
 
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.tuning import GuardJson, TuningJson
-from onboard.guard import GuardSettings, Judgement, clear, guard
+from onboard.guard import GuardSettings, Judgement, Step, clear, guard
 from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import most_at_risk
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import Protection
 from onboard.pipeline.attempt import Output, Run
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
@@ -141,12 +141,13 @@ def _judged(
         )
         for place in chosen
     ]  # fmt: skip
-    canaries = canary_ids(bench.engine.encoder, "guard")
-    behind = _left_behind(attempt, versions, earlier, canaries)
+    protection = Protection(earlier, canary_ids(bench.engine.encoder, "guard"))
+    behind = _left_behind(attempt, versions, protection)
     judgement = guard(
-        bench.engine, candidate, bench.engine.hypernetwork, [task for task in earlier if task.name not in behind],
-        canaries, settings, near=near, seed=attempt.job.spec.seed, left_out=len(tasks) - len(earlier) + len(behind),
-        checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
+        bench.engine, Step(bench.engine.hypernetwork, candidate, near),
+        replace(protection, tasks=[task for task in earlier if task.name not in behind]), settings,
+        seed=attempt.job.spec.seed, left_out=len(tasks) - len(earlier) + len(behind),
+        execution=bench.execution(attempt.checkpoint),
     )  # fmt: skip
     if not behind:
         return judgement
@@ -155,12 +156,7 @@ def _judged(
     return replace(judgement, chosen="; ".join([*others, rule]))
 
 
-def _left_behind(
-    attempt: Run,
-    versions: Sequence[EmbeddingVersion],
-    earlier: Sequence[ProtectedTask],
-    canaries: Sequence[Sequence[int]],
-) -> list[str]:
+def _left_behind(attempt: Run, versions: Sequence[EmbeddingVersion], protection: Protection) -> list[str]:
     """Tasks that no guard looked at when the head moved on and that are not shown to lose nothing under it as it is."""
     bench, services = attempt.bench, attempt.services
     with services.database.read() as session:
@@ -169,7 +165,8 @@ def _left_behind(
         since, tuned_by = used.since(bench.base.digest), used.tuned_by(bench.base.digest)
     names = late([version for version in versions if version.reference in since], since, line, tuned_by)
     verdicts = clear(
-        bench.engine, bench.engine.hypernetwork, [task for task in earlier if task.name in names], canaries,
-        seed=attempt.job.spec.seed, checkpoint=attempt.checkpoint, at_once=bench.scored_at_once,
+        bench.engine, bench.engine.hypernetwork,
+        replace(protection, tasks=[task for task in protection.tasks if task.name in names]),
+        seed=attempt.job.spec.seed, execution=bench.execution(attempt.checkpoint),
     )  # fmt: skip
     return [verdict.task for verdict in verdicts if not verdict.passed and verdict.trouble is None]

@@ -19,11 +19,12 @@ from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.model.batch import Batch, LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.execution import Execution
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
 from onboard.model.projections import Projections
 from onboard.model.side_by_side import AT_ONCE
-from onboard.probe.evaluator import Evaluator
+from onboard.probe.evaluator import Evaluator, ProbedTask
 from onboard.train.crossvalidation import mean_loss
 
 
@@ -124,8 +125,16 @@ class Workbench:
     def evaluator(self, rows: Sequence[Example], checkpoint: Callable[[], None] = lambda: None) -> Evaluator:
         """What measures candidates on these rows, by the beginning of their texts; the head's rows are known to all."""
         known = self.base.known_rows if self.known_rows is None else self.known_rows
-        return Evaluator(
-            self.engine.rounded(), self.encode(rows, PROBE_TOKENS), self.targets(rows), self.words, self.hashes(rows),
-            mapped=self.buckets is None, known_to_all=known, checkpoint=checkpoint,
-            at_once=self.scored_at_once, trained_at_once=self.trained_at_once,
+        task = ProbedTask(
+            self.encode(rows, PROBE_TOKENS), self.targets(rows), self.words, self.hashes(rows),
+            mapped=self.buckets is None, known_to_all=known,
         )  # fmt: skip
+        return Evaluator(self.engine.rounded(), task, self.execution(checkpoint))
+
+    def execution(
+        self,
+        checkpoint: Callable[[], None] = lambda: None,
+        on_step: Callable[[int, float], None] = lambda *_: None,
+    ) -> Execution:
+        """How it is computed with: as many rows at once as were found to fit."""
+        return Execution(on_step, checkpoint, self.trained_at_once, self.scored_at_once)

@@ -10,8 +10,9 @@ from onboard.bases.fingerprints import pack_fingerprint
 from onboard.pipeline.attempt import Output, Run
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.probe.candidates import ProbeResult, in_sorted
-from onboard.probe.choice import ProbeSettings, choose, measure_named
+from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator
+from onboard.probe.settings import ProbeSettings
 from onboard.versions.trained_rows import TrainedRows
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from onboard.data.splits import is_folded
+from onboard.model.batch import TrainingSet
 from onboard.pipeline.attempt import Output, Run
 from onboard.pipeline.label_next import labelling
 from onboard.probe.candidates import in_sorted
-from onboard.train.fewshot import FewShotSettings
-from onboard.train.learning import learn
+from onboard.train.learning import Validation, learn
+from onboard.train.settings import FewShotSettings
 from onboard.train.suspects import warning_of
 from onboard.train.witnesses import known_finding
 
@@ -25,12 +26,11 @@ def train_stage(attempt: Run, probed: Output) -> Output:
     if bench.buckets:
         settings = replace(settings, curve=())  # it is one of accuracy
     rows = bench.labelled(train)
+    held = bench.labelled(validation) if validation else None
     learned = learn(
-        bench.engine, np.array(probed["z"], dtype=np.float32), rows, bench.engine.trie(probed["words"]), settings,
-        seed, bench.dataset, cross_validated=is_folded(bench.dataset),
-        held=bench.labelled(validation) if validation else None, known=known,
-        on_step=attempt.told("train", settings.steps), before_batch=checkpoint,
-        at_once=bench.trained_at_once, scored_at_once=bench.scored_at_once,
+        bench.engine, TrainingSet(rows, bench.engine.trie(probed["words"])), np.array(probed["z"], dtype=np.float32),
+        settings, seed, Validation(bench.dataset, is_folded(bench.dataset), held, known),
+        bench.execution(checkpoint, attempt.told("train", settings.steps)),
     )  # fmt: skip
     trained, more = learned.trained, None if bench.buckets else learned.more_rows(rows.targets)
     suspects = [] if bench.buckets else learned.suspects(rows.targets)

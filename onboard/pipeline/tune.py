@@ -14,7 +14,8 @@ from onboard.errors import CancelledError, JobFailedError, OutOfMemoryError
 from onboard.guard import GuardSettings
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import store_hypernetwork
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
+from onboard.model.protected import Protection
 from onboard.pipeline.attempt import Output, Run
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.material import Workbench
@@ -22,8 +23,9 @@ from onboard.pipeline.outcome import embedding
 from onboard.pipeline.slot import take_slot
 from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.learning import choosing
-from onboard.train.step_length import SHARES, LossByShare, parts_of, tuned_out_of_fold
-from onboard.train.tuning import Tuned, TuningSettings, tune
+from onboard.train.settings import SHARES, TuningSettings
+from onboard.train.step_length import LossByShare, parts_of, tuned_out_of_fold
+from onboard.train.tuning import Tuned, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
 from onboard.versions.protected import protected, protected_task
 
@@ -164,9 +166,9 @@ def _folds(attempt: Run, words: Sequence[str], folds: Output) -> dict[float, np.
     bench = attempt.bench
     try:
         return tuned_out_of_fold(
-            bench.engine, np.array(folds["z"]), np.array(folds["fold"]), bench.labelled(bench.dataset.train),
-            bench.engine.trie(words), parts_of(_LET_THROUGH), _tuning(attempt, words, "tune a fold"),
-            attempt.checkpoint, bench.scored_at_once,
+            bench.engine, TrainingSet(bench.labelled(bench.dataset.train), bench.engine.trie(words)),
+            np.array(folds["z"]), np.array(folds["fold"]), parts_of(_LET_THROUGH),
+            _tuning(attempt, words, "tune a fold"), bench.execution(attempt.checkpoint),
         )  # fmt: skip
     except (CancelledError, OutOfMemoryError):
         raise
@@ -191,13 +193,13 @@ def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[
         if task.trouble is None  # the guard will refuse it, and say so
     ]
     engine, trie = bench.engine.rounded(), bench.engine.trie(words)
-    canaries = canary_ids(engine.encoder, "tuning")
+    protection = Protection(earlier, canary_ids(engine.encoder, "tuning"))
 
     def tuned_on(z: np.ndarray, rows: LabelledRows) -> Tuned:
         settings = TuningSettings().for_part(len(rows.ids), of=len(bench.dataset.train))
         return tune(
-            engine, z, rows, trie, earlier, settings, attempt.job.spec.seed, canaries=canaries,
-            on_step=attempt.told(what, settings.steps), at_once=bench.trained_at_once,
+            engine, TrainingSet(rows, trie), z, protection, settings, attempt.job.spec.seed,
+            bench.execution(on_step=attempt.told(what, settings.steps)),
         )  # fmt: skip
 
     return tuned_on

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 RANDOM, MEAN, FINGERPRINT, MIXTURE = "random", "mean", "fingerprint", "mixture"
+NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
 NOTHING = np.empty(0, dtype=np.int64)
 
 

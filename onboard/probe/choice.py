@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from onboard.probe.candidates import MEAN, RANDOM, Candidate, CandidateScore, ProbeResult
+from onboard.probe.candidates import NOTHING_LEARNED, Candidate, CandidateScore, ProbeResult
 from onboard.probe.evaluator import Evaluator, interval
-from onboard.probe.finals import FEWEST_ROWS, Finalist, FinalSettings, Tried, try_finalists
-from onboard.probe.racing import Raced, RaceSettings, mean_of, race, ranking
+from onboard.probe.finals import Finalist, Tried, try_finalists
+from onboard.probe.racing import Raced, mean_of, race, ranking
+from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
 from onboard.statistics.student import paired
 
-NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
 TIE = 1.96  # standard errors of the paired difference within which two candidates are alike
 NOISE = 1.0  # standard errors by which the best must beat a start that knows nothing
-
-
-@dataclass(frozen=True)
-class ProbeSettings:
-    """How the choice is made.
-
-    Args:
-        exhaustive: measure every candidate on every row instead of racing them.
-        race, finals: of the rounds.
-        finalists: how many go into the last round, beside the better of random and mean.
-    """
-
-    exhaustive: bool = False
-    race: RaceSettings = field(default_factory=RaceSettings)
-    finals: FinalSettings = field(default_factory=FinalSettings)
-    finalists: int = 3
 
 
 def choose(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +11,7 @@ import torch
 
 from onboard.model.batched import mixed_edge_logits
 from onboard.model.engine import Engine
-from onboard.model.memory import RowsAtOnce
+from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.scoring import LabelTrie, log_probabilities_among
 from onboard.probe.candidates import NOTHING, Candidate, CandidateScore, in_sorted
 from onboard.probe.mapping import best_words, word_pool, words_without
@@ -35,20 +35,34 @@ class _Seen:
         self.there = np.zeros(len(self.logits), dtype=np.bool_)
 
 
+@dataclass(frozen=True)
+class ProbedTask:
+    """The new task as the probe sees it.
+
+    Args:
+        ids: token ids of each row (n).
+        targets: distribution over labels or buckets of each row (n, K).
+        words: its own K label words.
+        row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate knows.
+        mapped: whether label words may be mapped (classification) or are fixed (the buckets of a regression).
+        known_to_all: sorted hashes of rows that trained the head, and so every candidate.
+    """
+
+    ids: Sequence[Sequence[int]]
+    targets: np.ndarray
+    words: Sequence[str]
+    row_hashes: np.ndarray
+    mapped: bool
+    known_to_all: np.ndarray = field(default_factory=lambda: NOTHING)
+
+
 class Evaluator:
     """Measures candidates on the new task's rows, many candidates and rows in one batch; nothing is computed twice.
 
     Args:
         engine: with the head that the task will train with.
-        ids: token ids of each row (n).
-        targets: distribution over labels or buckets of each row (n, K).
-        words: the task's own K label words.
-        row_hashes: 64-bit hash of each row (n), to leave out rows that a candidate knows.
-        mapped: whether label words may be mapped (classification) or are fixed (the buckets of a regression).
-        known_to_all: sorted hashes of rows that trained the head, and so every candidate.
-        checkpoint: called before every batch; may raise to stop.
-        at_once: how many rows are scored at once.
-        trained_at_once: how many go through the model with gradients.
+        task: whose rows they are measured on.
+        execution: asked before every batch.
         generated_bytes: how much memory the candidates' adapters may take.
 
     Attributes:
@@ -59,21 +73,14 @@ class Evaluator:
     def __init__(
         self,
         engine: Engine,
-        ids: Sequence[Sequence[int]],
-        targets: np.ndarray,
-        words: Sequence[str],
-        row_hashes: np.ndarray,
-        mapped: bool,
-        known_to_all: np.ndarray = NOTHING,
-        checkpoint: Callable[[], None] = lambda: None,
-        at_once: RowsAtOnce | None = None,
-        trained_at_once: RowsAtOnce | None = None,
+        task: ProbedTask,
+        execution: Execution = UNWATCHED,
         generated_bytes: int = GENERATED_BYTES,
     ) -> None:
-        self.engine, self.ids, self.targets, self.words = engine, list(ids), targets, tuple(words)
-        self._hashes, self._mapped, self.checkpoint = row_hashes, mapped, checkpoint
-        self._known_to_all = in_sorted(row_hashes, known_to_all)
-        self.at_once, self.trained_at_once = at_once, trained_at_once
+        self.engine, self.execution = engine, execution
+        self.ids, self.targets, self.words = list(task.ids), task.targets, tuple(task.words)
+        self._hashes, self._mapped = task.row_hashes, task.mapped
+        self._known_to_all = in_sorted(task.row_hashes, task.known_to_all)
         self._together = max(1, generated_bytes // _bytes_of_adapters(engine))
         self._seen: dict[str, _Seen] = {}
         self._tries: dict[tuple[str, ...], LabelTrie] = {}
@@ -197,7 +204,7 @@ class Evaluator:
         of = np.repeat(np.arange(len(missing)), [len(absent) for _, absent in missing])
         logits = mixed_edge_logits(
             self.engine, [self.ids[row] for row in rows], generated, [of_candidate.trie for of_candidate in seen], of,
-            self.checkpoint, self.at_once,
+            self.execution.before_batch, self.execution.scored_at_once,
         )  # fmt: skip
         self.passes += len(rows)
         for index, of_candidate in enumerate(seen):

@@ -15,28 +15,11 @@ import torch
 
 from onboard.model.batched import log_probabilities
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import Losses, Run, Steps, train_side_by_side
+from onboard.model.side_by_side import Losses, Run, train_side_by_side
+from onboard.model.steps import Steps
 from onboard.probe.candidates import MIXTURE, Candidate
 from onboard.probe.evaluator import Evaluator, at_best_temperature
-
-FEWEST_ROWS = 16  # below them half of the rows is too little to train on
-
-
-@dataclass(frozen=True)
-class FinalSettings:
-    """How the finalists are tried.
-
-    Args:
-        steps: of training; 0 leaves the last round out.
-        batch: rows a step.
-        learning_rate: of z; of the mixture's logits ten times as much.
-        mixed: how many of the best make the mixture.
-    """
-
-    steps: int = 10
-    batch: int = 4
-    learning_rate: float = 0.03
-    mixed: int = 3
+from onboard.probe.settings import FinalSettings
 
 
 @dataclass(frozen=True)
@@ -95,7 +78,7 @@ def try_finalists(
     evaluator.trained += sum(len(rows) for run in runs for rows in run.batches)
     moved = train_side_by_side(
         evaluator.engine, runs, evaluator.ids, evaluator.targets, Steps(settings.learning_rate),
-        lambda *_: evaluator.checkpoint(), evaluator.trained_at_once,
+        lambda *_: evaluator.execution.before_batch(), evaluator.execution.trained_at_once,
     )  # fmt: skip
     tried = []
     for index, (finalist, trie) in enumerate(zip(finalists, tries, strict=True)):
@@ -126,7 +109,8 @@ def _held_out_losses(
     for z, rows in zip(of_halves, held, strict=True):
         ids = [evaluator.ids[row] for row in rows]
         evaluator.passes += len(rows)
-        scores[rows] = log_probabilities(evaluator.engine, ids, z, trie, evaluator.checkpoint, evaluator.at_once)
+        how = evaluator.execution.before_batch, evaluator.execution.scored_at_once
+        scores[rows] = log_probabilities(evaluator.engine, ids, z, trie, *how)
     losses = np.full(evaluator.rows, np.nan)
     if fresh.any():
         losses[fresh] = at_best_temperature(scores[fresh], evaluator.targets[fresh])
@@ -166,9 +150,9 @@ def _weights(
     logits = torch.zeros(len(trained), len(parts), device=z.device, requires_grad=True)
     optimiser = torch.optim.Adam([logits], lr=learning_rate)
     tries = [trie] * len(trained)
-    losing = Losses(evaluator.engine, tries, evaluator.ids, evaluator.targets, evaluator.trained_at_once)
+    losing = Losses(evaluator.engine, tries, evaluator.ids, evaluator.targets, evaluator.execution.trained_at_once)
     for chosen in zip(*trained, strict=True):
-        evaluator.checkpoint()
+        evaluator.execution.before_batch()
         evaluator.trained += sum(map(len, chosen))
         optimiser.zero_grad()
         mixtures = logits.softmax(-1) @ z  # (S, t)

@@ -15,24 +15,10 @@ import numpy as np
 
 from onboard.probe.candidates import Candidate, CandidateScore
 from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator
+from onboard.probe.settings import RaceSettings
 from onboard.statistics.student import half_interval, paired
 
 _BACKFITS: Final = 50  # turns between rows and candidates; ten are enough unless few rows are shared
-
-
-@dataclass(frozen=True)
-class RaceSettings:
-    """How the race is run.
-
-    Args:
-        first_rows: rows of the first round; a round has twice as many as the one before.
-        finalists: as many stay whatever happens, so that there is something to compare.
-        margin: standard errors of the paired difference by which a candidate must be worse to leave early.
-    """
-
-    first_rows: int = 8
-    finalists: int = 4
-    margin: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -75,27 +61,44 @@ def race(
     standing = [candidate for candidate in candidates if known_too or evaluator.can_measure(candidate, order)]
     if not standing:
         raise ValueError("a race needs a candidate that can be measured")
-    left: list[tuple[int, Candidate, int]] = []  # round, candidate, rows
+    standing, losses, ended = _halved(evaluator, standing, order, settings, spared, known_too)
+    ranked = ranking(standing, losses)
+    scores = [
+        replace(score, round=last_round)
+        for candidate, last_round, seen in ended
+        if (score := evaluator.score(candidate, order[:seen], known_too)) is not None
+    ]
+    scores.sort(key=lambda score: (-score.round, score.loss, score.embedding))
+    return Raced(tuple(standing[index] for index in ranked), tuple(scores), losses[ranked])
+
+
+def _halved(
+    evaluator: Evaluator,
+    standing: list[Candidate],
+    order: np.ndarray,
+    settings: RaceSettings,
+    spared: Collection[str],
+    known_too: bool,
+) -> tuple[list[Candidate], np.ndarray, list[tuple[Candidate, int, int]]]:
+    """Round after round, until all rows are measured.
+
+    Returns:
+        Those that stand, their losses (C, n), and every candidate with its last round and the rows of that.
+    """
+    ended: list[tuple[Candidate, int, int]] = []
     number, count = 1, min(settings.first_rows, len(order))
     while True:
         rows = order[:count]
         evaluator.measure(standing, rows, known_too)
         losses = np.stack([evaluator.losses(candidate, rows, known_too) for candidate in standing])  # (C, rows)
         going_on = range(len(standing)) if count == len(order) else _kept(standing, losses, settings, spared)
-        left += [(number, candidate, count) for index, candidate in enumerate(standing) if index not in going_on]
+        ended += [(candidate, number, count) for index, candidate in enumerate(standing) if index not in going_on]
         standing = [standing[index] for index in going_on]
         if count == len(order):
             break
         number, count = number + 1, min(2 * count, len(order))
-    ranked = ranking(standing, losses)
-    ended = [(number, standing[index], count) for index in ranked]
-    scores = [
-        replace(score, round=of_round)
-        for of_round, candidate, seen in [*ended, *sorted(left, key=lambda one: -one[0])]
-        if (score := evaluator.score(candidate, order[:seen], known_too)) is not None
-    ]
-    scores.sort(key=lambda score: (-score.round, score.loss, score.embedding))
-    return Raced(tuple(standing[index] for index in ranked), tuple(scores), losses[ranked])
+    ended += [(candidate, number, count) for candidate in standing]
+    return standing, losses, ended
 
 
 def ranking(standing: Sequence[Candidate], losses: np.ndarray, *, surely: bool = True) -> list[int]:

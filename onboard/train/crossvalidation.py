@@ -16,10 +16,9 @@ from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
+from onboard.train.settings import FEWEST_CURVE_ROWS, FOLDS
 
-FOLDS: Final = 4
 IN_NONE: Final = -1
-FEWEST_CURVE_ROWS: Final = 16  # below them a half of a fold's rows is too little to train on
 
 
 @dataclass(frozen=True)

@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
+from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.interpolate import embedding_between
-from onboard.model.memory import RowsAtOnce
-from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import Moved, Run, Steps, train_side_by_side
-
-
-@dataclass(frozen=True)
-class FewShotSettings:
-    """How an embedding is trained (docs/training.md).
-
-    Args:
-        steps: optimiser steps, at least; many rows get more of them, see `for_rows`.
-        batch: rows a step, at least.
-        passes: how often each of many rows is to be seen.
-        most_batch, most_steps: that many rows ask for.
-        learning_rate: of Adam, falls linearly to 0; inputs of so few numbers want far more than weights do.
-        averaged_share: the result is the mean of z over this last share of the steps.
-        norm_per_root: bound of ‖z‖ as a multiple of √t; a large z drowns layer and position ids in the conditioning.
-        seeds: orders of the batches that are trained side by side; the result is their mean.
-        fold_seeds: the same of each fold of the cross-validation.
-        curve: shares of each fold's training rows that are trained on too, to see what more rows would bring; where
-            rows are held out, whether two halves of the training rows are.
-    """
-
-    steps: int = 80
-    batch: int = 2
-    passes: int = 2
-    most_batch: int = 8
-    most_steps: int = 400
-    learning_rate: float = 0.2
-    averaged_share: float = Steps.averaged_share
-    norm_per_root: float = Steps.norm_per_root
-    seeds: int = 2
-    fold_seeds: int = 1
-    curve: tuple[float, ...] = (0.5,)
-
-    def for_rows(self, count: int) -> FewShotSettings:
-        """The same, to see each of so many rows `passes` times: by larger batches first, then by more steps."""
-        seen = self.passes * count
-        batch = max(self.batch, min(self.most_batch, math.ceil(seen / self.steps)))
-        steps = max(self.steps, min(self.most_steps, math.ceil(seen / batch)))
-        return replace(self, steps=steps, batch=batch)
+from onboard.model.side_by_side import Moved, Run, train_side_by_side
+from onboard.model.steps import Steps
+from onboard.train.settings import FewShotSettings, batches_an_epoch
 
 
 @dataclass(frozen=True)
@@ -96,55 +58,39 @@ class Part:
     seeds: int
 
 
-def train_embedding(
-    engine: Engine,
-    start: np.ndarray,
-    rows: LabelledRows,
-    trie: LabelTrie,
-    settings: FewShotSettings,
-    seed: int,
-    on_step: Callable[[int, float], None] = lambda *_: None,
-    at_once: RowsAtOnce | None = None,
-) -> Trained:
-    """Train one embedding on all rows; arguments as of `train_parts`."""
-    everything = [Part(np.arange(len(rows.ids)), settings.seeds)]
-    return train_parts(engine, start, rows, trie, settings, seed, everything, on_step, at_once)[0]
-
-
 def train_parts(
     engine: Engine,
+    training_set: TrainingSet,
     start: np.ndarray,
-    rows: LabelledRows,
-    trie: LabelTrie,
     settings: FewShotSettings,
     seed: int,
     parts: Sequence[Part],
-    on_step: Callable[[int, float], None] = lambda *_: None,
-    at_once: RowsAtOnce | None = None,
+    execution: Execution = UNWATCHED,
 ) -> list[Trained]:
     """Train one embedding on each part of the rows, all side by side. The same bytes for the same seed on a CPU.
 
     Args:
         engine: frozen backbone and hypernetwork.
+        training_set: labelled rows and label words.
         start: (t,) where every z starts.
-        rows: labelled rows.
-        trie: of the label words.
         settings: steps, batch, learning rate.
         seed: of the batches' order.
         parts: of the rows; they may share rows.
-        on_step: told step (from 1) and loss; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
+        execution: told every step.
 
     Raises:
         JobFailedError: the loss is not finite.
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    runs = [Run(start, trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
+    rows = training_set.rows
+    runs = [Run(start, training_set.trie, order) for part in parts for order in _orders(rows, part, settings, seed)]
     steps = Steps(
         settings.learning_rate, falling=True, averaged_share=settings.averaged_share,
         norm_per_root=settings.norm_per_root,
     )  # fmt: skip
-    moved = iter(train_side_by_side(engine, runs, rows.ids, rows.targets, steps, on_step, at_once))
+    moved = iter(
+        train_side_by_side(engine, runs, rows.ids, rows.targets, steps, execution.on_step, execution.trained_at_once)
+    )
     return [_mean([next(moved) for _ in range(part.seeds)]) for part in parts]
 
 
@@ -181,7 +127,7 @@ def batches(lengths: Sequence[int], steps: int, size: float, seed: int, number: 
         seed, number: decide the order.
     """
     rng = np.random.default_rng((seed, 7, number) if number else (seed, 7))
-    count = min(len(lengths), max(1, int(len(lengths) / size)))
+    count = batches_an_epoch(len(lengths), size)
     batches: list[np.ndarray] = []
     while len(batches) < steps:
         noisy = np.asarray(lengths) * rng.uniform(0.8, 1.25, len(lengths))

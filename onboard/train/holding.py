@@ -13,9 +13,9 @@ many tunings would add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import torch
@@ -25,9 +25,8 @@ from onboard.model.drift import relative_drift
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
-from onboard.model.protected import ProtectedTask
-
-Regulariser = Literal["drift", "divergence"]
+from onboard.model.protected import Protection
+from onboard.train.settings import Regulariser
 
 _DRIFT_AT_ONCE: Final = 16  # embeddings whose weights are generated together
 
@@ -65,19 +64,12 @@ class Holding:
 
     Args:
         engine: whose hypernetwork tuning starts from.
-        earlier: the embeddings.
+        protection: the earlier embeddings, and canary texts, of which the drift needs none.
         regulariser: which.
-        texts: token ids of canary texts; the drift needs none.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        earlier: Sequence[ProtectedTask],
-        regulariser: Regulariser,
-        texts: Sequence[Sequence[int]],
-    ) -> None:
-        self._engine, self._earlier, self._texts = engine, earlier, texts
+    def __init__(self, engine: Engine, protection: Protection, regulariser: Regulariser) -> None:
+        self._engine, self._earlier, self._texts = engine, protection.tasks, protection.canaries
         self._of = {"drift": self._drift, "divergence": self._divergence}[regulariser]
 
     def backward(self, tuned: Hypernetwork, drawn: Drawn, beta: float, at_once: RowsAtOnce) -> float:

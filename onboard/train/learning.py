@@ -19,23 +19,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.data.estimate import affordable_curve
 from onboard.data.splits import evenly_spaced
 from onboard.domain.dataset import Dataset
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.model.memory import RowsAtOnce
-from onboard.model.scoring import LabelTrie
+from onboard.model.execution import UNWATCHED, Execution
 from onboard.train.crossvalidation import IN_NONE, Fold, OutOfFold, held_out_scores, in_a_fold, part_rows
-from onboard.train.fewshot import FewShotSettings, Part, Trained, row_passes, train_parts
+from onboard.train.fewshot import Part, Trained, row_passes, train_parts
 from onboard.train.halves import SHARE, Halves, two_halves
-from onboard.train.learning_curve import MoreRows, more_rows
-from onboard.train.step_length import SHARES, LossByShare
+from onboard.train.learning_curve import MoreRows, affordable_curve, more_rows
+from onboard.train.settings import FEWEST_CHOOSING, MOST_CHOOSING, SHARES, FewShotSettings
+from onboard.train.step_length import LossByShare
 from onboard.train.suspects import Suspect, suspected_errors
 
-FEWEST_CHOOSING: Final = 16  # held-out rows below which nothing is chosen on them
-MOST_CHOOSING: Final = 256
 _NO_TIME: Final = "Training on fewer rows as well would take too long here."
 
 
@@ -94,74 +91,105 @@ class Learned:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Validation:
+    """What judges a training.
+
+    Args:
+        dataset: whose training rows are trained on, for the stratification.
+        cross_validated: whether to train folds; with fewer than 8 rows there are none all the same.
+        held: held-out rows; without folds they choose how much of the way is taken, as far as they are `choosing`.
+        known: whether each training row (n,) has trained the start, so that nothing predicts it as if it were new.
+    """
+
+    dataset: Dataset
+    cross_validated: bool
+    held: LabelledRows | None = None
+    known: np.ndarray | None = None
+
+
 def learn(
     engine: Engine,
+    training_set: TrainingSet,
     start: np.ndarray,
-    rows: LabelledRows,
-    trie: LabelTrie,
     settings: FewShotSettings,
     seed: int,
-    dataset: Dataset,
-    *,
-    cross_validated: bool,
-    held: LabelledRows | None = None,
-    known: np.ndarray | None = None,
-    on_step: Callable[[int, float], None] = lambda *_: None,
-    before_batch: Callable[[], None] = lambda: None,
-    at_once: RowsAtOnce | None = None,
-    scored_at_once: RowsAtOnce | None = None,
+    validation: Validation,
+    execution: Execution = UNWATCHED,
 ) -> Learned:
     """Train on all rows and, side by side, on folds of them where these are wanted.
 
     Args:
-        engine, start, rows, trie, settings, seed, on_step, at_once: as of `train_parts`.
-        dataset: whose training rows `rows` are, for the stratification.
-        cross_validated: whether to train folds; with fewer than 8 rows there are none all the same.
-        held: held-out rows; without folds they choose how much of the way is taken, as far as they are `choosing`.
-        known: whether each training row (n,) has trained the start, so that nothing predicts it as if it were new.
-        before_batch: called before every batch that is only scored; may raise to stop.
-        scored_at_once: how many rows fit into the memory when they are only scored.
+        engine, training_set, start, settings, seed, execution: as of `train_parts`.
+        validation: what says how much of the way is taken, and how good that is.
 
     Raises:
         as `train_parts`.
     """
-    parted = part_rows(dataset, seed, settings.curve, known) if cross_validated else []
-    everything = [
-        Part(np.arange(len(rows.ids)), settings.seeds), *(Part(fold.kept, settings.fold_seeds) for fold in parted)
-    ]  # fmt: skip
-    judging = None if parted else _judging(held)
+    rows, known = training_set.rows, validation.known
+    plan = _planned(engine, rows, settings, seed, validation)
+    whole, *others = train_parts(engine.rounded(), training_set, start, settings, seed, plan.parts, execution)
+    if not plan.folds and plan.judging is None:
+        return Learned(whole)
+
+    def scored(z: Sequence[np.ndarray]) -> np.ndarray:
+        """Log-probabilities of the rows that judge: of a fold by its z, of held-out rows by the only one."""
+        trie, how = training_set.trie, (execution.before_batch, execution.scored_at_once)
+        if plan.judging is None:
+            return held_out_scores(engine, rows.ids, plan.folds, z, trie, *how)
+        return log_probabilities(engine, plan.judging.ids, z[0], trie, *how)
+
+    fold = _fold_of(plan.folds, len(rows.ids))
+    targets = rows.targets[in_a_fold(fold)] if plan.judging is None else plan.judging.targets
+    share, scores = _bearable(start, others[: len(plan.folds)] or [whole], scored, targets)
+    whole, *others = (trained.shortened(start, share) for trained in (whole, *others))
+    if plan.judging is None:
+        out_of_fold = _out_of_fold(plan.folds, fold, others, scores, _rows(plan.folds, known), scored)
+        return Learned(whole, share, out_of_fold, curve_left_out=plan.curve_left_out)
+    halves = plan.compared([scored([half.z]) for half in others], scores, targets, known)
+    return Learned(whole, share, None, len(targets), halves, plan.curve_left_out)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is trained side by side: all rows, then folds, then the learning curve.
+
+    Args:
+        parts: all of it.
+        folds: of the rows; none where they are judged by others, or by none.
+        judging: the held-out rows that judge; None where folds do, or nothing does.
+        halves: of the rows, for the curve where rows are held out.
+        curve_left_out: whether it was wanted and would have taken too long.
+    """
+
+    parts: Sequence[Part]
+    folds: Sequence[Fold]
+    judging: LabelledRows | None
+    halves: Sequence[np.ndarray]
+    curve_left_out: bool = False
+
+    def compared(
+        self, by_half: Sequence[np.ndarray], by_all: np.ndarray, targets: np.ndarray, known: np.ndarray | None
+    ) -> Halves | None:
+        """The halves beside the embedding of all rows; None without any. Arguments as of `Halves.of`."""
+        if not by_half:
+            return None
+        sizes = {SHARE: _mean_rows(self.halves, known), 1.0: float(sum(map(len, self.halves)))}
+        return Halves.of(by_half, by_all, sizes, targets)
+
+
+def _planned(engine: Engine, rows: LabelledRows, settings: FewShotSettings, seed: int, validation: Validation) -> _Plan:
+    dataset = validation.dataset
+    folds = part_rows(dataset, seed, settings.curve, validation.known) if validation.cross_validated else []
+    judging = None if folds else _judging(validation.held)
     halves = two_halves(dataset, seed) if judging is not None and settings.curve else []
-    fewer = [*(chosen for fold in parted for chosen in fold.shares.values()), *halves]
-    of_curve = [Part(chosen, settings.fold_seeds) for chosen in fewer]
-    left_out = bool(of_curve) and not _affordable(engine, rows, [*everything, *of_curve], settings, seed)
-    if left_out:
-        parted, halves, of_curve = [replace(fold, shares={}) for fold in parted], [], []
-    whole, *others = train_parts(
-        engine.rounded(), start, rows, trie, settings, seed, [*everything, *of_curve], on_step, at_once
-    )
-
-    def out_of_fold(z: Sequence[np.ndarray]) -> np.ndarray:
-        return held_out_scores(engine, rows.ids, parted, z, trie, before_batch, scored_at_once)
-
-    if parted:
-        of_folds, fold = others[: len(parted)], _fold_of(parted, len(rows.ids))
-        share, scores = _bearable(start, of_folds, out_of_fold, rows.targets[in_a_fold(fold)])
-        others = [part.shortened(start, share) for part in others]
-        folds = _out_of_fold(parted, fold, others, scores, _rows(parted, known), out_of_fold)
-        return Learned(whole.shortened(start, share), share, folds, curve_left_out=left_out)
-    if judging is not None:
-
-        def held_out(z: Sequence[np.ndarray]) -> np.ndarray:
-            return log_probabilities(engine, judging.ids, z[0], trie, before_batch, scored_at_once)
-
-        share, scores = _bearable(start, [whole], held_out, judging.targets)
-        of_halves = [held_out([half.shortened(start, share).z]) for half in others]
-        compared = None
-        if halves:
-            sizes = {SHARE: _mean_rows(halves, known), 1.0: float(len(rows.ids))}
-            compared = Halves.of(of_halves, scores, sizes, judging.targets)
-        return Learned(whole.shortened(start, share), share, None, len(judging.ids), compared, left_out)
-    return Learned(whole)
+    parts = [Part(np.arange(len(rows.ids)), settings.seeds)]
+    parts += [Part(fold.kept, settings.fold_seeds) for fold in folds]
+    fewer = [*(chosen for fold in folds for chosen in fold.shares.values()), *halves]
+    with_curve = [*parts, *(Part(chosen, settings.fold_seeds) for chosen in fewer)]
+    if fewer and not _affordable(engine, rows, with_curve, settings, seed):
+        return _Plan(parts, [replace(fold, shares={}) for fold in folds], judging, [], curve_left_out=True)
+    return _Plan(with_curve, folds, judging, halves)
 
 
 def _bearable(
@@ -214,7 +242,7 @@ def _judging(held: LabelledRows | None) -> LabelledRows | None:
     """The held-out rows that choose; None where they are too few."""
     if held is None or not (chosen := choosing(len(held.ids))):
         return None
-    return LabelledRows([held.ids[row] for row in chosen], held.targets[chosen])
+    return held.at(chosen)
 
 
 def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:

@@ -14,9 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.model.cost import Passes
+
 MORE_ROWS: Final = 32
 FEWEST_ROWS: Final = 24  # out-of-fold predictions below which an extrapolation says nothing
 FEWEST_CHANGED: Final = 6  # rows that became right or wrong: of fewer, all go one way by chance in over 5% (2 · 0.5⁵)
+CURVE_SECONDS: Final = 23.0  # that a training may take with its curve: see `onboard.train.learning`
 _DRAWS: Final = 1000
 
 
@@ -43,6 +46,11 @@ class MoreRows:
             "points": [{"rows": rows, "accuracy": accuracy} for rows, accuracy in self.points],
             "more": self.more, "gain": gain, "low": low, "high": high, "reason": self.reason,
         }  # fmt: skip
+
+
+def affordable_curve(trained: float, tokens: float) -> bool:
+    """Whether a CPU has time for a training with its learning curve: of so many rows, of so many tokens each."""
+    return Passes(trained=trained).seconds(tokens) <= CURVE_SECONDS
 
 
 def more_rows(

@@ -13,15 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.model.memory import RowsAtOnce
-from onboard.model.scoring import LabelTrie
+from onboard.model.execution import UNWATCHED, Execution
 from onboard.train.crossvalidation import in_a_fold, mean_loss
+from onboard.train.settings import SHARES
 from onboard.train.tuning import Tuned
 
-SHARES: Final = (1.0, 0.5, 0.25, 0.125)
 NEARLY: Final = 0.02  # nats, the margin of the guard; fewer rows, as a fold has, bear a long step less well
 
 
@@ -77,39 +76,36 @@ def parts_of(let_through: Sequence[float]) -> list[float]:
 
 def tuned_out_of_fold(
     engine: Engine,
+    training_set: TrainingSet,
     starts: np.ndarray,
     fold: np.ndarray,
-    rows: LabelledRows,
-    trie: LabelTrie,
     shares: Sequence[float],
     tuned_on: Callable[[np.ndarray, LabelledRows], Tuned],
-    before_batch: Callable[[], None] = lambda: None,
-    at_once: RowsAtOnce | None = None,
+    execution: Execution = UNWATCHED,
 ) -> dict[float, np.ndarray]:
     """By share of the step, log-probabilities (m, K) of every row of a fold after a tuning without that fold.
 
     Args:
         engine: with the hypernetwork that the tunings start from.
+        training_set: that everything was trained on.
         starts: (folds, t) embeddings that were trained without a fold's rows.
         fold: of each row (n,), or `IN_NONE`: m rows are in one.
-        rows: that everything was trained on.
-        trie: of their K label words.
         shares: of each tuning's step.
         tuned_on: tunes from an embedding (t,) on rows.
-        before_batch: called before every batch that is only scored; may raise to stop.
-        at_once: how many rows fit into the memory when they are only scored.
+        execution: asked before every batch that is scored.
 
     Raises:
         as `tuned_on`.
     """
-    judged = in_a_fold(fold)
+    rows, judged = training_set.rows, in_a_fold(fold)
     scores = {share: np.empty((len(judged), rows.targets.shape[1]), dtype=np.float32) for share in shares}
     for number, start in enumerate(starts.astype(np.float32)):
-        held, rest = (np.flatnonzero(chosen).tolist() for chosen in (fold == number, fold != number))
-        tuned = tuned_on(start, LabelledRows([rows.ids[row] for row in rest], rows.targets[rest]))
-        ids = [rows.ids[row] for row in held]
+        tuned = tuned_on(start, rows.at(np.flatnonzero(fold != number)))
+        held = rows.at(np.flatnonzero(fold == number))
         for share, of_share in scores.items():
             part = tuned.shortened(engine.hypernetwork, start, share)
-            changed = engine.under(part.hypernetwork)
-            of_share[fold[judged] == number] = log_probabilities(changed, ids, part.z, trie, before_batch, at_once)
+            of_share[fold[judged] == number] = log_probabilities(
+                engine.under(part.hypernetwork), held.ids, part.z, training_set.trie, execution.before_batch,
+                execution.scored_at_once,
+            )  # fmt: skip
     return scores

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -17,63 +17,22 @@ import torch
 from torch import Tensor, nn
 
 from onboard.errors import JobFailedError
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import TrainingSet
 from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
+from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
 from onboard.model.memory import RowsAtOnce
-from onboard.model.protected import ProtectedTask
-from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import AT_ONCE, Steps
+from onboard.model.protected import Protection
+from onboard.model.side_by_side import AT_ONCE
+from onboard.model.steps import Steps
 from onboard.train.fewshot import batches
-from onboard.train.holding import Drawn, Holding, Regulariser, draws
-
-__all__ = ["Tuned", "TuningSettings", "tune"]
+from onboard.train.holding import Drawn, Holding, draws
+from onboard.train.settings import TuningSettings
 
 CLIP: Final = 1.0  # norm of the gradient, as the authors have it
 _REMEDY: Final = "submit again without --tune-hypernetwork, or with another --seed"
-
-
-@dataclass(frozen=True)
-class TuningSettings:
-    """How hypernetwork and embedding are tuned; the defaults were chosen on kinds of tasks that the base has not seen
-    (docs/tuning.md).
-
-    Args:
-        steps: optimiser steps, at least; more rows get more of them, see `for_rows`.
-        passes: how often each row is to be seen.
-        most_steps: that many rows ask for.
-        batch: rows of the new task a step.
-        learning_rate: of the hypernetwork's weights, with Adam; it falls linearly to 0, as does the other.
-        z_learning_rate: of the embedding.
-        smoothing: share of each target that is spread over all labels: weights that learn few rows by heart would
-            else be far too sure of everything, which costs log-loss and makes the task a burden on later tunings.
-        beta: weight of the regulariser in the loss; 0 holds nothing.
-        regulariser: what holds the earlier tasks.
-        sampled: earlier embeddings a step, drawn in shuffled rounds; for the divergence each with a text.
-    """
-
-    steps: int = 80
-    passes: int = 10
-    most_steps: int = 400
-    batch: int = 8
-    learning_rate: float = 1e-4
-    z_learning_rate: float = 1e-2
-    smoothing: float = 0.2
-    beta: float = 30.0
-    regulariser: Regulariser = "drift"
-    sampled: int = 16
-
-    def for_rows(self, count: int) -> TuningSettings:
-        """The same with steps enough to see each of so many rows `passes` times, `most_steps` at most."""
-        steps = min(self.most_steps, math.ceil(self.passes * count / self.batch))
-        return replace(self, steps=max(self.steps, steps))
-
-    def for_part(self, count: int, of: int) -> TuningSettings:
-        """For so many `of` the rows: each is seen as often as where all are tuned on."""
-        whole = self.for_rows(of)
-        return replace(whole, steps=math.ceil(whole.steps * count / of))
 
 
 @dataclass(frozen=True)
@@ -108,16 +67,12 @@ class Tuned:
 
 def tune(
     engine: Engine,
+    training_set: TrainingSet,
     z: np.ndarray,
-    rows: LabelledRows,
-    trie: LabelTrie,
-    earlier: Sequence[ProtectedTask],
+    protection: Protection,
     settings: TuningSettings,
     seed: int,
-    *,
-    canaries: Sequence[Sequence[int]],
-    on_step: Callable[[int, float], None] = lambda *_: None,
-    at_once: RowsAtOnce | None = None,
+    execution: Execution = UNWATCHED,
 ) -> Tuned:
     """Tune a copy of the engine's hypernetwork and the embedding. The same bytes for the same arguments on a CPU.
 
@@ -125,74 +80,113 @@ def tune(
 
     Args:
         engine: backbone, and the hypernetwork to start from.
-        z: (t,) the trained embedding of the new task.
-        rows: labelled rows of the new task.
-        trie: of its K label words.
-        earlier: embeddings of other tasks; without any nothing is held.
+        training_set: of the new task.
+        z: (t,) its trained embedding.
+        protection: embeddings of other tasks; without any nothing is held. The divergence needs texts, too; the guard
+            must judge by others: these are trained on.
         settings: steps, rates and the regulariser.
         seed: of the batches' order and of the draws.
-        canaries: token ids of texts for the divergence. The guard must judge by others: these are trained on.
-        on_step: told step (from 1) and the new task's loss; may raise to stop.
-        at_once: how many rows fit into the memory; kept for further calls.
+        execution: told every step with the new task's loss.
 
     Raises:
         JobFailedError: the loss or a weight is not finite.
         OutOfMemoryError: the GPU has no room for a single row.
         ValueError: the divergence is asked for without canaries.
     """
-    if earlier and settings.beta and settings.regulariser == "divergence" and not canaries:
-        raise ValueError("the divergence needs canary texts")
-    at_once = at_once or RowsAtOnce(AT_ONCE)
-    tuned = copy.deepcopy(engine.hypernetwork).requires_grad_(True)
-    weights = list(tuned.parameters())
-    embedding = nn.Parameter(torch.from_numpy(np.array(z, dtype=np.float32))[None].to(weights[0].device))  # (1, t)
-    parameters = [*weights, embedding]
-    optimiser = torch.optim.Adam(
-        [{"params": weights, "lr": settings.learning_rate}, {"params": [embedding], "lr": settings.z_learning_rate}]
-    )
-    falling = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / settings.steps)
-    bound = Steps.norm_per_root * embedding.shape[1] ** 0.5
-    smoothed = (1.0 - settings.smoothing) * rows.targets + settings.smoothing / rows.targets.shape[1]
-    targets = torch.from_numpy(np.ascontiguousarray(smoothed, dtype=np.float32)).to(engine.device)
-    holding = Holding(engine, earlier, settings.regulariser, canaries)
-
-    def gradient(chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
-        """Leaves the gradient in the parameters, and returns the new task's loss and the regulariser."""
-        optimiser.zero_grad()
-        chosen = chosen[np.argsort([len(rows.ids[row]) for row in chosen], kind="stable")]
-
-        def of_part(part: slice) -> tuple[float, tuple[Tensor, ...]]:
-            ids, labels = [rows.ids[row] for row in chosen[part]], targets[chosen[part]]
-            scores = engine.log_probabilities(ids, embedding, [trie], hypernetwork=tuned)
-            share = -(labels * scores).sum() / len(chosen)
-            return float(share.detach()), torch.autograd.grad(share, parameters)
-
-        parts = at_once.parts_of_like_length([len(rows.ids[row]) for row in chosen], engine.device)
-        losses, moved = zip(*side_by_side(engine.device, of_part, parts), strict=True)
-        for parameter, gradients in zip(parameters, zip(*moved, strict=True), strict=True):
-            parameter.grad = sum(gradients[1:], gradients[0])
-        return sum(losses), holding.backward(tuned, drawn, settings.beta, at_once) if settings.beta else 0.0
-
-    losses, penalties = [], []
-    order = batches([len(ids) for ids in rows.ids], settings.steps, settings.batch, seed)
-    held = draws(len(earlier), len(canaries), settings.sampled, settings.steps, seed)
-    for step, (chosen, drawn) in enumerate(zip(order, held, strict=True), 1):
-        widest = max(len(chosen), len(drawn.embeddings))
-        loss, penalty = at_once.fitting(widest, partial(gradient, chosen, drawn))
+    tuning = _Tuning(engine, training_set, z, protection, settings, execution.trained_at_once or RowsAtOnce(AT_ONCE))
+    course = []
+    for step, (chosen, drawn) in enumerate(_rounds(training_set, protection, settings, seed), 1):
+        loss, penalty = tuning.gradient(chosen, drawn)
         if not math.isfinite(loss + penalty):
             raise JobFailedError(f"Tuning the hypernetwork diverged: loss {loss + penalty} at step {step}.", _REMEDY)
-        nn.utils.clip_grad_norm_(parameters, CLIP)
-        optimiser.step()
-        falling.step()
+        tuning.step()
+        course.append((loss, penalty))
+        execution.on_step(step, loss)
+    hypernetwork, moved = tuning.frozen()
+    losses, penalties = zip(*course, strict=True)
+    return Tuned(hypernetwork, moved, losses, penalties, tuning.holding.drift(hypernetwork))
+
+
+def _rounds(
+    training_set: TrainingSet, protection: Protection, settings: TuningSettings, seed: int
+) -> Iterator[tuple[np.ndarray, Drawn]]:
+    """Row indices of every step, and what holds it."""
+    order = batches([len(ids) for ids in training_set.rows.ids], settings.steps, settings.batch, seed)
+    held = draws(len(protection.tasks), len(protection.canaries), settings.sampled, settings.steps, seed)
+    return zip(order, held, strict=True)
+
+
+class _Tuning:
+    """A copy of the engine's hypernetwork and an embedding that learn together; arguments as of `tune`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        training_set: TrainingSet,
+        z: np.ndarray,
+        protection: Protection,
+        settings: TuningSettings,
+        at_once: RowsAtOnce,
+    ) -> None:
+        if protection.tasks and settings.beta and settings.regulariser == "divergence" and not protection.canaries:
+            raise ValueError("the divergence needs canary texts")
+        self._engine, self._ids, self._trie = engine, training_set.rows.ids, training_set.trie
+        self._beta, self._at_once = settings.beta, at_once
+        self.holding = Holding(engine, protection, settings.regulariser)
+        targets = training_set.rows.targets
+        smoothed = (1.0 - settings.smoothing) * targets + settings.smoothing / targets.shape[1]
+        self._targets = torch.from_numpy(np.ascontiguousarray(smoothed, dtype=np.float32)).to(engine.device)
+        self._hypernetwork = copy.deepcopy(engine.hypernetwork).requires_grad_(True)
+        weights = list(self._hypernetwork.parameters())
+        start = torch.from_numpy(np.array(z, dtype=np.float32))[None]  # (1, t)
+        self._embedding = nn.Parameter(start.to(weights[0].device))
+        self._parameters = [*weights, self._embedding]
+        self._optimiser = torch.optim.Adam(
+            [
+                {"params": weights, "lr": settings.learning_rate},
+                {"params": [self._embedding], "lr": settings.z_learning_rate},
+            ]
+        )
+        self._falling = torch.optim.lr_scheduler.LambdaLR(self._optimiser, lambda step: 1.0 - step / settings.steps)
+        self._bound = Steps.norm_per_root * len(z) ** 0.5
+
+    def gradient(self, chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
+        """Leaves the gradient in the parameters, and returns the new task's loss and the regulariser."""
+        widest = max(len(chosen), len(drawn.embeddings))
+        return self._at_once.fitting(widest, partial(self._gradient, chosen, drawn))
+
+    def _gradient(self, chosen: np.ndarray, drawn: Drawn) -> tuple[float, float]:
+        self._optimiser.zero_grad()
+        chosen = chosen[np.argsort([len(self._ids[row]) for row in chosen], kind="stable")]
+
+        def of_part(part: slice) -> tuple[float, tuple[Tensor, ...]]:
+            ids, labels = [self._ids[row] for row in chosen[part]], self._targets[chosen[part]]
+            scores = self._engine.log_probabilities(ids, self._embedding, [self._trie], hypernetwork=self._hypernetwork)
+            share = -(labels * scores).sum() / len(chosen)
+            return float(share.detach()), torch.autograd.grad(share, self._parameters)
+
+        parts = self._at_once.parts_of_like_length([len(self._ids[row]) for row in chosen], self._engine.device)
+        losses, moved = zip(*side_by_side(self._engine.device, of_part, parts), strict=True)
+        for parameter, gradients in zip(self._parameters, zip(*moved, strict=True), strict=True):
+            parameter.grad = sum(gradients[1:], gradients[0])
+        if not self._beta:
+            return sum(losses), 0.0
+        return sum(losses), self.holding.backward(self._hypernetwork, drawn, self._beta, self._at_once)
+
+    def step(self) -> None:
+        """Move by the gradient, the embedding within its bound."""
+        nn.utils.clip_grad_norm_(self._parameters, CLIP)
+        self._optimiser.step()
+        self._falling.step()
         with torch.no_grad():
-            embedding.mul_(torch.clamp(bound / embedding.norm(), max=1.0))
-        losses.append(loss)
-        penalties.append(penalty)
-        on_step(step, loss)
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in (*weights, embedding)):
-        raise JobFailedError("Tuning the hypernetwork diverged: a weight is not finite.", _REMEDY)
-    tuned.requires_grad_(False)
-    for weight in weights:
-        weight.grad = None
-    moved = embedding.detach()[0].cpu().numpy()
-    return Tuned(tuned, moved, tuple(losses), tuple(penalties), holding.drift(tuned))
+            self._embedding.mul_(torch.clamp(self._bound / self._embedding.norm(), max=1.0))
+
+    def frozen(self) -> tuple[Hypernetwork, np.ndarray]:
+        """What the two have become, z (t,). Raises JobFailedError: a weight is not finite."""
+        if not all(bool(torch.isfinite(tensor).all()) for tensor in self._parameters):
+            raise JobFailedError("Tuning the hypernetwork diverged: a weight is not finite.", _REMEDY)
+        self._hypernetwork.requires_grad_(False)
+        for weight in self._hypernetwork.parameters():
+            weight.grad = None
+        z: np.ndarray = self._embedding.detach()[0].cpu().numpy()
+        return self._hypernetwork, z

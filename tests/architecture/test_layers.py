@@ -215,6 +215,7 @@ LIGHT = (
     "cli.main",
     "onboard",
     "onboard.jobs.submit",
+    "onboard.jobs.estimate",
     "onboard.versions.promote",
     "onboard.errors",
     "onboard.settings",

@@ -22,8 +22,9 @@ from onboard.pipeline import train as training
 from onboard.registry.schema import upgrade
 from onboard.services import Services
 from onboard.settings import Settings
-from onboard.train.fewshot import FewShotSettings, Trained
+from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned
+from onboard.train.settings import FewShotSettings
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.tables import JobRow, StageOutputRow
 from onboard.services import Services
 from onboard.testing import RecordedProgress
-from onboard.train.fewshot import FewShotSettings
+from onboard.train.settings import FewShotSettings
 from workers.shell import work
 
 

@@ -15,8 +15,9 @@ from onboard.api.app import create_app
 from onboard.operations.access import create_token
 from onboard.pipeline import train as training
 from onboard.serving import Predictor
-from onboard.train.fewshot import FewShotSettings, Trained
+from onboard.train.fewshot import Trained
 from onboard.train.learning import Learned
+from onboard.train.settings import FewShotSettings
 from onboard.train.suspects import Suspect
 from onboard.versions.compare import compare
 from onboard.versions.fetch import fetch

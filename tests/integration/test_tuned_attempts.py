@@ -18,7 +18,7 @@ from onboard.pipeline import guard as guarded
 from onboard.pipeline import tune as tuned
 from onboard.registry.tables import StageOutputRow
 from onboard.services import Services
-from onboard.train.tuning import TuningSettings
+from onboard.train.settings import TuningSettings
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -62,10 +62,10 @@ def test_the_next_attempt_goes_on_after_the_last_finished_stage(
     assert record_of(tiny_services, tiny_base).head == 1
     real = tuned.tune
 
-    def tune(engine: Any, z: Any, rows: Any, *rest: Any, **more: Any) -> Any:
-        if stage != "tune" or len(rows.ids) == 24:  # else it is a fold, which the guard stage tunes
+    def tune(engine: Any, training_set: Any, *rest: Any) -> Any:
+        if stage != "tune" or len(training_set.rows.ids) == 24:  # else it is a fold, which the guard stage tunes
             pytest.fail("it was tuned again")
-        return real(engine, z, rows, *rest, **more)
+        return real(engine, training_set, *rest)
 
     monkeypatch.setattr(tuned, "tune", tune)
     if stage != "tune":

@@ -30,9 +30,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, ProtectedTask]:
     found: dict[str, ProtectedTask] = {}
     guard = guarded.guard
 
-    def look(engine: Any, candidate: Any, present: Any, earlier: Any, *rest: Any, **more: Any) -> Any:
-        found.update({each.name: each for each in earlier})
-        return guard(engine, candidate, present, earlier, *rest, **more)
+    def look(engine: Any, step: Any, protection: Any, *rest: Any, **more: Any) -> Any:
+        found.update({each.name: each for each in protection.tasks})
+        return guard(engine, step, protection, *rest, **more)
 
     monkeypatch.setattr(guarded, "guard", look)
     return found

@@ -18,6 +18,7 @@ from support.tuned_jobs import (
     tune_violently,
 )
 
+from bench.training import train_embedding
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.tuning import refused_by_guard
@@ -29,7 +30,6 @@ from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress
 from onboard.train import worth_tuning
-from onboard.train.fewshot import train_embedding
 from onboard.train.tuning import Tuned
 from onboard.train.worth_tuning import Worth
 from onboard.versions.fetch import fetch
@@ -152,7 +152,8 @@ def test_auto_measures_a_part_of_very_many_training_rows(desk: Desk, monkeypatch
 def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, better: bool
 ) -> None:
-    def tune(engine: Any, z: Any, rows: Any, trie: Any, earlier: Any, settings: Any, seed: int, **_: Any) -> Tuned:
+    def tune(engine: Any, training_set: Any, z: Any, protection: Any, settings: Any, seed: int, *_: Any) -> Tuned:
+        rows, trie = training_set.rows, training_set.trie
         trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=40), seed).z
         return Tuned(engine.hypernetwork, trained if better else z - 2.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
@@ -174,7 +175,8 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
 def test_less_than_the_whole_step_is_proposed_where_the_new_task_is_better_off_with_less(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def tune(engine: Any, z: Any, rows: Any, trie: Any, earlier: Any, settings: Any, seed: int, **_: Any) -> Tuned:
+    def tune(engine: Any, training_set: Any, z: Any, protection: Any, settings: Any, seed: int, *_: Any) -> Tuned:
+        rows, trie = training_set.rows, training_set.trie
         trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=40), seed).z
         return Tuned(engine.hypernetwork, z + 8.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
@@ -206,8 +208,8 @@ def _barely(learn: Any) -> Any:
     """Training of a single step, after which there is much to gain."""
     from dataclasses import replace
 
-    def barely(engine: Any, start: Any, rows: Any, trie: Any, settings: Any, *rest: Any, **more: Any) -> Any:
-        return learn(engine, start, rows, trie, replace(settings, steps=1), *rest, **more)
+    def barely(engine: Any, training_set: Any, start: Any, settings: Any, *rest: Any) -> Any:
+        return learn(engine, training_set, start, replace(settings, steps=1), *rest)
 
     return barely
 
@@ -217,9 +219,9 @@ def test_where_all_rows_train_each_is_predicted_by_a_tuning_that_has_not_seen_it
 ) -> None:
     real, tunings = tuned.tune, []
 
-    def tune(engine: Any, z: Any, rows: Any, *rest: Any, **more: Any) -> Tuned:
-        tunings.append(len(rows.ids))
-        return real(engine, z, rows, *rest, **more)
+    def tune(engine: Any, training_set: Any, *rest: Any) -> Tuned:
+        tunings.append(len(training_set.rows.ids))
+        return real(engine, training_set, *rest)
 
     monkeypatch.setattr(tuned, "tune", tune)
     result = desk.learn(opinions(40), init="sst2", tune_hypernetwork="always")
@@ -285,11 +287,11 @@ def test_what_is_published_is_what_was_guarded_also_where_only_a_share_of_the_st
 
     guard, candidates = guarded.guard, []
 
-    def half(engine: Any, candidate: Any, present: Any, *rest: Any, **more: Any) -> Any:
+    def half(engine: Any, step: Any, *rest: Any, **more: Any) -> Any:
         from dataclasses import replace
 
-        candidates.append((present, candidate))
-        return replace(guard(engine, candidate, present, *rest, **more), share=0.5)
+        candidates.append((step.present, step.candidate))
+        return replace(guard(engine, step, *rest, **more), share=0.5)
 
     monkeypatch.setattr(guarded, "guard", half)
     result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")

@@ -14,14 +14,15 @@ from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.errors import JobFailedError
 from onboard.hypernetworks.engines import hypernetwork_at
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import TrainingSet
 from onboard.model.weights import generated_digest
 from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository
 from onboard.registry.snapshots import SnapshotRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
-from onboard.train.tuning import Tuned, TuningSettings
+from onboard.train.settings import TuningSettings
+from onboard.train.tuning import Tuned
 from support.real_jobs import Desk
 
 TUNED = ["check", "probe", "train", "tune", "guard", "evaluate"]  # stages before publishing
@@ -42,10 +43,10 @@ def tune_violently(monkeypatch: pytest.MonkeyPatch) -> None:
 def diverging_on_less_than(rows: int, tune: Callable[..., Tuned]) -> Callable[..., Tuned]:
     """`tune`, which diverges on the folds of so many rows."""
 
-    def tuned_or_not(engine: Any, z: Any, labelled: LabelledRows, *rest: Any, **more: Any) -> Tuned:
-        if len(labelled.ids) < rows:
+    def tuned_or_not(engine: Any, training_set: TrainingSet, *rest: Any) -> Tuned:
+        if len(training_set.rows.ids) < rows:
             raise JobFailedError("Tuning the hypernetwork diverged: loss nan at step 1.")
-        return tune(engine, z, labelled, *rest, **more)
+        return tune(engine, training_set, *rest)
 
     return tuned_or_not
 

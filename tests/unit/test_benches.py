@@ -22,7 +22,7 @@ from onboard.bases.load import fresh_engine
 from onboard.bases.multitask.tasks import SourceTask
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.model.encoding import TextEncoder
-from onboard.train.fewshot import FewShotSettings
+from onboard.train.settings import FewShotSettings
 
 WORDS = ["good", "bad", "film", "plot", "the", "was", "and", "great", "awful", "yes", "no"]
 

@@ -15,8 +15,8 @@ from bench import probe, probe_registry
 from bench.probe_pool import own, pool
 from bench.probe_table import page
 from onboard.bases import Base
-from onboard.probe.choice import ProbeSettings
-from onboard.train.fewshot import FewShotSettings
+from onboard.probe.settings import ProbeSettings
+from onboard.train.settings import FewShotSettings
 
 
 @pytest.fixture

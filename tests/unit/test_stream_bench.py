@@ -35,12 +35,10 @@ from onboard.errors import DamagedError, JobFailedError
 from onboard.guard import Judgement
 from onboard.model.interpolate import between
 from onboard.model.weights import hypernetwork_digest
-from onboard.probe.choice import ProbeSettings
-from onboard.probe.finals import FinalSettings
+from onboard.probe.settings import FinalSettings, ProbeSettings
 from onboard.train import worth_tuning
-from onboard.train.fewshot import FewShotSettings
+from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.step_length import LossByShare
-from onboard.train.tuning import TuningSettings
 from onboard.train.worth_tuning import EmbeddingAlone, Worth
 
 NAMES = ("imdb", "good-bad", "trec-three")
@@ -241,8 +239,8 @@ def test_half_a_step_lies_between_the_head_and_what_was_tuned(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(learning, "guard", lambda _, candidate, present, *more, **__: seen.append(
-        (candidate, present, more[0])) or judged(0.5)())  # fmt: skip
+    monkeypatch.setattr(learning, "guard", lambda _, step, protection, *more, **__: seen.append(
+        (step.candidate, step.present, protection.tasks)) or judged(0.5)())  # fmt: skip
     rows = walked(material, journal, tmp_path, GUARDED)
     assert [row["share"] for row in rows] == [0.5] * 3
     for row, (candidate, present, _) in zip(rows, seen, strict=True):
@@ -260,9 +258,9 @@ def test_the_regulariser_holds_what_came_before_and_naive_tuning_holds_nothing(
     held: list[int] = []
     real = learning.tune
 
-    def counted(engine: Any, z: Any, rows: Any, trie: Any, earlier: Sequence[Any], *more: Any, **named: Any) -> Any:
-        held.append(len(earlier))
-        return real(engine, z, rows, trie, earlier, *more, **named)
+    def counted(engine: Any, training_set: Any, z: Any, protection: Any, *more: Any) -> Any:
+        held.append(len(protection.tasks))
+        return real(engine, training_set, z, protection, *more)
 
     monkeypatch.setattr(learning, "tune", counted)
     walked(material, journal, tmp_path, REGULARISED)

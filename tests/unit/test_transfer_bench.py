@@ -38,7 +38,7 @@ from bench.transfer.runs import Row, measure, packed, unpacked
 from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import Base
 from onboard.bases.load import load_engine
-from onboard.train.fewshot import FewShotSettings
+from onboard.train.settings import FewShotSettings
 from onboard.train.step_length import LossByShare
 from onboard.train.worth_tuning import Worth
 

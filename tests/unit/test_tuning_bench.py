@@ -17,7 +17,7 @@ from bench.unseen import KINDS, make
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.domain.dataset import Example
-from onboard.train.tuning import TuningSettings
+from onboard.train.settings import TuningSettings
 
 SOURCES = {
     "cola": [Example(f"He goes home {number}.", None, "acceptable") for number in range(8)],

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import update
 from support import watched_jobs as past
 
-from onboard.data.estimate import estimate_seconds
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.waiting import Waiting
 from onboard.domain.worker import WorkerState
 from onboard.errors import SlotTakenError
 from onboard.jobs import status as watching
+from onboard.jobs.estimate import DatasetSize, estimate_seconds
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
@@ -93,8 +93,8 @@ def test_the_dataset_says_how_long_a_first_job_of_the_shipped_base_takes(databas
     slow = past.running(database, "cpu", base_digest="new", dataset_report=SMALL)
     quick = past.running(database, "gpu", base_digest="new", dataset_report=SMALL)
     left = {worker["job"]: worker for worker in watching.workers(database).to_json()["workers"]}
-    assert left[slow.id]["left_seconds"] == pytest.approx(estimate_seconds(32, 100), abs=NEAR)
-    assert left[quick.id]["left_seconds"] == pytest.approx(estimate_seconds(32, 100, gpu=True), abs=NEAR)
+    assert left[slow.id]["left_seconds"] == pytest.approx(estimate_seconds(DatasetSize(32, 100)), abs=NEAR)
+    assert left[quick.id]["left_seconds"] == pytest.approx(estimate_seconds(DatasetSize(32, 100), gpu=True), abs=NEAR)
     assert left[quick.id]["left_seconds"] < left[slow.id]["left_seconds"]
     assert left[slow.id]["left_basis"] == "the size of its dataset"
 
@@ -118,9 +118,9 @@ def test_all_that_was_handed_in_takes_its_time(database: Database) -> None:
     found = {each["job"]: each["left_seconds"] for each in watching.workers(database).to_json()["workers"]}
     left = {name: found[job.id] for name, job in jobs.items()}
     expected = {
-        "plain": estimate_seconds(1500, 1000, validation=500, test=1000),
-        "named": estimate_seconds(1500, 1000, validation=500, test=1000, probed=False),
-        "more": estimate_seconds(1500, 1000, validation=500, test=1000, unlabelled=5000),
+        "plain": estimate_seconds(DatasetSize(1500, 1000, validation=500, test=1000)),
+        "named": estimate_seconds(DatasetSize(1500, 1000, validation=500, test=1000), probed=False),
+        "more": estimate_seconds(DatasetSize(1500, 1000, validation=500, test=1000), unlabelled=5000),
     }
     assert left == pytest.approx(expected, abs=NEAR)
     assert left["named"] + NEAR < left["plain"] < left["more"] - NEAR

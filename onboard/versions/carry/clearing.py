@@ -14,7 +14,7 @@ from onboard.guard import TaskVerdict, clear
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.engine import Engine
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 from onboard.services import Services
 from onboard.versions.carry.outcomes import Outcome
 from onboard.versions.carry.remeasuring import remeasure
@@ -48,7 +48,7 @@ def judge(
     earlier = [
         _earlier(services, base, engine, version, rows, bounded) for version, rows in zip(versions, known, strict=True)
     ]
-    verdicts = clear(engine, engine.hypernetwork, earlier, canary_ids(engine.encoder, "guard"))
+    verdicts = clear(engine, engine.hypernetwork, Protection(earlier, canary_ids(engine.encoder, "guard")))
     return (
         _outcome(services, base, version, head, verdict, rows, trained)
         for version, verdict, rows in zip(versions, verdicts, known, strict=True)

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from cli.check import check
 from onboard.bases import find_base
-from onboard.data.estimate import TOKENS_PER_CHARACTER, estimate_seconds
 from onboard.errors import DatasetError, InputError
+from onboard.jobs.estimate import TOKENS_PER_CHARACTER, DatasetSize, estimate_seconds
 from onboard.jobs.submission import split_labels
 
 app = typer.Typer()
@@ -51,7 +51,9 @@ def test_the_estimate_counts_what_is_trained_held_out_tested_and_looked_at(write
     ):
         document = json.loads(run(write_jsonl(data), *flags, "--json"))
         tokens = document["characters"]["mean"] * TOKENS_PER_CHARACTER
-        assert document["estimated_seconds"] == round(estimate_seconds(mean_tokens=tokens, **wanted)), flags
+        unlabelled = wanted.pop("unlabelled", 0)
+        seconds = estimate_seconds(DatasetSize(mean_tokens=tokens, **wanted), unlabelled=unlabelled)
+        assert document["estimated_seconds"] == round(seconds), flags
 
 
 def test_people_see_task_labels_warnings_and_that_nothing_was_queued(write_jsonl) -> None:

@@ -12,12 +12,13 @@ import torch
 from guarded import Counted, earlier, embedding, pairs, shaken, texts
 
 from onboard.errors import CancelledError
-from onboard.guard import GuardSettings, Judgement, TaskVerdict, clear, guard, line_search
+from onboard.guard import GuardSettings, Judgement, Step, TaskVerdict, clear, guard, line_search
 from onboard.guard.verdicts import Seen
 from onboard.model.engine import Engine
+from onboard.model.execution import UNWATCHED, Execution
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 from onboard.model.weights import hypernetwork_digest
 
 SETTINGS = GuardSettings(fewest_rows=60, texts=16)
@@ -43,7 +44,8 @@ def judged(
 ) -> Judgement:
     settings = more.pop("settings", SETTINGS)
     assert isinstance(settings, GuardSettings)
-    return guard(engine, candidate, engine.hypernetwork, tasks, canaries, settings, near=NEAR, **more)  # type: ignore[arg-type]  # plain keywords
+    step, execution = Step(engine.hypernetwork, candidate, NEAR), more.pop("execution", UNWATCHED)
+    return guard(engine, step, Protection(tasks, canaries), settings, execution=execution, **more)  # type: ignore[arg-type]  # plain keywords
 
 
 def test_no_change_is_accepted_whole_with_a_row_per_task(
@@ -137,7 +139,9 @@ def test_a_task_whose_snapshot_cannot_be_read_never_passes(
 ) -> None:
     broken = earlier(tiny_engine, "broken@v1", rows=rows, own=20, trouble="Its snapshot is gone.")
     batches = Counted()
-    found = judged(tiny_engine, tiny_engine.hypernetwork, [*tasks, broken], canaries, checkpoint=batches)
+    found = judged(
+        tiny_engine, tiny_engine.hypernetwork, [*tasks, broken], canaries, execution=Execution(before_batch=batches)
+    )
     assert found.verdict == "rejected"
     assert [(task.task, task.verdict, task.trouble) for task in found.tasks] == [
         ("broken@v1", "not enough evidence", "Its snapshot is gone.")
@@ -208,14 +212,14 @@ def test_a_cancelled_job_leaves_the_guard(
         raise CancelledError("The job was cancelled.")
 
     with pytest.raises(CancelledError):
-        judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries, checkpoint=Counted(stop))
+        judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries, execution=Execution(before_batch=Counted(stop)))
 
 
 def test_clearing_looks_at_all_evidence_of_each_task_and_one_in_trouble_stops_no_other(
     tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     broken = earlier(tiny_engine, "broken@v1", trouble="Its snapshot is gone.")
-    found = clear(tiny_engine, tiny_engine.hypernetwork, [broken, *tasks], canaries, SETTINGS)
+    found = clear(tiny_engine, tiny_engine.hypernetwork, Protection([broken, *tasks], canaries), SETTINGS)
     assert [task.task for task in found] == ["broken@v1", "sst2", "reviews@v1", "tickets@v3"]
     assert [task.passed for task in found] == [False, True, True, True]
     assert [task.rows for task in found] == [0, 32, 48, 60]
@@ -224,4 +228,4 @@ def test_clearing_looks_at_all_evidence_of_each_task_and_one_in_trouble_stops_no
 
 
 def test_clearing_nothing_clears_nothing(tiny_engine: Engine, canaries: list[list[int]]) -> None:
-    assert clear(tiny_engine, tiny_engine.hypernetwork, [], canaries) == []
+    assert clear(tiny_engine, tiny_engine.hypernetwork, Protection([], canaries)) == []

@@ -13,12 +13,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.training import train_embedding
 from onboard.errors import OutOfMemoryError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import BATCH, log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.execution import Execution
 from onboard.model.memory import PART_COSTS_ON_A_GPU, RowsAtOnce
-from onboard.train.fewshot import FewShotSettings, Trained, train_embedding
+from onboard.train.fewshot import Trained
+from onboard.train.settings import FewShotSettings
 
 WORDS = ("good", "bad", "fine", "awful", "happy", "sad", "great", "poor")
 SETTINGS = FewShotSettings(steps=8, batch=16, seeds=1)
@@ -62,7 +65,9 @@ def rows(tiny_engine: Engine) -> LabelledRows:
 
 def train(engine: Engine, rows: LabelledRows, at_once: RowsAtOnce | None = None) -> Trained:
     start = np.random.default_rng(0).standard_normal(16).astype(np.float32)
-    return train_embedding(engine, start, rows, engine.trie(["yes", "no"]), SETTINGS, 0, at_once=at_once)
+    return train_embedding(
+        engine, start, rows, engine.trie(["yes", "no"]), SETTINGS, 0, Execution(trained_at_once=at_once)
+    )
 
 
 def score(engine: Engine, ids: Sequence[Sequence[int]], at_once: RowsAtOnce | None = None) -> np.ndarray:

@@ -10,7 +10,8 @@ import pytest
 from onboard.errors import CancelledError, JobFailedError
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
-from onboard.model.side_by_side import Run, Steps, train_side_by_side
+from onboard.model.side_by_side import Run, train_side_by_side
+from onboard.model.steps import Steps
 
 SIZE = 16
 TEXTS = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]

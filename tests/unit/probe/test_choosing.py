@@ -18,10 +18,11 @@ from onboard.domain.dataset import Dataset, Example, Label
 from onboard.model.engine import Engine
 from onboard.probe import choice, finals
 from onboard.probe.candidates import MEAN, MIXTURE, RANDOM, Candidate, CandidateScore, ProbeResult
-from onboard.probe.choice import ProbeSettings, choose
+from onboard.probe.choice import choose
 from onboard.probe.evaluator import Evaluator
-from onboard.probe.finals import Finalist, FinalSettings, Tried, try_finalists
+from onboard.probe.finals import Finalist, Tried, try_finalists
 from onboard.probe.racing import Raced
+from onboard.probe.settings import FinalSettings, ProbeSettings
 
 SIZE = 16
 WORDS = ("yes", "no")

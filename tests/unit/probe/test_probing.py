@@ -18,10 +18,12 @@ from onboard.domain.dataset import Example
 from onboard.errors import CancelledError
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.execution import Execution
 from onboard.probe import evaluator as evaluators
 from onboard.probe.candidates import RANDOM, Candidate, ProbeResult, in_sorted, mean_candidate, random_candidate
-from onboard.probe.choice import ProbeSettings, choose, measure_named
-from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, at_best_temperature
+from onboard.probe.choice import choose, measure_named
+from onboard.probe.evaluator import MINIMUM_ROWS, Evaluator, ProbedTask, at_best_temperature
+from onboard.probe.settings import ProbeSettings
 
 SIZE = 16
 WORDS = ("yes", "no")
@@ -204,7 +206,7 @@ def test_a_scale_takes_the_words_of_another_scale_in_their_order(tiny_engine: En
     ours, theirs = Buckets(0.0, 10.0), Buckets(0.0, 5.0)
     targets = np.array([ours.soft_target(float(index)) for index in range(8)], dtype=np.float32)
     ids = tiny_engine.encoder.encode([(text, None) for text in TEXTS])
-    measured = Evaluator(tiny_engine, ids, targets, ours.words, HASHES, mapped=False)
+    measured = Evaluator(tiny_engine, ProbedTask(ids, targets, ours.words, HASHES, mapped=False))
     scale = measured.score(Candidate("stsb@v1", z(1), words=theirs.words, ordered=True), np.arange(8))
     classes = measured.score(Candidate("sst2@v1", z(1), words=("good", "bad")), np.arange(8))
     assert scale is not None
@@ -241,7 +243,7 @@ def test_the_probe_can_be_stopped_before_every_batch(evaluator: Make) -> None:
         if len(calls) == 2:
             raise CancelledError("The job was cancelled.")
 
-    measured = evaluator(checkpoint=stop_at_the_second)
+    measured = evaluator(execution=Execution(before_batch=stop_at_the_second))
     with pytest.raises(CancelledError):
         exhaustively(measured, [Candidate(f"t{seed}@v1", z(seed)) for seed in range(20)])
     assert len(calls) == 2

@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from onboard.probe.racing import Raced, RaceSettings, race, ranking
+from onboard.probe.racing import Raced, race, ranking
+from onboard.probe.settings import RaceSettings
 from onboard.statistics.student import paired
 from tests.unit.probe.fake_evaluator import faked
 

@@ -15,9 +15,9 @@ from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Example
 from onboard.model.engine import Engine
 from onboard.probe.candidates import MEAN, RANDOM, Candidate, ProbeResult
-from onboard.probe.choice import ProbeSettings, choose
-from onboard.probe.evaluator import Evaluator
-from onboard.probe.finals import FinalSettings
+from onboard.probe.choice import choose
+from onboard.probe.evaluator import Evaluator, ProbedTask
+from onboard.probe.settings import FinalSettings, ProbeSettings
 
 ROWS = [Example(f"text {number}", None, "") for number in range(18)]
 KNOWN = {"strong@v1": (("good", "bad", "fine"), 2.0), "weak@v1": (("great", "awful", "sad"), 0.5)}  # and how sure
@@ -62,7 +62,7 @@ def chosen(engine: Engine, names: Sequence[str], order: Sequence[int] = ()) -> P
     hashes = np.arange(len(ROWS), dtype=np.int64) + max(row_hashes(ROWS))
     called = [names[label] for label in order]
     candidates = [replace(each, words=tuple(each.words[: len(names)])) for each in CANDIDATES]
-    evaluator = Evaluator(engine, ids, targets[:, list(order)], called, hashes, mapped=True)
+    evaluator = Evaluator(engine, ProbedTask(ids, targets[:, list(order)], called, hashes, mapped=True))
     return choose(evaluator, candidates, np.arange(len(ROWS)), ProbeSettings(finals=FinalSettings(steps=0)))
 
 
@@ -113,7 +113,7 @@ def taken(engine: Engine, sure: float, monkeypatch: pytest.MonkeyPatch) -> float
 
     monkeypatch.setattr(Evaluator, "_measure", measure)
     ids = engine.encoder.encode([(f"text {row}", None) for row in range(32)])
-    evaluator = Evaluator(engine, ids, np.eye(2)[labels], ["yes", "no"], np.arange(32), mapped=True)
+    evaluator = Evaluator(engine, ProbedTask(ids, np.eye(2)[labels], ["yes", "no"], np.arange(32), mapped=True))
     candidates = [Candidate(str(seed), NOTHING, words=("good", "bad")) for seed in range(100)]
     return float(np.mean([evaluator.scores(each, np.arange(32))[0] == ("good", "bad") for each in candidates]))
 

@@ -12,13 +12,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.training import train_embedding
 from onboard.errors import CancelledError, JobFailedError
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
+from onboard.model.execution import Execution
 from onboard.model.scoring import LabelTrie
-from onboard.model.side_by_side import Moved, Padding, Run, Steps
+from onboard.model.side_by_side import Moved, Padding, Run
+from onboard.model.steps import Steps
 from onboard.train import fewshot
-from onboard.train.fewshot import FewShotSettings, Part, batches, train_embedding, train_parts
+from onboard.train.fewshot import Part, batches, train_parts
+from onboard.train.settings import FewShotSettings
 
 SIZE = 16
 SHORT = FewShotSettings(steps=6, batch=4, seeds=1)
@@ -164,7 +168,7 @@ def test_a_part_of_the_rows_is_trained_on_in_batches_as_much_smaller(
     monkeypatch.setattr(fewshot, "train_side_by_side", spy)
     count = len(rows.ids)
     parts = [Part(np.arange(count), 2), Part(np.arange(count // 2), 1)]
-    whole, half = train_parts(tiny_engine, start, rows, trie, FewShotSettings(steps=4, batch=4), 0, parts)
+    whole, half = train_parts(tiny_engine, TrainingSet(rows, trie), start, FewShotSettings(steps=4, batch=4), 0, parts)
     assert sizes == [{4}, {4}, {2}]
     assert len(whole.losses) == len(half.losses) == 4
 
@@ -219,7 +223,7 @@ def test_a_loss_that_is_no_number_fails_the_job_at_once(
     steps: list[int] = []
     broken = np.full_like(start, np.nan)
     with pytest.raises(JobFailedError, match="step 1") as caught:
-        train_embedding(tiny_engine, broken, rows, trie, SHORT, 0, lambda step, loss: steps.append(step))
+        train_embedding(tiny_engine, broken, rows, trie, SHORT, 0, Execution(lambda step, loss: steps.append(step)))
     assert steps == []
     assert caught.value.remedy
 
@@ -235,7 +239,7 @@ def test_the_training_tells_every_step_and_can_be_stopped_at_any(
             raise CancelledError("The job was cancelled.")
 
     with pytest.raises(CancelledError):
-        train_embedding(tiny_engine, start, rows, trie, SHORT, 0, stop_at_the_third)
+        train_embedding(tiny_engine, start, rows, trie, SHORT, 0, Execution(stop_at_the_third))
     whole = train_embedding(tiny_engine, start, rows, trie, SHORT, 0)
     assert told == [(step, whole.losses[step - 1]) for step in (1, 2, 3)]
 

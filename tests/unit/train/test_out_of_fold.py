@@ -10,25 +10,23 @@ import numpy as np
 import pytest
 from support.tiny_base import WORDS as VOCABULARY
 
-from onboard.data import estimate
+from bench.training import train_embedding
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import CancelledError
 from onboard.model import engine as engines
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
+from onboard.model.cost import Passes
 from onboard.model.engine import Engine
+from onboard.model.execution import Execution
 from onboard.model.memory import RowsAtOnce
 from onboard.model.side_by_side import Moved, Run
-from onboard.train import crossvalidation, fewshot, learning, step_length
-from onboard.train.crossvalidation import (
-    FEWEST_CURVE_ROWS,
-    FOLDS,
-    part_rows,
-)
-from onboard.train.fewshot import FewShotSettings, train_embedding
+from onboard.train import crossvalidation, fewshot, learning, learning_curve, step_length
+from onboard.train.crossvalidation import part_rows
 from onboard.train.halves import two_halves
-from onboard.train.learning import Learned, learn
+from onboard.train.learning import Learned, Validation, learn
+from onboard.train.settings import FEWEST_CURVE_ROWS, FOLDS, FewShotSettings
 from onboard.train.suspects import Suspect
 
 SIZE = 16
@@ -52,7 +50,9 @@ def learned(
     engine: Engine, dataset: Dataset, settings: FewShotSettings = SETTINGS, *, seed: int = 0, **more: Any
 ) -> Learned:
     rows, trie = labelled(engine, dataset), engine.trie(["a", "b"])
-    return learn(engine, START, rows, trie, settings, seed, dataset, **{"cross_validated": True, **more})
+    judged_by = {name: more.pop(name) for name in ("held", "known") if name in more}
+    validation = Validation(dataset, more.pop("cross_validated", True), **judged_by)
+    return learn(engine, TrainingSet(rows, trie), START, settings, seed, validation, Execution(**more))
 
 
 def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:
 
 def test_memory_that_runs_short_changes_nothing_but_rounding(tiny_engine: Engine) -> None:
     whole = learned(tiny_engine, dataset_of(16))
-    parts = learned(tiny_engine, dataset_of(16), at_once=RowsAtOnce(3), scored_at_once=RowsAtOnce(2))
+    parts = learned(tiny_engine, dataset_of(16), trained_at_once=RowsAtOnce(3), scored_at_once=RowsAtOnce(2))
     np.testing.assert_allclose(parts.trained.z, whole.trained.z, atol=1e-4)
     assert parts.folds is not None
     assert whole.folds is not None
@@ -225,10 +225,10 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
     assert [rows for rows, _ in more.points] == [6, 12]
     passes = 6 * (8 + FOLDS * 6 + FOLDS * 3)
     tokens = float(np.mean([len(ids) for ids in labelled(tiny_engine, dataset_of(16)).ids]))
-    seconds = estimate.Passes(trained=passes).seconds(tokens)
-    monkeypatch.setattr(estimate, "CURVE_SECONDS", seconds + 1e-9)
+    seconds = Passes(trained=passes).seconds(tokens)
+    monkeypatch.setattr(learning_curve, "CURVE_SECONDS", seconds + 1e-9)
     assert not learned(tiny_engine, dataset_of(16), curved).curve_left_out
-    monkeypatch.setattr(estimate, "CURVE_SECONDS", seconds - 1e-9)
+    monkeypatch.setattr(learning_curve, "CURVE_SECONDS", seconds - 1e-9)
     left = learned(tiny_engine, dataset_of(16), curved)
     assert len(sizes[-1]) == 1 + FOLDS
     assert left.folds is not None

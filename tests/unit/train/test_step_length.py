@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.interpolate import between
+from onboard.model.protected import Protection
 from onboard.train.crossvalidation import IN_NONE, in_a_fold
+from onboard.train.settings import TuningSettings
 from onboard.train.step_length import LossByShare, tuned_out_of_fold
-from onboard.train.tuning import Tuned, TuningSettings, tune
+from onboard.train.tuning import Tuned, tune
 
 TEXTS = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
 FOLD = np.array([1, 0, 2, 2, 1, 0, 1, 0])
@@ -32,10 +34,10 @@ def test_a_row_is_answered_after_each_share_of_a_step_that_was_taken_without_it(
 
     def tuned_on(z: np.ndarray, kept: LabelledRows) -> Tuned:
         seen.append([list(ids) for ids in kept.ids])
-        tunings.append(tune(tiny_engine, z, kept, trie, [], SETTINGS, 0, canaries=[]))
+        tunings.append(tune(tiny_engine, TrainingSet(kept, trie), z, Protection(), SETTINGS, 0))
         return tunings[-1]
 
-    found = tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, [1.0, 0.5, 0.0], tuned_on)
+    found = tuned_out_of_fold(tiny_engine, TrainingSet(rows, trie), STARTS, FOLD, [1.0, 0.5, 0.0], tuned_on)
     assert len(tunings) == 3, "every share is of the same tunings"
     for row, number in enumerate(FOLD):
         own = list(rows.ids[row])
@@ -59,7 +61,7 @@ def test_a_row_of_no_fold_is_tuned_on_by_all_and_answered_by_none(tiny_engine: E
         return Tuned(tiny_engine.hypernetwork, z, (), (), 0.0)
 
     trie = tiny_engine.trie(["good", "bad"])
-    found = tuned_out_of_fold(tiny_engine, STARTS, fold, rows, trie, [1.0], tuned_on)[1.0]
+    found = tuned_out_of_fold(tiny_engine, TrainingSet(rows, trie), STARTS, fold, [1.0], tuned_on)[1.0]
     assert all(list(rows.ids[row]) in kept for kept in seen for row in (2, 5))
     expected = [log_probabilities(tiny_engine, [rows.ids[row]], STARTS[fold[row]], trie)[0] for row in in_a_fold(fold)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -96,4 +98,4 @@ def test_targets_stay_with_their_rows(tiny_engine: Engine, rows: LabelledRows) -
         assert [of[tuple(ids)] for ids in kept.ids] == kept.targets.tolist()
         return Tuned(tiny_engine.hypernetwork, z, (0.5,), (0.0,), 0.0)
 
-    tuned_out_of_fold(tiny_engine, STARTS, FOLD, rows, trie, [1.0], tuned_on)
+    tuned_out_of_fold(tiny_engine, TrainingSet(rows, trie), STARTS, FOLD, [1.0], tuned_on)

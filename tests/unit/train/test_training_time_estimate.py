@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onboard.data.estimate import train_passes
 from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, Example
-from onboard.model.batch import LabelledRows
+from onboard.jobs.estimate import train_passes
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.side_by_side import Moved, Run
 from onboard.train import crossvalidation, fewshot, learning
-from onboard.train.fewshot import FewShotSettings
-from onboard.train.learning import learn
+from onboard.train.learning import Validation, learn
+from onboard.train.settings import FewShotSettings
 
 SIZE = 16
 
@@ -62,10 +62,12 @@ def test_training_passes_as_many_rows_as_the_estimate_says(
     dataset = holdout(Dataset("classification", ("a", "b"), rows), 0)
     train, validation = dataset.train, dataset.validation
     learn(
-        tiny_engine, np.zeros(SIZE, dtype=np.float32), labelled(train, tokens), tiny_engine.trie(["a", "b"]),
-        FewShotSettings().for_rows(len(train)), 0, dataset,
-        cross_validated=not validation and len(train) <= HOLDOUT_FREE_ROWS,
-        held=labelled(validation, tokens) if validation else None,
+        tiny_engine, TrainingSet(labelled(train, tokens), tiny_engine.trie(["a", "b"])),
+        np.zeros(SIZE, dtype=np.float32), FewShotSettings().for_rows(len(train)), 0,
+        Validation(
+            dataset, cross_validated=not validation and len(train) <= HOLDOUT_FREE_ROWS,
+            held=labelled(validation, tokens) if validation else None,
+        ),
     )  # fmt: skip
     passes = train_passes(len(train), len(validation), tokens)
     assert passes.scored == counted.scored

@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from onboard.bases import Base
 from onboard.bases.load import fresh_engine
 from onboard.errors import CancelledError, JobFailedError
-from onboard.model.batch import LabelledRows
+from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.execution import Execution
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import RowsAtOnce
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import ProtectedTask, Protection
 from onboard.model.scoring import LabelTrie
-from onboard.train.holding import Drawn, Holding, Regulariser, draws
-from onboard.train.tuning import Tuned, TuningSettings, tune
+from onboard.train.holding import Drawn, Holding, draws
+from onboard.train.settings import Regulariser, TuningSettings
+from onboard.train.tuning import Tuned, tune
 
 SIZE = 16
 SHORT = TuningSettings(
@@ -98,7 +100,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_ones(
     canaries: list[list[int]],
 ) -> None:  # fmt: skip
     first, again, other = (
-        tune(tiny_engine, z, rows, trie, earlier, SHORT, seed, canaries=canaries) for seed in (3, 3, 4)
+        tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), SHORT, seed) for seed in (3, 3, 4)
     )
     assert state(first.hypernetwork) == state(again.hypernetwork)
     assert first.z.tobytes() == again.z.tobytes()
@@ -113,7 +115,7 @@ def test_a_copy_is_tuned_and_nothing_of_the_engine_or_the_start_moves(
 ) -> None:  # fmt: skip
     before, began = state(tiny_engine.backbone, tiny_engine.hypernetwork), z.copy()
     frozen = [parameter.requires_grad for parameter in tiny_engine.hypernetwork.parameters()]
-    tuned = tune(tiny_engine, z, rows, trie, earlier, SHORT, 0, canaries=canaries)
+    tuned = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), SHORT, 0)
     assert state(tiny_engine.backbone, tiny_engine.hypernetwork) == before
     assert [parameter.requires_grad for parameter in tiny_engine.hypernetwork.parameters()] == frozen
     assert not any(parameter.grad is not None for parameter in tiny_engine.backbone.parameters())
@@ -129,7 +131,7 @@ def test_tuning_lowers_the_loss_of_the_new_task(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask],
     canaries: list[list[int]],
 ) -> None:  # fmt: skip
-    tuned = tune(tiny_engine, z, rows, trie, earlier, replace(SHORT, steps=25), 0, canaries=canaries)
+    tuned = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), replace(SHORT, steps=25), 0)
     assert np.mean(tuned.losses[-5:]) < np.mean(tuned.losses[:5]) - 0.05
     assert len(tuned.losses) == len(tuned.penalties) == 25
 
@@ -140,8 +142,10 @@ def test_a_regulariser_keeps_the_answers_of_earlier_tasks_on_texts_that_nobody_h
     canaries: list[list[int]], regulariser: Regulariser,
 ) -> None:  # fmt: skip
     settings = replace(SHORT, steps=20, regulariser=regulariser)
-    free = tune(tiny_engine, z, rows, trie, earlier, replace(settings, beta=0.0), 0, canaries=canaries)
-    held = tune(tiny_engine, z, rows, trie, earlier, replace(settings, beta=1000.0), 0, canaries=canaries)
+    free = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), replace(settings, beta=0.0), 0)
+    held = tune(
+        tiny_engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), replace(settings, beta=1000.0), 0
+    )
     fresh = tiny_engine.encoder.encode([("the plot was poor", None), ("happy", None), ("a fine film", None)])
     assert moved_answers(tiny_engine, held, earlier, fresh) < 0.5 * moved_answers(tiny_engine, free, earlier, fresh)
     assert regulariser == "divergence" or held.drift < 0.5 * free.drift
@@ -150,12 +154,12 @@ def test_a_regulariser_keeps_the_answers_of_earlier_tasks_on_texts_that_nobody_h
 def test_without_earlier_tasks_or_weight_nothing_is_held_and_no_texts_are_needed(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray, earlier: list[ProtectedTask]
 ) -> None:
-    alone = tune(tiny_engine, z, rows, trie, [], SHORT, 0, canaries=[])
+    alone = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(), SHORT, 0)
     assert alone.penalties == (0.0,) * SHORT.steps
     assert alone.drift == 0.0
     with pytest.raises(ValueError, match="canary"):
-        tune(tiny_engine, z, rows, trie, earlier, SHORT, 0, canaries=[])
-    unheld = tune(tiny_engine, z, rows, trie, earlier, replace(SHORT, beta=0.0), 0, canaries=[])
+        tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier), SHORT, 0)
+    unheld = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier), replace(SHORT, beta=0.0), 0)
     assert state(unheld.hypernetwork) == state(alone.hypernetwork)
     assert unheld.drift > 0.0
 
@@ -167,13 +171,13 @@ def test_an_earlier_task_is_held_to_the_hypernetwork_that_it_was_learned_under(
 ) -> None:  # fmt: skip
     settings = replace(SHORT, steps=1, regulariser=regulariser)
     older = changed(tiny_engine.hypernetwork)
-    from_head = tune(tiny_engine, z, rows, trie, earlier, settings, 0, canaries=canaries)
+    from_head = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), settings, 0)
     assert from_head.penalties[0] == pytest.approx(0.0, abs=1e-9)
     mixed = [earlier[0], *(replace(each, reference=older) for each in earlier[1:])]
-    from_older = tune(tiny_engine, z, rows, trie, mixed, settings, 0, canaries=canaries)
+    from_older = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(mixed, canaries), settings, 0)
     assert from_older.penalties[0] > 1e-6
     longer = replace(settings, steps=30, beta=100.0)
-    back = tune(tiny_engine, z, rows, trie, mixed, longer, 0, canaries=canaries)
+    back = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(mixed, canaries), longer, 0)
     assert np.mean(back.penalties[-5:]) < 0.5 * back.penalties[0]
 
 
@@ -182,15 +186,23 @@ def test_parts_of_a_batch_add_up_to_the_same_step(
     canaries: list[list[int]],
 ) -> None:  # fmt: skip
     mixed = [replace(earlier[0], reference=changed(tiny_engine.hypernetwork)), *earlier[1:]]
-    whole = tune(tiny_engine, z, rows, trie, mixed, SHORT, 0, canaries=canaries)
-    parts = tune(tiny_engine, z, rows, trie, mixed, SHORT, 0, canaries=canaries, at_once=RowsAtOnce(1))
+    whole = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(mixed, canaries), SHORT, 0)
+    parts = tune(
+        tiny_engine,
+        TrainingSet(rows, trie),
+        z,
+        Protection(mixed, canaries),
+        SHORT,
+        0,
+        Execution(trained_at_once=RowsAtOnce(1)),
+    )
     np.testing.assert_allclose(parts.losses, whole.losses, rtol=1e-3)
     np.testing.assert_allclose(parts.penalties, whole.penalties, rtol=1e-2)
     np.testing.assert_allclose(parts.z, whole.z, atol=1e-3)
 
 
 def test_z_stays_within_its_bound(tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray) -> None:
-    tuned = tune(tiny_engine, 10 * z, rows, trie, [], replace(SHORT, steps=2), 0, canaries=[])
+    tuned = tune(tiny_engine, TrainingSet(rows, trie), 10 * z, Protection(), replace(SHORT, steps=2), 0)
     assert float(np.linalg.norm(tuned.z)) <= 2.0 * SIZE**0.5 * (1 + 1e-5)
 
 
@@ -198,10 +210,10 @@ def test_a_tuning_that_diverges_fails_with_a_remedy(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray
 ) -> None:
     with pytest.raises(JobFailedError, match="step 1") as caught:
-        tune(tiny_engine, np.full_like(z, np.nan), rows, trie, [], SHORT, 0, canaries=[])
+        tune(tiny_engine, TrainingSet(rows, trie), np.full_like(z, np.nan), Protection(), SHORT, 0)
     assert caught.value.remedy
     with pytest.raises(JobFailedError, match="weight is not finite"):
-        tune(tiny_engine, z, rows, trie, [], replace(SHORT, steps=1, learning_rate=np.inf), 0, canaries=[])
+        tune(tiny_engine, TrainingSet(rows, trie), z, Protection(), replace(SHORT, steps=1, learning_rate=np.inf), 0)
 
 
 def test_every_step_is_told_and_tuning_can_be_stopped_at_any(
@@ -215,8 +227,8 @@ def test_every_step_is_told_and_tuning_can_be_stopped_at_any(
             raise CancelledError("The job was cancelled.")
 
     with pytest.raises(CancelledError):
-        tune(tiny_engine, z, rows, trie, [], SHORT, 0, canaries=[], on_step=stop_at_the_third)
-    whole = tune(tiny_engine, z, rows, trie, [], SHORT, 0, canaries=[])
+        tune(tiny_engine, TrainingSet(rows, trie), z, Protection(), SHORT, 0, Execution(on_step=stop_at_the_third))
+    whole = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(), SHORT, 0)
     assert told == [(step, whole.losses[step - 1]) for step in (1, 2, 3)]
 
 
@@ -229,7 +241,7 @@ def test_the_drift_of_weights_that_all_grew_by_a_tenth_is_a_hundredth(
             for name in ("down", "down_bias", "up", "up_bias", "gamma", "beta"):
                 for weight in stack.get_submodule(name).parameters():
                     weight.mul_(1.1)
-    assert Holding(tiny_engine, earlier, "drift", []).drift(grown) == pytest.approx(0.01, rel=1e-4)
+    assert Holding(tiny_engine, Protection(earlier), "drift").drift(grown) == pytest.approx(0.01, rel=1e-4)
 
 
 def test_weights_that_are_all_zero_leave_the_drift_a_number(
@@ -240,8 +252,8 @@ def test_weights_that_are_all_zero_leave_the_drift_a_number(
     with torch.no_grad():
         for weight in engine.hypernetwork.get_submodule("encoder.down_bias").parameters():
             weight.zero_()
-    assert Holding(engine, earlier, "drift", []).drift(engine.hypernetwork) == 0.0
-    tuned = tune(engine, z, rows, trie, earlier, replace(SHORT, regulariser="drift"), 0, canaries=[])
+    assert Holding(engine, Protection(earlier), "drift").drift(engine.hypernetwork) == 0.0
+    tuned = tune(engine, TrainingSet(rows, trie), z, Protection(earlier), replace(SHORT, regulariser="drift"), 0)
     assert np.isfinite(tuned.penalties).all()
 
 
@@ -250,7 +262,7 @@ def test_the_divergence_is_that_of_the_answers_before_from_those_after(
 ) -> None:
     other = changed(tiny_engine.hypernetwork).requires_grad_(True)
     drawn = Drawn(np.array([0, 1, 2, 1]), np.array([4, 0, 2, 3]))
-    found = Holding(tiny_engine, earlier, "divergence", canaries).backward(other, drawn, 1.0, RowsAtOnce())
+    found = Holding(tiny_engine, Protection(earlier, canaries), "divergence").backward(other, drawn, 1.0, RowsAtOnce())
     expected = []
     for index, text in zip(drawn.embeddings, drawn.texts, strict=True):
         each = earlier[index]

@@ -1,0 +1,140 @@
+"""How long a job will take, roughly: the rows that go through the model, times what a row costs.
+
+Rows are counted as the stages count them, by the stages' own settings; those come without torch, for which
+`onboard check` has no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS, MAX_TOKENS, PROBE_ROWS, PROBE_TOKENS
+from onboard.model.cost import Passes
+from onboard.probe.candidates import NOTHING_LEARNED
+from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
+from onboard.train.learning_curve import affordable_curve
+from onboard.train.settings import (
+    FEWEST_CHOOSING,
+    FEWEST_CURVE_ROWS,
+    FOLDS,
+    MOST_CHOOSING,
+    SHARES,
+    FewShotSettings,
+    batches_an_epoch,
+)
+
+START_SECONDS: Final = 8.0  # starting a worker, importing torch, loading the base, publishing
+TOKENS_PER_CHARACTER: Final = 0.25  # where no tokenizer is at hand
+GPU_SPEEDUP: Final = 20.0
+CANDIDATES: Final = 23  # of the probe with `mini` and no tasks of one's own
+MIXED_TRAININGS: Final = 3  # of the mixture: on each half, and on all rows
+TRIED: Final = 1 + len(SHARES)  # the start, and shares of the way that training went
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSize:
+    """What of a dataset decides how long its job takes.
+
+    Args:
+        rows: training rows, without those that are held out.
+        mean_tokens: tokens of a row on average, before cutting.
+        validation: rows of validation, submitted or held out.
+        test: rows of the test split.
+        regression: whether the labels are numbers.
+    """
+
+    rows: int
+    mean_tokens: float
+    validation: int = 0
+    test: int = 0
+    regression: bool = False
+
+    @classmethod
+    def of_report(cls, report: Mapping[str, Any]) -> DatasetSize | None:
+        """By what the check of a dataset said of it; None where it says too little.
+
+        Args:
+            report: what `onboard.data.report.CheckReport.to_json` gives, here or in an earlier version.
+        """
+        rows, characters, validation = (report.get(part) for part in ("rows", "characters", "validation"))
+        if not (rows and characters and validation):
+            return None
+        held_out = validation["held_out"]
+        return cls(
+            rows["train"] - held_out, characters["mean"] * TOKENS_PER_CHARACTER, held_out + rows["validation"],
+            rows["test"], report.get("kind") == "regression",
+        )  # fmt: skip
+
+
+def probe_passes(rows: int) -> Passes:
+    """Rows that choose the initialisation: of a race in which nobody falls behind early, and of its last round.
+
+    Args:
+        rows: training rows.
+    """
+    settings = ProbeSettings()
+    rows = min(rows, PROBE_ROWS)
+    standing, count = CANDIDATES, min(settings.race.first_rows, rows)
+    raced = standing * count
+    while count < rows:
+        standing = min(standing, len(NOTHING_LEARNED) + max(settings.race.finalists, (standing + 1) // 2))
+        raced, count = raced + standing * (min(2 * count, rows) - count), min(2 * count, rows)
+    if rows < FEWEST_ROWS:
+        return Passes(raced)
+    finalists = settings.finalists + 1  # the better of those that have learned nothing
+    trainings = 2 * finalists + MIXED_TRAININGS
+    return Passes(raced + (finalists + 1) * rows, trainings * settings.finals.steps * settings.finals.batch)
+
+
+def train_passes(rows: int, validation: int, tokens: float, *, regression: bool = False, gpu: bool = False) -> Passes:
+    """Rows of the training, its folds and its learning curve.
+
+    Args:
+        rows: training rows, without those that are held out.
+        validation: held-out rows.
+        tokens: of a row on average.
+        regression, gpu: what decides about the learning curve.
+    """
+    settings = FewShotSettings().for_rows(rows)
+    batch, steps, (curve_share,) = settings.batch, settings.steps, settings.curve
+    trained = settings.seeds * _part(rows, batch, steps)
+    if validation or not FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS:
+        if validation < FEWEST_CHOOSING:
+            return Passes(trained=trained)
+        choosing = min(validation, MOST_CHOOSING)
+        halves = [rows - rows // 2, rows // 2]
+        with_curve = trained + sum(_part(count, batch * count / rows, steps) for count in halves)
+        if not regression and (gpu or affordable_curve(with_curve, tokens)):
+            return Passes((TRIED + 2) * choosing, with_curve)
+        return Passes(TRIED * choosing, trained)
+    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
+    folded = trained + sum(_part(count, batch * count / rows, steps) for count in rest)
+    halves = [round(curve_share * count) for count in rest]
+    with_curve = folded + sum(_part(count, batch * count / rows, steps) for count in halves)
+    if rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens)):
+        return Passes((TRIED + 1) * rows, with_curve)
+    return Passes(TRIED * rows, folded)
+
+
+def _part(count: int, size: float, steps: int) -> float:
+    """Rows that one order of the batches passes, of so many rows, in batches of about that size."""
+    return steps * count / batches_an_epoch(count, size)
+
+
+def estimate_seconds(size: DatasetSize, *, unlabelled: int = 0, probed: bool = True, gpu: bool = False) -> float:
+    """Seconds from claim to publication of one job.
+
+    Args:
+        size: of its dataset.
+        unlabelled: texts of which some are to be labelled next.
+        probed: whether the initialisation is chosen; one that was named is only measured.
+        gpu: whether the worker has one.
+    """
+    tokens = min(size.mean_tokens, MAX_TOKENS)
+    probe = probe_passes(size.rows) if probed else Passes(min(size.rows, PROBE_ROWS))
+    train = train_passes(size.rows, size.validation, tokens, regression=size.regression, gpu=gpu)
+    evaluated = Passes(size.validation + size.test + unlabelled)
+    work = probe.seconds(min(tokens, PROBE_TOKENS)) + train.seconds(tokens) + evaluated.seconds(tokens)
+    return START_SECONDS + work / (GPU_SPEEDUP if gpu else 1.0)
