@@ -57,35 +57,42 @@ class JobRepository:
         """
         require_name(queue, "name of a queue")
         require_time_limit(time_limit_seconds)
-        statement = (
-            insert_for(self._session, JobRow)
-            .values(
-                id=new_job_id(),
-                key=key,
-                spec=spec.to_json(),
-                task=spec.task,
-                state=JobState.QUEUED,
-                queue=queue,
-                priority=priority,
-                attempt=0,
-                max_attempts=max_attempts,
-                cancel_requested=False,
-                owner=owner,
-                time_limit_seconds=time_limit_seconds,
-                needs_release=release_number(),
-                created_at=database_now(),
-                not_before_at=database_now(),
-            )
-            .on_conflict_do_nothing(index_elements=["key"])
-            .returning(JobRow)
+        row = self._insert(
+            spec,
+            queue=queue,
+            priority=priority,
+            key=key,
+            owner=owner,
+            max_attempts=max_attempts,
+            time_limit_seconds=time_limit_seconds,
         )
-        row = self._session.scalars(statement).one_or_none()
         if row is None:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
         self._events.append(row.id, 0, "state", JobState.QUEUED)
         record(self._session, "job.submit", row.id, task=spec.task, queue=queue)
         return to_job(row), True
+
+    def _insert(self, spec: JobSpec, **columns: object) -> JobRow | None:
+        """The row of a new job; None where another has its key."""
+        statement = (
+            insert_for(self._session, JobRow)
+            .values(
+                id=new_job_id(),
+                spec=spec.to_json(),
+                task=spec.task,
+                state=JobState.QUEUED,
+                attempt=0,
+                cancel_requested=False,
+                needs_release=release_number(),
+                created_at=database_now(),
+                not_before_at=database_now(),
+                **columns,
+            )
+            .on_conflict_do_nothing(index_elements=["key"])
+            .returning(JobRow)
+        )
+        return self._session.scalars(statement).one_or_none()
 
     def _earlier(self, key: str, spec: JobSpec) -> Job:
         job = to_job(self._session.scalars(select(JobRow).where(JobRow.key == key)).one())

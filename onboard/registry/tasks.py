@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from onboard.domain.dataset import Kind, Label, label_key
-from onboard.domain.task import Task
+from onboard.domain.dataset import Kind, Label
+from onboard.domain.task import Task, label_keys
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
 from onboard.registry.tables import TaskRow
@@ -79,8 +79,7 @@ class TaskRepository:
 
 
 def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
-    same = {label_key(label) for label in present.labels} == {label_key(label) for label in labels}
-    if present.kind == kind and same:
+    if present.kind == kind and label_keys(present.labels) == label_keys(labels):
         return
     had = ", ".join(map(repr, present.labels)) or present.kind
     now = ", ".join(map(repr, labels)) or kind

@@ -52,15 +52,7 @@ class WorkerRepository:
         Raises:
             ConflictError: a live worker of that name has another process.
         """
-        present = self._session.scalars(
-            select(WorkerRow).where(WorkerRow.name == name, _live(), WorkerRow.pid.is_not(None)).with_for_update()
-        ).one_or_none()
-        if present is not None and (present.host, present.pid) != (host, pid):
-            raise ConflictError(
-                f"A worker called {name!r} is running already (process {present.pid} on {present.host}).",
-                "Give this one another --name.",
-                worker=name,
-            )
+        self._require_free(name, host, pid)
         values = {
             "state": state,
             "queues": list(queues),
@@ -77,6 +69,17 @@ class WorkerRepository:
             .values(name=name, **values)
             .on_conflict_do_update(index_elements=["name"], set_=values)
         )
+
+    def _require_free(self, name: str, host: str, pid: int | None) -> None:
+        present = self._session.scalars(
+            select(WorkerRow).where(WorkerRow.name == name, _live(), WorkerRow.pid.is_not(None)).with_for_update()
+        ).one_or_none()
+        if present is not None and (present.host, present.pid) != (host, pid):
+            raise ConflictError(
+                f"A worker called {name!r} is running already (process {present.pid} on {present.host}).",
+                "Give this one another --name.",
+                worker=name,
+            )
 
     def heartbeat(self, name: str, facts: dict[str, Any] | None = None) -> WorkerState:
         """Say that the worker lives. Returns its state, which may have been set to draining. Raises NotFoundError."""
