@@ -15,6 +15,7 @@ from onboard.domain.webhook import MOVED
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.registry.clock import database_now
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.records import record_of
 from onboard.registry.tables import AliasMoveRow, AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.upsert import insert_for
 
@@ -72,7 +73,7 @@ class AliasRepository:
         self._point(task, alias, version)
         facts = {"version": version, "previous": previous, "actor": actor, "reason": reason}
         statement = insert(AliasMoveRow).values(task=task, alias=alias, at=database_now(), **facts)
-        move = _move(self._session.scalars(statement.returning(AliasMoveRow)).one())
+        move = record_of(AliasMove, self._session.scalars(statement.returning(AliasMoveRow)).one())
         if announce:
             document = move.to_json()
             del document["at"]  # an event has a time of its own
@@ -113,7 +114,7 @@ class AliasRepository:
             .order_by(AliasMoveRow.id.desc())
             .limit(limit)
         )
-        return [_move(row) for row in rows]
+        return [record_of(AliasMove, row) for row in rows]
 
     def _line(self, task: str, alias: str) -> Sequence[int]:
         """The versions that rollbacks lead through, the present one last; those that were deleted are left out."""
@@ -168,16 +169,4 @@ def require_unmoved(task: str, alias: str, present: int | None, expected: int | 
         task=task,
         alias=alias,
         version=present,
-    )
-
-
-def _move(row: AliasMoveRow) -> AliasMove:
-    return AliasMove(
-        task=row.task,
-        alias=row.alias,
-        version=row.version,
-        previous=row.previous,
-        at=row.at,
-        actor=row.actor,
-        reason=row.reason,
     )

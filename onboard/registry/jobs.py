@@ -23,6 +23,7 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
+from onboard.registry.records import record_of
 from onboard.registry.tables import JobRow
 from onboard.registry.upsert import insert_for
 
@@ -202,29 +203,10 @@ class JobRepository:
 
 def to_job(row: JobRow) -> Job:
     """The dataclass of a row."""
-    return Job(
-        id=row.id,
+    return record_of(
+        Job,
+        row,
         spec=JobSpec.known_part(row.spec),
         state=JobState(row.state),
-        queue=row.queue,
-        priority=row.priority,
-        attempt=row.attempt,
-        max_attempts=row.max_attempts,
-        cancel_requested=row.cancel_requested,
-        created_at=row.created_at,
-        not_before_at=row.not_before_at,
-        key=row.key,
-        owner=row.owner,
         stage=Stage(row.stage) if row.stage else None,
-        worker=row.worker,
-        worker_pid=row.worker_pid,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        lease_expires_at=row.lease_expires_at,
-        time_limit_seconds=row.time_limit_seconds,
-        claimed_at=row.claimed_at,
-        deadline_at=row.deadline_at,
-        needs_release=row.needs_release,
-        result=row.result,
-        error=row.error,
     )

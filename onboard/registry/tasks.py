@@ -11,6 +11,7 @@ from onboard.domain.dataset import Kind, Label
 from onboard.domain.task import Task, label_keys
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
+from onboard.registry.records import record_of
 from onboard.registry.tables import TaskRow
 from onboard.registry.upsert import insert_for
 
@@ -94,13 +95,4 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
 
 def task_of(row: TaskRow) -> Task:
     """The domain's task of a row."""
-    return Task(
-        name=row.name,
-        kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only Kind is ever written
-        labels=tuple(row.labels),
-        words=tuple(row.words),
-        low=row.low,
-        high=row.high,
-        source=row.source,
-        created_at=row.created_at,
-    )
+    return record_of(Task, row, labels=tuple(row.labels), words=tuple(row.words))

@@ -16,6 +16,7 @@ from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
+from onboard.registry.records import record_of
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 from onboard.registry.upsert import insert_for
 
@@ -232,18 +233,12 @@ class QueueRepository:
 
 
 def _worker(row: WorkerRow, live: bool, heartbeat_age_seconds: float, job: str | None) -> WorkerRecord:
-    return WorkerRecord(
-        name=row.name,
+    return record_of(
+        WorkerRecord,
+        row,
         state=WorkerState(row.state),
         queues=tuple(row.queues),
-        host=row.host,
-        pid=row.pid,
-        device=row.device,
-        started_at=row.started_at,
-        heartbeat_at=row.heartbeat_at,
         live=bool(live),
         heartbeat_age_seconds=max(heartbeat_age_seconds, 0.0),
-        gpu_uuid=row.gpu_uuid,
         job=job,
-        facts=row.facts,
     )
