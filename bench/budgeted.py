@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import time
@@ -36,6 +35,7 @@ from onboard.bases.multitask.validation import HeldOut
 from onboard.data.regression import Buckets
 from onboard.evaluate import evaluate_classification, evaluate_regression
 from onboard.model.initialisation import is_projector
+from onboard.statistics.student import half_interval
 
 CHECKOUT = Path(__file__).parents[1]
 DATA = CHECKOUT.parent / "shared" / "data"
@@ -272,9 +272,7 @@ def seeds_interval(values: Sequence[float]) -> tuple[float, float, float]:
     mean = statistics.fmean(values)
     if len(values) < 2:
         return mean, mean, mean
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
+    half = half_interval(np.array(values))
     return mean, mean - half, mean + half
 
 

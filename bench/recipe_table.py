@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from onboard.statistics.bootstrap import draws_of_groups
 from onboard.train.settings import SHARES, FewShotSettings
 from onboard.train.step_length import LossByShare
 
@@ -111,13 +112,8 @@ def interval(gain: np.ndarray, tasks: Sequence[str]) -> tuple[float, float] | No
     """95% interval of the mean, by drawing tasks and cells within them; None of fewer than 2 tasks or 4 cells."""
     if len(set(tasks)) < LEAST_TASKS or len(tasks) < LEAST_CELLS:
         return None
-    rng, named = np.random.default_rng(0), np.array(tasks)
-    groups = [gain[named == task] for task in dict.fromkeys(tasks)]
-    drawn = [
-        np.concatenate(
-            [rng.choice(groups[index], len(groups[index])) for index in rng.integers(0, len(groups), len(groups))]
-        )
-        for _ in range(_DRAWS)
-    ]
-    low, high = np.percentile([each.mean() for each in drawn], (2.5, 97.5))
+    named = np.array(tasks)
+    groups = [np.flatnonzero(named == task) for task in dict.fromkeys(tasks)]
+    means = [gain[chosen].mean() for chosen in draws_of_groups(groups, _DRAWS)]
+    low, high = np.percentile(means, (2.5, 97.5))
     return float(low), float(high)

@@ -23,7 +23,8 @@ import numpy as np
 from bench.stream.learning import Row
 from bench.stream.methods import FROZEN, LORA
 from bench.stream.sharing import Steps, Stream
-from bench.transfer.figures import LEVEL, Figure, figure, figures, holm
+from bench.transfer.figures import LEVEL, Figure, figure, figures
+from onboard.statistics.holm import holm_adjusted
 
 _N = 0  # the figures there are by task and n; here n is always the same
 
@@ -130,7 +131,7 @@ class Results:
             if of:
                 cells[name, _N] = np.stack(of)
         found = figures(cells)
-        adjusted = holm([found[place].below for place in found])
+        adjusted = holm_adjusted([found[place].below for place in found])
         return {name: Drop(found[name, _N], p) for (name, _), p in zip(found, adjusted, strict=True)}
 
     def at_the_end(self, method: str) -> dict[str, Figure]:

@@ -19,16 +19,18 @@ costs both cancels out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from bench.transfer.cells import AUTO, RANDOM, SOURCES, UNGATED, Run
 from bench.transfer.recipes import CHOSEN_AT, CREDITED
 from bench.transfer.runs import Row, unpacked
+from onboard.statistics.holm import holm_adjusted
+from onboard.statistics.student import below, quantile
 
 LEVEL: Final = 0.05
 RESAMPLES: Final = 10_000
@@ -181,11 +183,11 @@ def _draws(cells: Cells) -> int:
 def _figure(found: Parts, freedom: int, cells: int = 1) -> Figure:
     deviation = float(np.sqrt(max(0.0, found.of_draws) + found.of_rows))
     if deviation == 0:
-        below, far = float(found.mean >= 0), 0.0
+        p_value, far = float(found.mean >= 0), 0.0
     else:
-        known = stats.t(freedom) if freedom else stats.norm()  # one draw says nothing of draws
-        below, far = float(known.cdf(found.mean / deviation)), float(known.ppf(1 - LEVEL / 2)) * deviation
-    return Figure(100 * found.mean, 100 * (found.mean - far), 100 * (found.mean + far), below, cells)
+        known = freedom or math.inf  # one draw says nothing of draws
+        p_value, far = below(found.mean / deviation, known), quantile(1 - LEVEL / 2, known) * deviation
+    return Figure(100 * found.mean, 100 * (found.mean - far), 100 * (found.mean + far), p_value, cells)
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ class Results:
         places = [(task, count) for count in shots for task in self.hands]
         found = self.gains(places, Key(method, AUTO), Key(method, "hand"))
         gated = [place for place in found if place[0] not in UNGATED]
-        adjusted = dict(zip(gated, holm([found[place].below for place in gated]), strict=True))
+        adjusted = dict(zip(gated, holm_adjusted([found[place].below for place in gated]), strict=True))
         return [Beside(*place, gain, adjusted.get(place)) for place, gain in found.items()]
 
 
@@ -321,13 +323,3 @@ def oracle(starts: np.ndarray) -> Matrix:
         best = np.isclose(of_others, of_others.max(), rtol=0, atol=1e-12)
         found[seed] = starts[best, seed].mean(0)
     return found
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in their order: the error of calling any of them wrongly stays below the level."""
-    count, running = len(p_values), 0.0
-    adjusted = [0.0] * count
-    for rank, index in enumerate(sorted(range(count), key=lambda each: p_values[each])):
-        running = max(running, min(1.0, (count - rank) * p_values[index]))
-        adjusted[index] = running
-    return adjusted

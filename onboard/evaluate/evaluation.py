@@ -7,15 +7,11 @@ import numpy as np
 from onboard.domain.report import METRICS
 from onboard.errors import InputError, JobFailedError
 from onboard.evaluate import metrics
-from onboard.evaluate.intervals import (
-    Metric,
-    bootstrap_confusion,
-    mean_interval,
-    pearson_interval,
-    spearman_interval,
-    wilson,
-)
+from onboard.evaluate.intervals import Metric, bootstrap_confusion
 from onboard.evaluate.metrics import FloatArray, IntArray, Margins
+from onboard.statistics.correlations import pearson_interval, spearman_interval
+from onboard.statistics.proportions import wilson
+from onboard.statistics.student import mean_interval
 
 ONE_ROW = "a single row has no interval"
 

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,9 +20,8 @@ import numpy as np
 
 from onboard.domain.report import Estimate, MetricJson
 from onboard.evaluate.metrics import FloatArray, IntArray, Margins
-from onboard.statistics.student import student_interval
+from onboard.statistics.proportions import Z_95
 
-Z_95 = 1.959963984540054  # standard normal quantile at 97.5%
 DRAWS = 1000
 PSEUDO_ROWS = 2.0
 
@@ -55,15 +53,6 @@ class Metric:
         if self.estimate:
             document["estimate"] = self.estimate
         return document
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """Wilson's interval of a share, `right` of `n` rows. n must be positive."""
-    share, z2 = right / n, Z_95**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    # at the ends the formula is exact only up to rounding, and an interval must hold its value
-    return (0.0 if right == 0 else centre - half), (1.0 if right == n else centre + half)
 
 
 def bootstrap_confusion(
@@ -105,35 +94,3 @@ def _shrunk_rows(matrix: IntArray) -> FloatArray:
     overall = errors + np.eye(classes) * (share_right if classes > 1 else 1.0)
     mixed = (matrix + PSEUDO_ROWS * overall) / (matrix.sum(axis=1, keepdims=True) + PSEUDO_ROWS)
     return np.asarray(mixed / mixed.sum(axis=1, keepdims=True), dtype=np.float64)
-
-
-def pearson_interval(r: float, n: int) -> tuple[float, float]:
-    """Fisher's z interval of Pearson's r; the whole range below four rows."""
-    return _fisher(r, standard_error=1 / math.sqrt(n - 3)) if n > 3 else (-1.0, 1.0)
-
-
-def spearman_interval(r: float, n: int) -> tuple[float, float]:
-    """Interval of Spearman's r; the whole range below four rows.
-
-    A perfect order is taken as half a swap of neighbours short of perfect, as few rows are easily in order.
-    """
-    if n <= 3:
-        return -1.0, 1.0
-    limit = 1 - 6 / (n * (n * n - 1))
-    low, high = _fisher(max(-limit, min(limit, r)), standard_error=math.sqrt((1 + r * r / 2) / (n - 3)))
-    return min(low, r), max(high, r)
-
-
-def _fisher(r: float, standard_error: float) -> tuple[float, float]:
-    if abs(r) == 1.0:
-        return r, r
-    z = math.atanh(r)
-    return math.tanh(z - Z_95 * standard_error), math.tanh(z + Z_95 * standard_error)
-
-
-def mean_interval(rows: FloatArray) -> tuple[float, float] | None:
-    """Student's t interval of the mean of non-negative losses (n,); None for a single row."""
-    if len(rows) < 2:
-        return None
-    low, high = student_interval(rows)
-    return max(0.0, low), high

@@ -18,6 +18,7 @@ from typing import Literal
 
 from onboard.domain.report import ComparisonJson
 from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
+from onboard.statistics.proportions import mcnemar
 from onboard.statistics.student import student_interval
 
 Verdict = Literal["better", "worse", "no significant difference", "not enough evidence"]
@@ -109,14 +110,6 @@ def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray)
     low, high = student_interval(change) if len(true) >= FEWEST_ROWS_LOSSES else (None, None)
     verdict = "not enough evidence" if low is None else _verdict(len(true), 0, 0, low, high)
     return Comparison(verdict, len(true), None, None, None, "squared_error", float(change.mean()), low, high)
-
-
-def mcnemar(fewer: int, more: int) -> float:
-    """P(at least `more` of the changed answers go one way by chance), one-sided and exact; 1.0 if none changed."""
-    from scipy.special import bdtr
-
-    changed = fewer + more
-    return float(bdtr(float(changed - more), changed, 0.5)) if changed else 1.0
 
 
 def _verdict(n: int, newly_right: int, newly_wrong: int, low: float | None, high: float | None) -> Verdict:

@@ -10,7 +10,8 @@ import numpy as np
 
 from onboard.guard.judgement import Evidence, TaskVerdict, Verdict
 from onboard.guard.settings import GuardSettings
-from onboard.statistics.bounds import Increase, holm_levels, increase_of_divergence, increase_of_losses
+from onboard.statistics.bounds import Increase, increase_of_divergence, increase_of_losses
+from onboard.statistics.holm import holm_levels
 
 FEWEST_TOLD = 8  # held-out rows below which they are not even heard beside a divergence
 

@@ -1,12 +1,13 @@
-"""How much a task has lost, how sure that is, and what several tasks at once ask for."""
+"""How much a task has lost, and how sure that is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from onboard.statistics.student import below, quantile
 
 POWER = 0.8  # of the smallest increase that is said to be noticeable
 
@@ -31,7 +32,7 @@ class Increase:
             return 1.0
         if self.error == 0.0:
             return 0.0 if self.mean <= margin else 1.0
-        return self._below((self.mean - margin) / self.error)
+        return below((self.mean - margin) / self.error, self.freedom)
 
     def high(self, level: float) -> float:
         """Upper one-sided bound at this level."""
@@ -43,20 +44,10 @@ class Increase:
 
     def detectable(self, level: float) -> float:
         """The smallest true increase that is told from none at this level in four of five cases."""
-        return self._reach(level) + (0.0 if self.error == 0.0 else self.error * self._quantile(POWER))
+        return self._reach(level) + (0.0 if self.error == 0.0 else self.error * quantile(POWER, self.freedom))
 
     def _reach(self, level: float) -> float:
-        return 0.0 if self.error == 0.0 else self.error * self._quantile(1.0 - level)
-
-    def _below(self, value: float) -> float:
-        from scipy.special import ndtr, stdtr
-
-        return float(ndtr(value) if math.isinf(self.freedom) else stdtr(self.freedom, value))
-
-    def _quantile(self, probability: float) -> float:
-        from scipy.special import ndtri, stdtrit
-
-        return float(ndtri(probability) if math.isinf(self.freedom) else stdtrit(self.freedom, probability))
+        return 0.0 if self.error == 0.0 else self.error * quantile(1.0 - level, self.freedom)
 
 
 def increase_of_losses(changes: np.ndarray) -> Increase:
@@ -74,20 +65,3 @@ def increase_of_divergence(divergence: float, spread: float) -> Increase:
     first order in the change of the answers, as √D is: D ± spread · √D, measured in bench/guard.
     """
     return Increase(divergence, spread * math.sqrt(max(0.0, divergence)))
-
-
-def holm_levels(p_values: Sequence[float], level: float) -> list[float]:
-    """The level at which each of T hypotheses is judged so that all together are judged at `level`.
-
-    Holm's step-down procedure (1979): the smallest p-value is held against level / T, the next against level / (T − 1),
-    and so on; from the first that fails on, nothing more is rejected. A hypothesis is rejected just where its p-value
-    is at most its level.
-    """
-    levels = [level] * len(p_values)
-    failed: int | None = None
-    for place, index in enumerate(np.argsort(p_values, kind="stable").tolist()):
-        steps = place if failed is None else failed
-        levels[index] = level / (len(p_values) - steps)
-        if failed is None and p_values[index] > levels[index]:
-            failed = place
-    return levels

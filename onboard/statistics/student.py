@@ -1,16 +1,29 @@
-"""Student's t intervals of means of few rows."""
+"""Student's t: intervals of means of few rows, and of the differences that two have on the same rows."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 
+def below(bar: float, freedom: float) -> float:
+    """Probability of less than the bar by Student's t; of infinite degrees of freedom it is the normal distribution."""
+    from scipy.special import ndtr, stdtr
+
+    return float(ndtr(bar) if math.isinf(freedom) else stdtr(freedom, bar))
+
+
+def quantile(probability: float, freedom: float) -> float:
+    """What lies above so much of the same distribution."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(ndtri(probability) if math.isinf(freedom) else stdtrit(freedom, probability))
+
+
 def half_interval(rows: np.ndarray) -> float:
     """Half the 95% interval of a mean (n,); n ≥ 2."""
-    from scipy.special import stdtrit
-
-    half: float = stdtrit(len(rows) - 1, 0.975) * rows.std(ddof=1) / len(rows) ** 0.5
-    return float(half)
+    return float(quantile(0.975, len(rows) - 1) * rows.std(ddof=1) / len(rows) ** 0.5)
 
 
 def student_interval(rows: np.ndarray) -> tuple[float, float]:
@@ -26,3 +39,11 @@ def paired(losses: np.ndarray, others: np.ndarray) -> tuple[float, float]:
     if len(difference) < 2:
         return 0.0, float("inf")
     return float(difference.mean()), float(difference.std(ddof=1)) / len(difference) ** 0.5
+
+
+def mean_interval(rows: np.ndarray) -> tuple[float, float] | None:
+    """Student's t interval of the mean of non-negative losses (n,); None for a single row."""
+    if len(rows) < 2:
+        return None
+    low, high = student_interval(rows)
+    return max(0.0, low), high

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from onboard.model.cost import Passes
+from onboard.statistics.bootstrap import draws_of_groups
 
 MORE_ROWS: Final = 32
 FEWEST_ROWS: Final = 24  # out-of-fold predictions below which an extrapolation says nothing
@@ -81,7 +82,8 @@ def more_rows(
         return MoreRows(points, reason="Too few rows became right or wrong as more were trained on.")
     growth = float(np.log((there + MORE_ROWS) / there))
     gain = _slope(sizes, right.mean(1)) * growth
-    drawn = np.array([_slope(sizes, right[:, chosen].mean(1)) for chosen in _draws(fold)]) * growth
+    groups = [np.flatnonzero(fold == number) for number in np.unique(fold)]
+    drawn = np.array([_slope(sizes, right[:, chosen].mean(1)) for chosen in draws_of_groups(groups, _DRAWS)]) * growth
     low, high = (float(end) for end in np.percentile(drawn, (2.5, 97.5)))
     low, high = min(low, gain - 1.0 / count), max(high, gain + 1.0 / count)  # a row is the least that can be seen
     accuracy = points[-1][1]
@@ -93,14 +95,3 @@ def _slope(sizes: np.ndarray, accuracies: np.ndarray) -> float:
     """Growth of accuracy per unit of log rows, by least squares."""
     centred = np.log(sizes) - np.log(sizes).mean()
     return float(centred @ accuracies / (centred @ centred))
-
-
-def _draws(fold: np.ndarray) -> list[np.ndarray]:
-    """Row indices of each bootstrap draw: folds with replacement, and rows with replacement within each."""
-    rng, groups = np.random.default_rng(0), [np.flatnonzero(fold == number) for number in np.unique(fold)]
-    return [
-        np.concatenate(
-            [rng.choice(groups[index], len(groups[index])) for index in rng.integers(0, len(groups), len(groups))]
-        )
-        for _ in range(_DRAWS)
-    ]

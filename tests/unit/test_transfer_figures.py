@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.transfer.figures import bootstrap_of_tasks, figure, figure_of_tasks, figures, holm
+from bench.transfer.figures import bootstrap_of_tasks, figure, figure_of_tasks, figures
+from onboard.statistics.holm import holm_adjusted
 
 DIFFERENT, ROWS = 0.2, 500  # share of rows on which two methods differ
 
@@ -62,7 +63,7 @@ def test_intervals_hold_the_truth_and_holm_calls_few_true_nulls(deviation: float
         found, mean = figures(cells, by_task=by_task).values(), figure(cells)
         held += [each.low <= 0 <= each.high for each in found]
         held_by_mean.append(mean.low <= 0 <= mean.high)
-        called.append(min(holm([each.below for each in found])) < 0.05)
+        called.append(min(holm_adjusted([each.below for each in found])) < 0.05)
     assert np.mean(held) > 0.94
     assert 0.91 < np.mean(held_by_mean) < 0.99
     assert np.mean(called) < 0.08
@@ -74,7 +75,7 @@ def test_a_task_whose_draws_differ_much_hides_no_deficit_of_another() -> None:
     found = figures({("calm", 16): calm, ("calm", 100): calm - 0.08, ("wild", 16): wild}, by_task=True)
     assert found["wild", 16].high - found["wild", 16].low > 50
     assert found["calm", 16] == figures({("calm", 16): calm, ("calm", 100): calm - 0.08}, by_task=True)["calm", 16]
-    assert min(holm([each.below for each in found.values()])) < 0.05
+    assert min(holm_adjusted([each.below for each in found.values()])) < 0.05
 
 
 def test_a_cell_has_the_interval_of_its_tasks_cells_or_its_own_and_equal_trainings_say_nothing() -> None:

@@ -7,10 +7,11 @@ import pytest
 from support.transfer_rows import made
 
 from bench.transfer.cells import AUTO, Run, Wanted, plan
-from bench.transfer.figures import Key, Results, figure, holm, oracle
+from bench.transfer.figures import Key, Results, figure, oracle
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
 from bench.transfer.recipes import CHOSEN_BY, CREDITED, GENTLE, RECIPES, USUAL
+from onboard.statistics.holm import holm_adjusted
 
 HANDS = {"imdb": "sst2", "cb": "mnli"}
 
@@ -29,9 +30,9 @@ def test_starts_that_tie_on_the_other_draws_count_half_each() -> None:
 
 
 def test_holms_p_values_are_those_of_the_book() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
+    assert holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm_adjusted([0.6, 0.7]) == [1.0, 1.0]
+    assert holm_adjusted([]) == []
 
 
 def results(auto: float, hand: float, seeds: int = 2, gentle: float = 50) -> Results:

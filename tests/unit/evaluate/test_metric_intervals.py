@@ -6,15 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from onboard.evaluate.intervals import (
-    Metric,
-    bootstrap_confusion,
-    mean_interval,
-    pearson_interval,
-    spearman_interval,
-    wilson,
-)
+from onboard.evaluate.intervals import Metric, bootstrap_confusion
 from onboard.evaluate.metrics import Margins
+from onboard.statistics.correlations import pearson_interval, spearman_interval
+from onboard.statistics.proportions import wilson
+from onboard.statistics.student import mean_interval
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

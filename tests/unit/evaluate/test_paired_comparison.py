@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from onboard.evaluate import compare_classification, compare_regression
-from onboard.evaluate.paired import mcnemar
+from onboard.statistics.proportions import mcnemar
 
 
 def answers(right: np.ndarray, confidence: float = 0.8) -> np.ndarray:

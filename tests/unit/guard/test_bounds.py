@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from onboard.statistics.bounds import Increase, holm_levels, increase_of_divergence, increase_of_losses
+from onboard.statistics.bounds import Increase, increase_of_divergence, increase_of_losses
+from onboard.statistics.holm import holm_levels
 
 PROBABILITIES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12)
 
