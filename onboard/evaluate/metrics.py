@@ -63,30 +63,10 @@ def confusion(true: IntArray, predicted: IntArray, classes: int) -> IntArray:
     return flat.reshape(classes, classes).astype(np.int64)
 
 
-def accuracy(true: IntArray, predicted: IntArray) -> float:
-    """Share of rows predicted right."""
-    return float(np.mean(true == predicted))
-
-
-def macro_f1(true: IntArray, predicted: IntArray, classes: int) -> float:
-    """Mean F1 over the classes that occur among the true or the predicted ones."""
-    return float(Margins.of(confusion(true, predicted, classes)).macro_f1())
-
-
-def mcc(true: IntArray, predicted: IntArray, classes: int) -> float:
-    """Matthews' correlation coefficient, −1…1; 0.0 where truth or predictions are constant."""
-    return float(Margins.of(confusion(true, predicted, classes)).mcc())
-
-
 def row_log_loss(true: IntArray, probabilities: FloatArray) -> FloatArray:
     """−ln of the probability that each row's true class got, in nats; probabilities (n, K) → (n,)."""
     chosen = probabilities[np.arange(len(true)), true]  # (n,)
     return -np.log(np.clip(chosen, LOWEST_PROBABILITY, 1.0))
-
-
-def log_loss(true: IntArray, probabilities: FloatArray) -> float:
-    """Mean of `row_log_loss`, in nats."""
-    return float(np.mean(row_log_loss(true, probabilities)))
 
 
 def pearson(true: FloatArray, predicted: FloatArray) -> float:
