@@ -89,23 +89,39 @@ def train_side_by_side(
     """
     z = torch.from_numpy(np.stack([run.start for run in runs])).float().to(engine.device).requires_grad_(True)  # (S, t)
     losing = Losses(engine, [run.trie for run in runs], ids, targets, at_once)
-    optimiser = torch.optim.Adam([z], lr=steps.learning_rate)
-    bound, count = steps.norm_per_root * z.shape[1] ** 0.5, len(runs[0].batches)
-    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / count if steps.falling else 1.0)
+    count = len(runs[0].batches)
+    mover = _Mover(z, steps, count)
     losses, course = np.zeros((count, len(runs))), np.zeros((count, *z.shape), dtype=np.float32)
     for step in range(count):
-        z.grad, losses[step] = losing.gradient(z, [run.batches[step] for run in runs])
+        gradient, losses[step] = losing.gradient(z, [run.batches[step] for run in runs])
         if not np.isfinite(losses[step]).all():
             raise JobFailedError(f"The training loss became {losses[step].max()} at step {step + 1}.", _OTHER_SEED)
-        with torch.no_grad():
-            optimiser.step()
-            rate.step()
-            z.mul_(torch.clamp(bound / z.norm(dim=1, keepdim=True), max=1.0))
-            course[step] = z.cpu().numpy()
+        course[step] = mover.moved(gradient)
         on_step(step + 1, float(losses[step].mean()))
     averaged = course[count - max(1, round(count * steps.averaged_share)) :].mean(0).astype(np.float32)
     padding = losing.padding.share
     return [Moved(averaged[run], tuple(losses[:, run].tolist()), course[:, run], padding) for run in range(len(runs))]
+
+
+class _Mover:
+    """Moves z (S, t) by so many gradients, as the steps say; each run stays within its bound."""
+
+    def __init__(self, z: Tensor, steps: Steps, count: int) -> None:
+        self._z, self._bound = z, steps.norm_per_root * z.shape[1] ** 0.5
+        self._optimiser = torch.optim.Adam([z], lr=steps.learning_rate)
+        self._rate = torch.optim.lr_scheduler.LambdaLR(
+            self._optimiser, lambda step: 1.0 - step / count if steps.falling else 1.0
+        )
+
+    @torch.no_grad()
+    def moved(self, gradient: Tensor) -> np.ndarray:
+        """z (S, t) after one more step."""
+        self._z.grad = gradient
+        self._optimiser.step()
+        self._rate.step()
+        self._z.mul_(torch.clamp(self._bound / self._z.norm(dim=1, keepdim=True), max=1.0))
+        z: np.ndarray = self._z.cpu().numpy()
+        return z
 
 
 class Losses:

@@ -166,18 +166,12 @@ class Predictor:
         assert self._base is not None
         require_pins(version, self._base)
         z = unpack_embedding(services.read(version.artifact))
-        return self._serve(
-            version.task,
-            version.version,
-            version.task_kind,
-            version.labels,
-            version.words,
-            version.low,
-            version.high,
-            z,
-            version.hypernetwork_version,
-            version.weak,
-        )
+        return self._fitting(
+            _Served(
+                version.version, version.task, version.task_kind, version.labels, _buckets(version.low, version.high),
+                z, version.hypernetwork_version, self._engine.trie(version.words), version.weak,
+            )
+        )  # fmt: skip
 
     def _unbundle(self, folder: Path) -> None:
         assert self._base is not None
@@ -192,9 +186,12 @@ class Predictor:
         hypernetwork = facts["hypernetwork_version"]
         if hypernetwork != FIRST_HYPERNETWORK:
             self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), self._engine.device)
-        served = self._serve(
-            facts["task"], facts["version"], facts["kind"], tuple(facts["labels"]), tuple(facts["words"]),
-            facts["low"], facts["high"], z, hypernetwork, facts["weak"],
+        served = self._fitting(
+            _Served(
+                facts["version"], facts["task"], facts["kind"], tuple(facts["labels"]),
+                _buckets(facts["low"], facts["high"]), z, hypernetwork, self._engine.trie(tuple(facts["words"])),
+                facts["weak"],
+            )
         )  # fmt: skip
         for reference in (Reference(served.task), Reference(served.task, alias=None, version=served.version)):
             self._served.keep(str(reference), served)
@@ -204,33 +201,23 @@ class Predictor:
         source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
-        return self._serve(
-            source.name, 1, source.kind, source.labels, source.words, source.low, source.high,
-            self._base.embeddings[source.name], FIRST_HYPERNETWORK, False,
+        return self._fitting(
+            _Served(
+                1, source.name, source.kind, source.labels, _buckets(source.low, source.high),
+                self._base.embeddings[source.name], FIRST_HYPERNETWORK, self._engine.trie(source.words), weak=False,
+            )
         )  # fmt: skip
 
-    def _serve(
-        self,
-        task: str,
-        version: int,
-        kind: Kind,
-        labels: tuple[Label, ...],
-        words: tuple[str, ...],
-        low: float | None,
-        high: float | None,
-        z: np.ndarray,
-        hypernetwork: int,
-        weak: bool,
-    ) -> _Served:
+    def _fitting(self, served: _Served) -> _Served:
+        """The same, if the hypernetwork takes its numbers. Raises PinMismatchError."""
         size = self._engine.hypernetwork.sizes["task_embedding_size"]
-        if z.shape != (size,):
+        if served.z.shape != (size,):
             raise PinMismatchError(
-                f"{task}@v{version} has {z.shape} numbers, this hypernetwork takes {size}.",
+                f"{served.task}@v{served.version} has {served.z.shape} numbers, this hypernetwork takes {size}.",
                 "onboard base show",
-                task=task,
+                task=served.task,
             )
-        buckets = Buckets(low, high) if low is not None and high is not None else None
-        return _Served(version, task, kind, labels, buckets, z, hypernetwork, self._engine.trie(words), weak)
+        return served
 
 
 def require_pins(version: EmbeddingVersion, base: Base) -> None:
@@ -288,3 +275,7 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
     if folder.is_dir() and not known:
         raise InputError(f"{folder} is neither a base nor the home of a service.", "onboard base list")
     return None
+
+
+def _buckets(low: float | None, high: float | None) -> Buckets | None:
+    return Buckets(low, high) if low is not None and high is not None else None
