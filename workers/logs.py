@@ -79,7 +79,7 @@ def shorten_log(home: Path) -> None:
 
 def hide_passwords(text: str) -> str:
     """Replace passwords of URLs (database, broker, store) and `password=…` by `***`."""
-    return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] else f"{found[2]}***", text)
+    return _PASSWORD.sub(lambda match: f"{match[1]}:***@" if match[1] else f"{match[2]}***", text)
 
 
 def fields_of(job: Job) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def _without_rows(labels: Sequence[Label], counts: Counter[str]) -> Finding | No
     if not empty:
         return None
     message = f"No training row has {_named(empty)}: it can be answered, but not learned."
-    return Finding("label_without_rows", message, len(empty), "Add rows of these labels.", _each(empty, counts))
+    return Finding("label_without_rows", message, len(empty), "Add rows of these labels.", _examples(empty, counts))
 
 
 def _single(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
@@ -40,7 +40,7 @@ def _single(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
     if not single:
         return None
     message = f"One training row only for {_named(single)}: nothing of it can be held out."
-    return Finding("single_row_label", message, len(single), "Add rows of these labels.", _each(single, counts))
+    return Finding("single_row_label", message, len(single), "Add rows of these labels.", _examples(single, counts))
 
 
 def _near_identical(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
@@ -74,7 +74,7 @@ def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
         "look at macro F1 rather than accuracy."
     )
     remedy = "Add rows of the rare labels, or draw balanced rows with --shots N."
-    return Finding("imbalance", message, len(present), remedy, _each([common, rare], counts))
+    return Finding("imbalance", message, len(present), remedy, _examples([common, rare], counts))
 
 
 def _scale(labels: Sequence[Label]) -> Finding | None:
@@ -109,7 +109,7 @@ def _one_edit(first: str, second: str) -> bool:
     return swapped or short[start + 1 :] == long[start + 1 :]
 
 
-def _each(labels: Sequence[Label], counts: Counter[str]) -> tuple[dict[str, object], ...]:
+def _examples(labels: Sequence[Label], counts: Counter[str]) -> tuple[dict[str, object], ...]:
     return tuple({"label": label, "rows": counts[label_key(label)]} for label in labels)
 
 

@@ -52,7 +52,7 @@ def settle_labels(
         splits: usable rows by split, "train" first.
         seen: every label of the training file, those of rows with a wrong text too.
         origins: file and label column of each split, for the problems.
-        wanted: auto, or the kind that was asked for.
+        asked: auto, or the kind that was asked for.
         declared: the label set as declared, in its order; empty means whatever training has.
     """
     kind, reason = _kind(splits["train"], asked, declared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from onboard.data.limits import MAX_EXAMPLES, MAX_PROBLEMS_LISTED
@@ -38,15 +38,7 @@ class Problem:
 
     def to_json(self) -> dict[str, Any]:
         """The problem as a JSON-compatible document."""
-        return {
-            "code": self.code,
-            "message": self.message,
-            "file": self.file,
-            "row": self.row,
-            "line": self.line,
-            "field": self.field,
-            "remedy": self.remedy,
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         where = [] if self.row is None else [f"row {self.row}"]

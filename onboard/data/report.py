@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from onboard.data.limits import FEWEST_FOLDED_ROWS
@@ -74,16 +74,7 @@ class CheckReport:
             "fields": {"text": list(self.text_fields), "label": self.label_field},
             "rows_read": self.rows_read,
             "rows": self.rows,
-            "labels": [
-                {
-                    "label": counts.label,
-                    "word": counts.word,
-                    "train": counts.train,
-                    "validation": counts.validation,
-                    "test": counts.test,
-                }
-                for counts in self.labels
-            ],
+            "labels": [asdict(counts) for counts in self.labels],
             "low": self.low,
             "high": self.high,
             "characters": {"mean": round(self.mean_characters, 1), "longest": self.longest_characters},

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onboard.data.fields import Fields, resolve_label, resolve_texts
-from onboard.data.formats import FileProblems, Reader, Row, UnreadableError, open_reader
+from onboard.data.formats import FileProblems, Reader, Row, RowError, UnreadableError, open_reader
 from onboard.data.formats.source import too_large
 from onboard.data.limits import MAX_FILE_BYTES, MAX_LABEL_CHARACTERS, MAX_ROWS
 from onboard.data.problems import preview
@@ -135,14 +135,6 @@ def require_few(seen: int) -> None:
         raise UnreadableError("too_many_rows", message, "Pass fewer rows; a few thousand are plenty.")
 
 
-class _BadValueError(Exception):
-    def __init__(self, code: str, message: str, remedy: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.remedy = remedy
-
-
 def checked_texts(row: Row, fields: Sequence[str], problems: FileProblems) -> list[Label | None]:
     """The texts of a row; None stands for one that cannot be used, which is told."""
     return [_checked(row, field, _check_text, problems) for field in fields]
@@ -151,25 +143,25 @@ def checked_texts(row: Row, fields: Sequence[str], problems: FileProblems) -> li
 def _checked(row: Row, field: str, check: Callable[[object], Label], problems: FileProblems) -> Label | None:
     try:
         return check(row.values.get(field))
-    except _BadValueError as error:
+    except RowError as error:
         problems.add(error.code, error.message, error.remedy, row=row.number, line=row.line, field=field)
         return None
 
 
 def _check_text(value: object) -> str:
     if value is None:
-        raise _BadValueError("missing_text", "the text is missing", "Give every row a text, or leave the row out.")
+        raise RowError("missing_text", "the text is missing", "Give every row a text, or leave the row out.")
     if isinstance(value, bytes):
         value = _decoded(value)
     if not isinstance(value, str):
         message = f"the text is {_type_name(value)}, not a string"
-        raise _BadValueError("text_type", message, "Write texts as strings.")
+        raise RowError("text_type", message, "Write texts as strings.")
     text = value.strip()
     if not text:
-        raise _BadValueError("empty_text", "the text is empty", "Give every row a text, or leave the row out.")
+        raise RowError("empty_text", "the text is empty", "Give every row a text, or leave the row out.")
     if len(text) > MAX_TEXT_CHARACTERS:
         message = f"the text has {len(text):,} characters; the limit is {MAX_TEXT_CHARACTERS:,}"
-        raise _BadValueError("text_too_long", message, "Shorten the text; only its beginning is ever read.")
+        raise RowError("text_too_long", message, "Shorten the text; only its beginning is ever read.")
     return _encodable(text)
 
 
@@ -178,17 +170,17 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
         if isinstance(value, bytes):
             value = _decoded(value)
         if value is None or (isinstance(value, str) and not value.strip()):
-            raise _BadValueError("missing_label", "the label is missing", "Give every row a label, or leave it out.")
+            raise RowError("missing_label", "the label is missing", "Give every row a label, or leave it out.")
         if class_names:
             return _class_name(value, class_names)
         if isinstance(value, float):
             return _finite(value)
         if not isinstance(value, str | bool | int):
             message = f"the label is {_type_name(value)}, not a string, number or boolean"
-            raise _BadValueError("label_type", message, "Give every row one label.")
+            raise RowError("label_type", message, "Give every row one label.")
         if not typed and isinstance(value, str) and value.strip().casefold() == "nan":
             remedy = "Leave the row out; if nan is the name of a label, pass the data as JSONL."
-            raise _BadValueError("nan_label", "the label is NaN", remedy)
+            raise RowError("nan_label", "the label is NaN", remedy)
         return _short(value)
 
     return check
@@ -197,20 +189,20 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
 def _class_name(value: object, names: tuple[str, ...]) -> Label:
     if not isinstance(value, int):
         message = f"the label is {_type_name(value)}, though the file's schema says ClassLabel"
-        raise _BadValueError("label_type", message, "Write the file again.")
+        raise RowError("label_type", message, "Write the file again.")
     if value == -1:
-        raise _BadValueError("missing_label", "the label is -1, which means unlabelled", "Leave unlabelled rows out.")
+        raise RowError("missing_label", "the label is -1, which means unlabelled", "Leave unlabelled rows out.")
     if not 0 <= value < len(names):
         message = f"the label is {value}, but the file names only 0 to {len(names) - 1}"
-        raise _BadValueError("label_type", message, "Write the file again.")
+        raise RowError("label_type", message, "Write the file again.")
     return _short(names[value])
 
 
 def _finite(value: float) -> float:
     if math.isnan(value):
-        raise _BadValueError("nan_label", "the label is NaN", "Give every row a label, or leave it out.")
+        raise RowError("nan_label", "the label is NaN", "Give every row a label, or leave it out.")
     if math.isinf(value):
-        raise _BadValueError("nan_label", "the label is infinite", "Give the row a finite number, or leave it out.")
+        raise RowError("nan_label", "the label is infinite", "Give the row a finite number, or leave it out.")
     return value + 0.0  # -0.0 and 0.0 are one label
 
 
@@ -218,10 +210,10 @@ def _short(label: Label) -> Label:
     text = str(label)
     if len(text) > MAX_LABEL_CHARACTERS:
         message = f"the label has {len(text)} characters; the limit is {MAX_LABEL_CHARACTERS}"
-        raise _BadValueError("label_too_long", message, "Is this the field of the label? Say so: --label-field NAME")
+        raise RowError("label_too_long", message, "Is this the field of the label? Say so: --label-field NAME")
     if any(unicodedata.category(character) == "Cc" for character in text):
         message = f"the label {preview(text)!r} holds a control character"
-        raise _BadValueError("label_type", message, "Write the label without line breaks, tabs or other controls.")
+        raise RowError("label_type", message, "Write the label without line breaks, tabs or other controls.")
     _encodable(text)
     return label
 
@@ -231,7 +223,7 @@ def _decoded(value: bytes) -> str:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 (byte {error.start} of the text)"
-        raise _BadValueError("not_utf8", message, "Save the file as UTF-8.") from error
+        raise RowError("not_utf8", message, "Save the file as UTF-8.") from error
 
 
 def _encodable(text: str) -> str:
@@ -239,7 +231,7 @@ def _encodable(text: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         message = f"is not UTF-8: half a surrogate pair (character {error.start})"
-        raise _BadValueError("not_utf8", message, "Write the character in full, or remove it.") from error
+        raise RowError("not_utf8", message, "Write the character in full, or remove it.") from error
     return text
 
 

@@ -152,9 +152,9 @@ def folds(dataset: Dataset, count: int, seed: int) -> tuple[tuple[int, ...], ...
     return tuple(tuple(sorted(fold)) for fold in folds)
 
 
-def _least_crowded(held: Sequence[Counter[int]], wanted: Sequence[int]) -> int:
+def _least_crowded(held: Sequence[Counter[int]], members: Sequence[int]) -> int:
     """The fold with the fewest rows of these strata, of several the smallest, of these the first."""
-    return min(range(len(held)), key=lambda fold: (sum(held[fold][each] for each in wanted), held[fold].total()))
+    return min(range(len(held)), key=lambda fold: (sum(held[fold][stratum] for stratum in members), held[fold].total()))
 
 
 def by_stratum(dataset: Dataset, seed: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -121,14 +121,7 @@ class AuditEntry:
 
     def to_json(self) -> dict[str, Any]:
         """The entry as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return {
-            "id": self.id,
-            "at": to_iso(self.at),
-            "actor": self.actor,
-            "action": self.action,
-            "subject": self.subject,
-            "facts": self.facts,
-        }
+        return {**asdict(self), "at": to_iso(self.at)}
 
 
 def sorted_scopes(scopes: Iterable[Scope]) -> list[str]:

@@ -139,7 +139,7 @@ def _learning(version: Embedded, root: Root, so_far: Descent) -> str | None:
     return None
 
 
-def told(descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, object]:
+def descent_document(descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> dict[str, object]:
     """The descent as a JSON-compatible document.
 
     Args:

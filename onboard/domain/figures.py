@@ -85,11 +85,6 @@ class Ended:
         """How many ended, in whatever state."""
         return sum(self.counts.values())
 
-    @property
-    def dead(self) -> int:
-        """How many used up their attempts."""
-        return self.counts[JobState.DEAD]
-
     def to_json(self) -> dict[str, Any]:
         """The figures as a JSON-compatible document."""
         return {

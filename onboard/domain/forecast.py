@@ -59,7 +59,7 @@ class TimeLeft:
 
 def similar(likeness: Likeness, size: float | None, timings: Sequence[Timing]) -> list[Timing]:
     """The timings of jobs like this one. Sizes are compared only where both are known."""
-    return [each for each in timings if each.likeness == likeness and (each.size is None) == (size is None)]
+    return [timing for timing in timings if timing.likeness == likeness and (timing.size is None) == (size is None)]
 
 
 def time_left(stage: Stage | None, stage_seconds: float, size: float | None, timings: Sequence[Timing]) -> TimeLeft:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onboard.domain.dataset import label_key
@@ -246,15 +246,7 @@ class AliasMove:
 
     def to_json(self) -> dict[str, Any]:
         """The move as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return {
-            "task": self.task,
-            "alias": self.alias,
-            "version": self.version,
-            "previous": self.previous,
-            "at": to_iso(self.at),
-            "actor": self.actor,
-            "reason": self.reason,
-        }
+        return {**asdict(self), "at": to_iso(self.at)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class Garbage:
 
 
 @dataclass
-class _Found:
+class _Survey:
     """What a look at the whole store brought."""
 
     unknown: dict[str, Entry] = field(default_factory=dict)
@@ -149,9 +149,9 @@ def _transactions(services: Services, dry_run: bool) -> Iterator[Transaction]:
         session.rollback()
 
 
-def _look_around(services: Services, older_than_seconds: float, keep: Callable[[], None]) -> _Found:
+def _look_around(services: Services, older_than_seconds: float, keep: Callable[[], None]) -> _Survey:
     """Compare rows and bytes, a sixteenth at a time. Rows are read first: what is stored later has its row by then."""
-    garbage, store, old = _Found(), services.artifacts, time.time() - older_than_seconds
+    survey, store, old = _Survey(), services.artifacts, time.time() - older_than_seconds
     shards = sorted(store.shards())
     for start in "0123456789abcdef":
         keep()
@@ -161,10 +161,10 @@ def _look_around(services: Services, older_than_seconds: float, keep: Callable[[
         for shard in (shard for shard in shards if shard.startswith(start)):
             stored |= store.in_shard(shard)
             unfinished = [entry for entry in store.unfinished(shard) if entry.modified_at <= old]
-            garbage.unfinished.append((shard, unfinished))
+            survey.unfinished.append((shard, unfinished))
         settled = {digest: entry for digest, entry in stored.items() if digest in rows or entry.modified_at <= old}
-        garbage.compare(rows, settled)
-    return garbage
+        survey.compare(rows, settled)
+    return survey
 
 
 @dataclass

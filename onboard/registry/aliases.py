@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from sqlalchemy import insert, select
+from sqlalchemy import ColumnElement, and_, insert, select
 from sqlalchemy.orm import Session
 
 from onboard.domain.names import require_alias
@@ -20,6 +20,11 @@ from onboard.registry.tables import AliasMoveRow, AliasRow, EmbeddingVersionRow,
 from onboard.registry.upsert import insert_for
 
 _ROLLBACK = "rollback"
+
+
+def names_version() -> ColumnElement[bool]:
+    """Whether an alias's row names the embedding version of another."""
+    return and_(AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version)
 
 
 class AliasRepository:

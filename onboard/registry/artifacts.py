@@ -20,7 +20,7 @@ _OUTDATED = 0.0  # when what is due at once was announced, as it were
 REFERENCES: tuple[Column[str], ...] = tuple(
     key.parent
     for table in Table.metadata.sorted_tables
-    for key in sorted(table.foreign_keys, key=lambda each: each.parent.name)
+    for key in sorted(table.foreign_keys, key=lambda reference: reference.parent.name)
     if key.references(ArtifactRow.__table__)  # type: ignore[arg-type]  # declared as FromClause, is a Table
 )
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from onboard.domain.descent import Root
 from onboard.domain.job import JobSpec, JobState
+from onboard.registry.aliases import names_version
 from onboard.registry.clock import database_now
 from onboard.registry.database import overwrite_deleted
 from onboard.registry.descent import BASE_OF_JOB
@@ -114,7 +115,7 @@ class DeletingRepository:
     def remove_versions(self, which: ColumnElement[bool], removed: Removed) -> None:
         """Versions and the aliases that name them; nobody else may be about to publish these."""
         row = EmbeddingVersionRow
-        named = exists().where(which, row.task == AliasRow.task, row.version == AliasRow.version)
+        named = exists().where(which, names_version())
         self._session.execute(delete(AliasRow).where(named))
         gone = self._session.execute(delete(row).where(which).returning(row.artifact, row.created_at)).all()
         removed.versions += len(gone)

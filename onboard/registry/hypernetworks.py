@@ -9,9 +9,10 @@ from sqlalchemy.orm import Session, aliased
 
 from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.errors import ConflictError
+from onboard.registry.aliases import names_version
 from onboard.registry.clock import database_now
 from onboard.registry.job_figures import IS_OPEN
-from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
+from onboard.registry.tables import BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class HypernetworkRepository:
         row = EmbeddingVersionRow
         living = and_(_is_living(), row.base_digest == base_digest)
         mine = and_(living, row.hypernetwork_version == version)
-        in_alias = exists().where(AliasRow.task == row.task, AliasRow.version == row.version)
+        in_alias = exists().where(names_version())
         counted = select(func.count(), func.count(row.task.distinct())).where(mine)
         versions, tasks = self._session.execute(counted).one()
         named = select(row.task, row.version).where(mine, in_alias).order_by(row.task, row.version).limit(most)

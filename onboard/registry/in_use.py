@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import and_, exists, func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from onboard.domain.task import EmbeddingVersion
+from onboard.registry.aliases import names_version
 from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 from onboard.registry.versions import version_of
 
@@ -20,9 +21,6 @@ class InUseRepository:
 
     def versions(self, base_digest: str) -> Sequence[EmbeddingVersion]:
         """Every aliased version of a base's living tasks, by task and number."""
-        aliased = exists().where(
-            AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version
-        )
         statement = (
             select(EmbeddingVersionRow)
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
@@ -30,7 +28,7 @@ class InUseRepository:
                 TaskRow.deleted_at.is_(None),
                 EmbeddingVersionRow.unlearning.is_(None),  # these are about to be replaced
                 EmbeddingVersionRow.base_digest == base_digest,
-                aliased,
+                exists().where(names_version()),
             )
             .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
         )
@@ -41,7 +39,7 @@ class InUseRepository:
         row = EmbeddingVersionRow
         statement = (
             select(row.task, row.version, func.min(AliasRow.updated_at))
-            .join(AliasRow, and_(AliasRow.task == row.task, AliasRow.version == row.version))
+            .join(AliasRow, names_version())
             .where(row.base_digest == base_digest)
             .group_by(row.task, row.version)
         )

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.domain.task_search import TaskSearch
+from onboard.registry.aliases import names_version
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import task_of
 from onboard.registry.versions import version_of
@@ -45,7 +46,7 @@ class SearchRepository:
         """What the alias names in every task that has it, by task."""
         statement = (
             select(EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.artifact)
-            .join(AliasRow, _names(alias))
+            .join(AliasRow, and_(names_version(), AliasRow.alias == alias))
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
             .where(TaskRow.deleted_at.is_(None))
             .order_by(EmbeddingVersionRow.task)
@@ -71,10 +72,7 @@ class SearchRepository:
             statement = (
                 select(TaskRow, EmbeddingVersionRow)
                 .outerjoin(AliasRow, and_(AliasRow.task == TaskRow.name, AliasRow.alias == LATEST))
-                .outerjoin(
-                    EmbeddingVersionRow,
-                    and_(EmbeddingVersionRow.task == AliasRow.task, EmbeddingVersionRow.version == AliasRow.version),
-                )
+                .outerjoin(EmbeddingVersionRow, names_version())
                 .where(TaskRow.name > last, TaskRow.deleted_at.is_(None))
                 .order_by(TaskRow.name)
                 .limit(chunk)
@@ -102,11 +100,3 @@ _BY_ALIAS: Final = _artifact_where(
         select(AliasRow.version).where(AliasRow.task == bindparam("task"), AliasRow.alias == bindparam("alias"))
     )
 )
-
-
-def _names(alias: str) -> ColumnElement[bool]:
-    return and_(
-        AliasRow.task == EmbeddingVersionRow.task,
-        AliasRow.version == EmbeddingVersionRow.version,
-        AliasRow.alias == alias,
-    )

@@ -14,7 +14,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from onboard.domain.descent import Descent, Link
 from onboard.domain.names import Reference
 from onboard.errors import ConflictError, InputError
-from onboard.registry.aliases import AliasRepository
+from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.clock import database_now
 from onboard.registry.deleting import DeletingRepository, Removed
@@ -128,8 +128,7 @@ def _names_one(
 
 def _is_marked() -> ColumnElement[bool]:
     """Whether the version that an alias names is marked."""
-    row = EmbeddingVersionRow
-    return exists().where(row.task == AliasRow.task, row.version == AliasRow.version, row.unlearning.is_not(None))
+    return exists().where(names_version(), EmbeddingVersionRow.unlearning.is_not(None))
 
 
 def _numbered(reference: str) -> tuple[str, int]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import Select, exists, insert, select, tuple_, update
+from sqlalchemy import Select, and_, exists, insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import JobState
@@ -15,7 +15,7 @@ from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.domain.webhook import PUBLISHED
 from onboard.errors import NotFoundError
-from onboard.registry.aliases import AliasRepository
+from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
@@ -151,12 +151,7 @@ class VersionRepository:
         if base_digest is not None:
             statement = statement.where(EmbeddingVersionRow.base_digest == base_digest)
         if latest_only:
-            statement = statement.join(
-                AliasRow,
-                (AliasRow.task == EmbeddingVersionRow.task)
-                & (AliasRow.version == EmbeddingVersionRow.version)
-                & (AliasRow.alias == LATEST),
-            )
+            statement = statement.join(AliasRow, and_(names_version(), AliasRow.alias == LATEST))
         return [version_of(row) for row in self._session.scalars(statement)]
 
     def startable(self, base_digest: str) -> Sequence[Startable]:
@@ -164,9 +159,6 @@ class VersionRepository:
 
         What was carried stands for the versions that it was carried from: their numbers are the same.
         """
-        aliased = exists().where(
-            AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version
-        )
         statement = (
             select(
                 EmbeddingVersionRow.task,
@@ -174,7 +166,7 @@ class VersionRepository:
                 EmbeddingVersionRow.fingerprint,
                 EmbeddingVersionRow.embedding_digest,
                 EmbeddingVersionRow.learned_under,
-                aliased.label("aliased"),
+                exists().where(names_version()).label("aliased"),
             )
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
             .where(

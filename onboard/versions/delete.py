@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from onboard.domain.descent import Descent, told
+from onboard.domain.descent import Descent, descent_document
 from onboard.domain.webhook import DELETED
 from onboard.errors import ConflictError, DamagedError, NotFoundError, StorageError, UnavailableError
 from onboard.operations.lock import alone
@@ -77,7 +77,7 @@ class Deleted:
                 "bytes": sum(artifact.size_bytes for artifact in self.artifacts),
             },
             "shared_with": list(removed.shared_with),
-            "descendants": told(self.found, self.aliases),
+            "descendants": descent_document(self.found, self.aliases),
             "unlearning": unlearning,
         }
 

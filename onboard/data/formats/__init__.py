@@ -13,9 +13,9 @@ from onboard.data.formats.delimited import CsvReader, TsvReader
 from onboard.data.formats.jsonl import JsonlReader
 from onboard.data.formats.parquet import ParquetReader
 from onboard.data.formats.source import Format, format_of
-from onboard.data.formats.table import FileProblems, Reader, Row, UnreadableError
+from onboard.data.formats.table import FileProblems, Reader, Row, RowError, UnreadableError
 
-__all__ = ["FileProblems", "Format", "Reader", "Row", "UnreadableError", "open_reader"]
+__all__ = ["FileProblems", "Format", "Reader", "Row", "RowError", "UnreadableError", "open_reader"]
 
 _READERS: Final[dict[Format, Callable[[Path, FileProblems], Reader]]] = {
     "jsonl": JsonlReader,

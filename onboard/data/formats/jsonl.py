@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.data.formats.source import Line, lines_of, open_bytes
-from onboard.data.formats.table import FileProblems, Row, UnreadableError
+from onboard.data.formats.table import FileProblems, Row, RowError, UnreadableError
 from onboard.data.limits import MAX_LINE_BYTES
 
 _LOOKAHEAD_ROWS: Final = 100
@@ -48,7 +48,7 @@ class JsonlReader:
         for line in itertools.islice(self._lines(), _LOOKAHEAD_ROWS):
             try:
                 keys.update(dict.fromkeys(_parse(line)))
-            except _BadRowError:
+            except RowError:
                 continue
         return tuple(keys)
 
@@ -61,7 +61,7 @@ class JsonlReader:
         for line in self._lines():
             try:
                 yield Row(line.number, None, _parse(line))
-            except _BadRowError as error:
+            except RowError as error:
                 self._problems.add(error.code, error.message, error.remedy, row=line.number)
 
     def _lines(self) -> Iterator[Line]:
@@ -71,32 +71,24 @@ class JsonlReader:
                 yield line
 
 
-class _BadRowError(Exception):
-    def __init__(self, code: str, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.remedy = remedy
-
-
 def _parse(line: Line) -> dict[str, object]:
     if line.data is None:
         message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
-        raise _BadRowError("line_too_long", message, "Shorten the text; only its beginning is ever read.")
+        raise RowError("line_too_long", message, "Shorten the text; only its beginning is ever read.")
     try:
         value = _DECODER.decode(line.data.decode("utf-8"))
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 (byte {line.offset + error.start} of the file)"
-        raise _BadRowError("not_utf8", message, "Save the file as UTF-8.") from error
+        raise RowError("not_utf8", message, "Save the file as UTF-8.") from error
     except _DoubledKeyError as error:
         message = f"gives the key {str(error)!r} twice"
-        raise _BadRowError("doubled_column", message, "Give every key once.") from error
+        raise RowError("doubled_column", message, "Give every key once.") from error
     except json.JSONDecodeError as error:
-        raise _BadRowError("bad_json", f"is not JSON: {error.msg} (character {error.colno})", _REMEDY) from error
+        raise RowError("bad_json", f"is not JSON: {error.msg} (character {error.colno})", _REMEDY) from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of open brackets
-        raise _BadRowError("bad_json", "nests too deep or holds a number of thousands of digits", _REMEDY) from error
+        raise RowError("bad_json", "nests too deep or holds a number of thousands of digits", _REMEDY) from error
     if not isinstance(value, dict):
-        raise _BadRowError("not_an_object", f"is {_kind_of(value)}, not a JSON object", _REMEDY)
+        raise RowError("not_an_object", f"is {_kind_of(value)}, not a JSON object", _REMEDY)
     return value
 
 

@@ -36,6 +36,16 @@ class Reader(Protocol):
         """Stream the rows, with these columns at least."""
 
 
+class RowError(Exception):
+    """A row, or one of its values, cannot be used; the rest of the file can."""
+
+    def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+
+
 class UnreadableError(Exception):
     """Reading cannot go on: the rest of the file has no rows that could be told apart."""
 

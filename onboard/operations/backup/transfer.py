@@ -72,7 +72,7 @@ def transfer(
         target.put(data, row["kind"])
         return len(data)
 
-    for row, outcome in _each(rows, copy, tell, "copied", keep):
+    for row, outcome in _outcomes(rows, copy, tell, "copied", keep):
         if outcome is None:
             done.present += 1
         elif isinstance(outcome, str):
@@ -97,7 +97,7 @@ def missing_there(rows: Iterable[Row], source: Place, target: Place, tell: Tell)
         data = _read(row, source)
         return data if isinstance(data, str) else True
 
-    for row, outcome in _each(rows, look, tell, "checked"):
+    for row, outcome in _outcomes(rows, look, tell, "checked"):
         if isinstance(outcome, str):
             lost.append(_lost(row, outcome))
         elif outcome:
@@ -105,7 +105,7 @@ def missing_there(rows: Iterable[Row], source: Place, target: Place, tell: Tell)
     return needed, lost
 
 
-def _each(
+def _outcomes(
     rows: Iterable[Row],
     act: Callable[[Row], Outcome],
     tell: Tell,

@@ -42,7 +42,7 @@ def checked_addresses(host: str, port: int, *, insecure: bool = False) -> list[s
 
 def is_allowed(address: str, *, insecure: bool = False) -> bool:
     """Whether a message may go there. An IPv6 address that stands for an IPv4 address counts as that, too."""
-    return all(_is_allowed(each, insecure) for each in _meant(ip_address(address)))
+    return all(_is_allowed(meant, insecure) for meant in _meant(ip_address(address)))
 
 
 def _is_allowed(address: Address, insecure: bool) -> bool:
