@@ -16,7 +16,7 @@ from bench.guard.changes import moved
 from bench.guard.material import MOST_TOKENS, Task
 from bench.guard.measured import Change, Effect, effects, question
 from bench.guard.rates import HARMLESS
-from onboard.guard import GuardSettings, guard
+from onboard.guard import GuardSettings, Step, guard
 from onboard.guard.answers import answers
 from onboard.guard.canaries import canary_ids
 from onboard.model.engine import Engine
@@ -29,7 +29,7 @@ _ANSWERS: Final = ("shares", "losses")
 
 
 @dataclass(frozen=True)
-class Step:
+class JudgedStep:
     """What the guard said of a step, and the truth about it.
 
     Args:
@@ -55,7 +55,7 @@ def judged(
     work: Path,
     settings: GuardSettings,
     made: Mapping[str, Any],
-) -> list[Step]:
+) -> list[JudgedStep]:
     """Every direction in every size, judged with each seed; a line is appended for each that the file lacks.
 
     The tasks have no held-out rows, as most have none: what is looked at are their own texts and canaries.
@@ -86,7 +86,7 @@ def judged(
             append(work, known[name, size])
             print(f"{name}, {size} nats: let through {shares}, {time.monotonic() - started:.0f} s", flush=True)
     return [
-        Step(name, size, _worst(of_whole[name, size].effects), *(tuple(known[name, size][key]) for key in _ANSWERS))
+        JudgedStep(name, size, _worst(of_whole[name, size].effects), *(tuple(known[name, size][key]) for key in _ANSWERS))
         for name in directions
         for size in SIZES
     ]
@@ -124,7 +124,7 @@ class Asked:
         return _worst([Effect.read(row) for row in effects(self.engine, self.tasks, self.before, changed)])
 
 
-def summary(steps: Sequence[Step], margin: float) -> dict[str, int]:
+def summary(steps: Sequence[JudgedStep], margin: float) -> dict[str, int]:
     """How many answers there are and how many are wrong.
 
     Args:

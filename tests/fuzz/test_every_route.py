@@ -74,7 +74,7 @@ def door(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterator[
     session.headers["Authorization"] = f"Bearer {create_token(services.database, 'fuzz', list(ALL_SCOPES))[1]}"
     app = create_app(settings)
     with pytest.MonkeyPatch.context() as patched, session:
-        patched.setattr(following, "read_new", _ended(following.read_new))
+        patched.setattr(following, "news_of", _ended(following.news_of))
         patched.setattr("onboard.api.routes.jobs.start_worker", lambda *_: None)
         patched.setattr("workers.waking.start_worker", lambda *_: None)
         with answering(app) as port:
@@ -101,9 +101,9 @@ def _filled(services: Services, base: Base) -> dict[str, list[Any]]:
     }  # fmt: skip
 
 
-def _ended(read_new: Any) -> Any:
+def _ended(news_of: Any) -> Any:
     def read(*args: Any) -> Any:
-        job, events = read_new(*args)
+        job, events = news_of(*args)
         return replace(job, state=JobState.CANCELLED), events
 
     return read

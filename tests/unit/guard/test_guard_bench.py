@@ -17,7 +17,7 @@ from bench.guard.material import SINGLES, Task
 from bench.guard.measured import SIZES, Change, Effect, measure_all
 from bench.guard.page import page
 from bench.guard.rates import EDGES, accepted, passed, quantiles, spread
-from bench.guard.steps import SEEDS, Step, judged, summary
+from bench.guard.steps import SEEDS, JudgedStep, judged, summary
 from bench.guard.steps import SIZES as STEP_SIZES
 from onboard.guard import GuardSettings
 from onboard.model.engine import Engine
@@ -105,8 +105,8 @@ def test_the_guard_itself_is_asked_about_each_step_once(
 
 
 def test_harmless_steps_held_back_are_false_alarms_and_losses_let_through_misses() -> None:
-    harmless = Step("a", 0.002, 0.004, (1.0, 0.5, 0.0), (0.004, 0.002, 0.0))
-    harmful = Step("a", 0.032, 0.05, (1.0, 0.5, 0.0), (0.05, 0.02, 0.0))
+    harmless = JudgedStep("a", 0.002, 0.004, (1.0, 0.5, 0.0), (0.004, 0.002, 0.0))
+    harmful = JudgedStep("a", 0.032, 0.05, (1.0, 0.5, 0.0), (0.05, 0.02, 0.0))
     assert summary([harmless, harmful], 0.02) == {
         "harmless": 3, "held_back": 2, "refused": 1, "let_through": 4, "missed": 1,
     }  # fmt: skip
