@@ -25,7 +25,7 @@ class Scale:
         return round(100 * min(1.0, max(0.0, position)), 3)
 
     def ticks(self, count: int = 5) -> list[float]:
-        """About `wanted` round numbers on the scale."""
+        """About `count` round numbers on the scale."""
         span = self.high - self.low
         if span <= 0:
             return [self.low]

@@ -82,8 +82,8 @@ def _tick(name: str, value: float) -> str:
 
 
 def _place(scale: Scale, value: Any) -> float | None:
-    found = number(value)
-    return None if found is None else scale.at(found)
+    finite = number(value)
+    return None if finite is None else scale.at(finite)
 
 
 def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
@@ -187,6 +187,6 @@ def labels_chart(dataset: Mapping[str, Any]) -> RowChart | None:
     )
 
 
-def _word(each: Mapping[str, Any]) -> str:
-    word = text(each.get("word"))
-    return f"written “{word}”" if word and word != any_label(each.get("label")) else ""
+def _word(label: Mapping[str, Any]) -> str:
+    word = text(label.get("word"))
+    return f"written “{word}”" if word and word != any_label(label.get("label")) else ""

@@ -111,5 +111,5 @@ def _answer(row: Mapping[str, Any]) -> str:
     )
 
 
-def _texts(each: Mapping[str, Any]) -> list[str]:
-    return [text(each.get(key)) for key in (("text",) if "text" in each else ("text_a", "text_b"))]
+def _texts(row: Mapping[str, Any]) -> list[str]:
+    return [text(row.get(key)) for key in (("text",) if "text" in row else ("text_a", "text_b"))]

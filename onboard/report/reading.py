@@ -19,7 +19,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 def mappings(value: Any) -> list[Mapping[str, Any]]:
     """The JSON objects of a list; an empty list for anything else."""
-    return [each for each in listing(value) if isinstance(each, Mapping)]
+    return [entry for entry in listing(value) if isinstance(entry, Mapping)]
 
 
 def listing(value: Any) -> Sequence[Any]:
@@ -36,7 +36,7 @@ def number(value: Any) -> float | None:
 
 def numbers(value: Any) -> list[float]:
     """The finite numbers of a list, in order."""
-    return [found for each in listing(value) if (found := number(each)) is not None]
+    return [finite for entry in listing(value) if (finite := number(entry)) is not None]
 
 
 def text(value: Any) -> str:

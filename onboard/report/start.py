@@ -79,11 +79,7 @@ def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
         name, of_round = text(candidate.get("embedding")), number(candidate.get("round"))
         left = "" if of_round is None else "last" if of_round == last else f"{of_round:.0f} of {last:.0f}"
         remark = "chosen" if name == chosen else "tie" if name in ties else ""
-        right, rows_seen, tuned = (
-            number(candidate.get("accuracy")),
-            number(candidate.get("rows")),
-            number(candidate.get("tuned")),
-        )
+        right, rows_seen, tuned = (number(candidate.get(key)) for key in ("accuracy", "rows", "tuned"))
         cells = _loss(candidate), _shown(right, ".0%"), _shown(rows_seen, ",.0f"), left, _shown(tuned, ".3f"), remark
         rows.append([name, *cells])
     return rows
