@@ -65,16 +65,7 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
     separator, limit = ours.get("pair_separator", _PAIR_SEPARATOR), ours.get("max_tokens", _MAX_TOKENS)
     encoder = TextEncoder(_load_tokenizer(tokenizer), separator, limit)
     _require_fit(encoder, checkpoint, tasks.values())
-    anchors = ours.get("anchors", [])
-    document = {
-        "format": FORMAT,
-        "name": name,
-        "licence": ours.get("licence", _LICENCE),
-        **_sizes(checkpoint, encoder),
-        "imported": {"from": folder.resolve().name, "notes": list(checkpoint.notes)},
-        "sources": {name: _entry(task) for name, task in tasks.items() if name not in anchors},
-        "anchors": {name: _entry(task) for name, task in tasks.items() if name in anchors},
-    }
+    document = {"format": FORMAT, "name": name, **_described(folder, checkpoint, encoder, tasks)}
     fingerprints = _fingerprints(folder, tasks)
     with _new_folder(output) as part:
         _write_base(part, checkpoint, encoder.tokenizer, document)
@@ -221,15 +212,22 @@ def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[S
                 )
 
 
-def _sizes(checkpoint: Checkpoint, encoder: TextEncoder) -> dict[str, Any]:
-    """What base.json says of the method and of how texts are read."""
-    sizes = checkpoint.hypernetwork.sizes
+def _described(
+    folder: Path, checkpoint: Checkpoint, encoder: TextEncoder, tasks: Mapping[str, SourceTask]
+) -> dict[str, Any]:
+    """What base.json says of a checkpoint, as far as it is known."""
+    sizes, ours = checkpoint.hypernetwork.sizes, _own_section(checkpoint.described)
+    anchors = ours.get("anchors", [])
     return {
+        "licence": ours.get("licence", _LICENCE),
         "method": checkpoint.hypernetwork.METHOD,
         "pair_separator": encoder.pair_separator,
         "max_tokens": encoder.max_tokens,
         "task_embedding_size": sizes["task_embedding_size"],
         "reduction_factor": sizes["d_model"] // sizes["bottleneck"],
+        "imported": {"from": folder.resolve().name, "notes": list(checkpoint.notes)},
+        "sources": {name: _entry(task) for name, task in tasks.items() if name not in anchors},
+        "anchors": {name: _entry(task) for name, task in tasks.items() if name in anchors},
     }
 
 

@@ -22,6 +22,14 @@ def mappings(value: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in listing(value) if isinstance(entry, Mapping)]
 
 
+def within(document: Mapping[str, Any], *keys: str) -> Any:
+    """What lies at these keys, one inside of the other; None where one is missing."""
+    value: Any = document
+    for key in keys:
+        value = mapping(value).get(key)
+    return value
+
+
 def listing(value: Any) -> Sequence[Any]:
     """The value if it is a list, else an empty one."""
     return value if isinstance(value, (list, tuple)) else []

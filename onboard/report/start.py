@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.data.verbaliser import words_of
-from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text
+from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text, within
 
 MOST_TIES = 5
 MOST_CANDIDATES: Final = 10  # shown; a registry may hold a thousand
@@ -110,7 +110,7 @@ def word_notes(document: Mapping[str, Any]) -> list[str]:
 
 def _words(document: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """(label, word) of a candidate; empty where nothing is known, or the labels are the buckets of a number."""
-    labels = [label.get("label") for label in mappings(mapping(document.get("dataset")).get("labels"))]
+    labels = [label.get("label") for label in mappings(within(document, "dataset", "labels"))]
     words = [text(word) for word in listing(candidate.get("words"))]
     return list(zip(labels, words, strict=True)) if len(words) == len(labels) else []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from onboard.report.reading import listing, mapping, mappings, number, text
+from onboard.report.reading import listing, mapping, mappings, number, text, within
 
 GUARD_HEAD: Final = ["task", "verdict", "judged by", "change of loss, nats (95%)", "flipped answers"]
 MOST_NAMED: Final = 3  # of the tasks that did not pass
@@ -31,7 +31,7 @@ def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not tuning:
         return []
     facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "as it was")]
-    if text(mapping(document.get("guard")).get("verdict")) != "rejected":  # else the verdict's callout has the reason
+    if text(within(document, "guard", "verdict")) != "rejected":  # else the verdict's callout has the reason
         facts.append(("why", text(tuning.get("reason"))))
     facts.append(("how much of it", _proposed(tuning)))
     return [(name, value) for name, value in facts if value]
