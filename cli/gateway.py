@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from onboard.domain.wanted import Wanted
+    from onboard.domain.task_search import TaskSearch
     from onboard.jobs.submission import Order
 
 Document = dict[str, Any]
@@ -21,7 +21,7 @@ Document = dict[str, Any]
 class Versions(Protocol):
     """Tasks, their versions and aliases."""
 
-    def tasks(self, search: Wanted) -> list[Document]:
+    def tasks(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit, by name, each with its latest version."""
 
     def tasks_map(self) -> Document:

@@ -14,7 +14,7 @@ from onboard.domain.job import JobState
 from onboard.domain.names import require_name
 
 if TYPE_CHECKING:
-    from onboard.domain.wanted import Wanted
+    from onboard.domain.task_search import TaskSearch
     from onboard.jobs.submission import Order
     from onboard.services import Services
 
@@ -170,7 +170,7 @@ class LocalGateway:
         answers = Predictor(self._services).answer(requests)
         return [answer.to_json() for answer in answers], any(answer.weak for answer in answers)
 
-    def tasks(self, search: Wanted) -> list[Document]:
+    def tasks(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit."""
         from onboard.versions.describe import list_tasks
 

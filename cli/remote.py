@@ -16,7 +16,7 @@ from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
-    from onboard.domain.wanted import Wanted
+    from onboard.domain.task_search import TaskSearch
     from onboard.jobs.submission import Order
 
 _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
@@ -137,7 +137,7 @@ class RemoteGateway:
                 weak |= self.version(reference)["weak"]
         return [asdict(prediction) for prediction in predictions], weak
 
-    def tasks(self, search: Wanted) -> list[Document]:
+    def tasks(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit."""
         return self._client.tasks(search)
 

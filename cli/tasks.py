@@ -33,10 +33,10 @@ def list_tasks(
     as_json: AsJson = False,
 ) -> None:
     """Every task with its latest version; the base's source tasks are tasks like any other."""
-    from onboard.domain.wanted import Wanted
+    from onboard.domain.task_search import TaskSearch
 
     with connected() as service:
-        tasks = service.tasks(Wanted(label=label, metric=metric, at_least=at_least))
+        tasks = service.tasks(TaskSearch(label=label, metric=metric, at_least=at_least))
     emit({"tasks": tasks}, as_json, lambda: _table(tasks))
 
 

@@ -107,19 +107,7 @@ def _run_celery(services: Services, plan: WorkerPlan) -> int:
     from celery import signals
     from celery.worker.state import active_requests
 
-    # Celery warns whoever works as root about unpickling; nothing here is pickled by clients (JSON only)
-    warnings.filterwarnings("ignore", message=".*superuser privileges")
-    quiet_celery()
-    app = make_app(plan.settings, plan)
-    worker = app.Worker(
-        hostname=f"{plan.name}@onboard",
-        queues=[broker_queue(queue) for queue in plan.queues],
-        quiet=True,
-        without_gossip=True,
-        without_mingle=True,
-        without_heartbeat=True,
-        loglevel="WARNING",
-    )
+    worker = _celery_worker(plan)
 
     def pool_pids() -> set[int]:
         pool = getattr(worker.pool, "_pool", None)
@@ -148,6 +136,21 @@ def _run_celery(services: Services, plan: WorkerPlan) -> int:
             webhooks.join(_LAST_MESSAGE_SECONDS)  # it gives its lease back itself, when its last message is sent
         signals.worker_shutting_down.disconnect(on_shutting_down)
     return int(worker.exitcode or 0)
+
+
+def _celery_worker(plan: WorkerPlan) -> Any:
+    # Celery warns whoever works as root about unpickling; nothing here is pickled by clients (JSON only)
+    warnings.filterwarnings("ignore", message=".*superuser privileges")
+    quiet_celery()
+    return make_app(plan.settings, plan).Worker(
+        hostname=f"{plan.name}@onboard",
+        queues=[broker_queue(queue) for queue in plan.queues],
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel="WARNING",
+    )
 
 
 def _deliver_webhooks(services: Services, plan: WorkerPlan, over: threading.Event) -> WebhookThread | None:

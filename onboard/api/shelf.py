@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +13,7 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.hypernetworks.files import Manifests
 from onboard.registry.search import Current
 from onboard.services import Services
+from onboard.storage.cache import Cache
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.compare import compare_versions
 from onboard.versions.describe import current, named, published, resolve
@@ -23,37 +22,6 @@ SAFETENSORS: Final = "application/octet-stream"
 _KEPT: Final = 2048  # embeddings, of each form; some kilobytes each
 _KEPT_LISTS: Final = 4  # of all tasks, one a name
 _KEPT_COMPARISONS: Final = 128
-
-
-class Kept:
-    """Bytes that were asked for last, by key. Safe in threads; two of them may make the same at once."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """What belongs to the key, made if need be."""
-        content = self.find(key)
-        if content is None:
-            content = make()
-            self.keep(key, content)
-        return content
-
-    def find(self, key: str) -> bytes | None:
-        """What belongs to the key, if it is here."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def keep(self, key: str, value: bytes) -> None:
-        """Have it here; what was not asked for longest leaves."""
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
 
 
 class Shelf:
@@ -65,11 +33,10 @@ class Shelf:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._bytes = Kept(_KEPT)
-        self._documents = Kept(_KEPT)
-        self._lists = Kept(_KEPT_LISTS)
-        self._making_a_list = threading.Lock()
-        self._comparisons = Kept(_KEPT_COMPARISONS)
+        self._bytes = Cache[str, bytes](_KEPT)
+        self._documents = Cache[str, bytes](_KEPT)
+        self._lists = Cache[str, bytes](_KEPT_LISTS)
+        self._comparisons = Cache[str, bytes](_KEPT_COMPARISONS)
         self.manifests = Manifests()
 
     def current(self, reference: Reference) -> Current:
@@ -95,7 +62,8 @@ class Shelf:
         lines = "".join(f"{version.task}@v{version.version} {version.artifact}\n" for version in present)
         tag = "sha256:" + hashlib.sha256(f"{alias} {files}\n{lines}".encode()).hexdigest()
         numbers = [(version.task, version.version) for version in present]
-        return tag, lambda: self._lists.find(tag) or self._list(tag, alias, numbers, files)
+        # it holds every task, and all clients ask for it at the same moment
+        return tag, lambda: self._lists.get_alone(tag, lambda: self._rendered_list(alias, numbers, files))
 
     def comparison(self, earlier: Reference, later: Reference) -> bytes:
         """Two versions side by side as JSON; what was once measured of them stays true. Raises as `compare` does."""
@@ -109,11 +77,6 @@ class Shelf:
         if comparison.measured is not None:  # else a base or rows may come to hand
             self._comparisons.keep(key, document)
         return document
-
-    def _list(self, tag: str, alias: str, numbers: list[tuple[str, int]], files: bool) -> bytes:
-        """One at a time is made: it holds every task, and all clients ask for it at the same moment."""
-        with self._making_a_list:
-            return self._lists.get(tag, lambda: self._rendered_list(alias, numbers, files))
 
     def _rendered(self, current: Current) -> bytes:
         (version,) = published(self._services.database, [(current.task, current.version)])

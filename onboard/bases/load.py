@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -17,8 +14,12 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.memory import give_memory_back, memory_trouble_told
 from onboard.model.weights import load_hypernetwork
+from onboard.storage.cache import Cache
 
 KEPT_BASES: Final = 2  # stay in memory; the one that was not used for longest goes first
+
+# an engine and the hooks on its backbone hold one another: only the collector frees them
+loaded_engines: Final = Cache[tuple[str, torch.device], Engine](KEPT_BASES, give_memory_back)
 
 
 def resolve_device(device: str) -> torch.device:
@@ -53,56 +54,23 @@ def _require_gpu(index: int) -> None:
         )
 
 
-class EngineCache:
-    """Keeps the engines that were used last, and lets the memory of the others go before another one is loaded.
-
-    Args:
-        most: how many.
-        load: what makes the engine of a base on a device.
-    """
-
-    def __init__(self, most: int, load: Callable[[Base, torch.device], Engine]) -> None:
-        self._most = most
-        self._load = load
-        self._engines: OrderedDict[tuple[str, torch.device], Engine] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, base: Base, device: torch.device) -> Engine:
-        """The engine of a base on a device: the same object for as long as it is kept."""
-        key = (base.digest, device)
-        with self._lock:
-            if key not in self._engines:
-                self._make_room()
-                self._engines[key] = self._load(base, device)
-            self._engines.move_to_end(key)
-            return self._engines[key]
-
-    def _make_room(self) -> None:
-        if len(self._engines) < self._most:
-            return
-        while len(self._engines) >= self._most:
-            self._engines.popitem(last=False)
-        give_memory_back()  # an engine and the hooks on its backbone hold one another: only the collector frees them
-
-
 def load_engine(base: Base, device: str = "auto") -> Engine:
     """Backbone and first hypernetwork of a base, frozen, on a device; the same object when asked for again.
 
     Raises:
         OutOfMemoryError: the GPU has no room for it.
     """
-    return _engines.get(base, resolve_device(device))
+    place = resolve_device(device)
+    return loaded_engines.get_alone((base.digest, place), lambda: frozen_engine(base, place))
 
 
 @torch.inference_mode(False)  # what is loaded for a prediction is later used in training
-def _frozen_engine(base: Base, device: torch.device) -> Engine:
+def frozen_engine(base: Base, device: torch.device) -> Engine:
+    """Both read from the base's files, for nobody to train. Raises as `load_engine`."""
     engine = fresh_engine(base)
     engine.hypernetwork.requires_grad_(False)
     with memory_trouble_told(f"base {base.name}"):
         return engine.to(device)
-
-
-_engines = EngineCache(KEPT_BASES, _frozen_engine)
 
 
 def fresh_engine(base: Base) -> Engine:

@@ -16,13 +16,13 @@ from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
-    from onboard.domain.wanted import Wanted
+    from onboard.domain.task_search import TaskSearch
 
 
 class Versions(Asking):
     """Tasks, their versions, the names that they have, and what they are pinned to."""
 
-    def tasks(self, search: Wanted) -> list[dict[str, Any]]:
+    def tasks(self, search: TaskSearch) -> list[dict[str, Any]]:
         """The tasks that fit, by name, each with its latest version."""
         pages = self.pages("/v1/tasks", "tasks", **asdict(search))
         return [task for page in pages for task in page["tasks"]]

@@ -98,8 +98,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class _Located:
-    """The files of each split, and the commit of a hub dataset."""
+    """A source as reports name it, the files of each split, and the commit of a hub dataset."""
 
+    source: str
     splits: Mapping[str, tuple[Path, ...]]
     revision: str | None = None
 
@@ -122,11 +123,11 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     names = {split: _shown(paths[0], options) for split, paths in located.splits.items()}
     tables, findings = _read_splits(located, options, problems)
     _require_like_texts(tables, names, problems)
-    rows = {split: table.rows for split, table in tables.items()}
     origins = {
         split: Origin(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
     }
     pool = _unlabelled(tables, options, problems)
+    rows = {split: table.rows for split, table in tables.items()}
     settled = settle_labels(rows, tables["train"].labels, origins, options.kind, options.labels, problems)
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
@@ -136,9 +137,7 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     words = (options.verbaliser or verbalise)(dataset.labels)
     findings += _dataset_findings(dataset, splits["train"], words, options)
     findings += pool.findings() if pool else []
-    shown = str(source) if str(source).startswith(hub.SCHEME) else _shown(Path(source), options)
-    report = _report(shown, located, tables["train"], rows, settled, dataset, words, findings, options)
-    return Checked(dataset, report, pool)
+    return Checked(dataset, _report(located, tables, settled, dataset, words, findings, options), pool)
 
 
 def _locate(source: Path | str, options: ReadOptions) -> _Located:
@@ -146,8 +145,8 @@ def _locate(source: Path | str, options: ReadOptions) -> _Located:
     files = {split: (Path(path),) for split, path in extra.items() if path is not None}
     if str(source).startswith(hub.SCHEME):
         fetched = hub.fetch(str(source))
-        return _Located(fetched.splits | files, fetched.revision)
-    return _Located({"train": (Path(source),), **files})
+        return _Located(str(source), fetched.splits | files, fetched.revision)
+    return _Located(_shown(Path(source), options), {"train": (Path(source),), **files})
 
 
 def _shown(path: Path, options: ReadOptions) -> str:
@@ -285,10 +284,8 @@ def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
 
 
 def _report(
-    source: str,
     located: _Located,
-    train: Table,
-    rows_read: Mapping[str, list[LabelledRow]],
+    tables: Mapping[str, Table],
     settled: Settled,
     dataset: Dataset,
     words: Sequence[str],
@@ -296,15 +293,16 @@ def _report(
     options: ReadOptions,
 ) -> CheckReport:
     everything = (*dataset.train, *dataset.validation, *dataset.test)
+    fields = tables["train"].fields
     method, held_out = validation_of(dataset, options.seed)
     return CheckReport(
-        source=source,
+        source=located.source,
         revision=located.revision,
         kind=dataset.kind,
         kind_reason=settled.reason,
-        text_fields=train.fields.texts if train.fields else (),
-        label_field=train.fields.label if train.fields else "",
-        rows_read={split: len(rows_read.get(split, [])) for split in _SPLITS},
+        text_fields=fields.texts if fields else (),
+        label_field=fields.label if fields else "",
+        rows_read={split: len(tables[split].rows) if split in tables else 0 for split in _SPLITS},
         rows={"train": len(dataset.train), "validation": len(dataset.validation), "test": len(dataset.test)},
         labels=label_rows(dataset, words),
         low=dataset.low,

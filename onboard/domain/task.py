@@ -279,6 +279,16 @@ class SnapshotRecord:
     created_at: float = 0.0
 
 
+def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]:
+    """A task with its latest version, as `tasks list --json` and GET /v1/tasks show it."""
+    return {
+        **task.to_json(),
+        "version": latest.version if latest else None,
+        "weak": bool(latest and latest.weak),
+        "latest": latest.to_json() if latest else None,
+    }
+
+
 def label_keys(labels: Sequence[Label]) -> set[str]:
     """The labels as a set in which 1, "1" and true are three."""
     return {label_key(label) for label in labels}

@@ -7,8 +7,6 @@ All of them share the base's one backbone.
 from __future__ import annotations
 
 import tempfile
-import threading
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +21,12 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.memory import memory_trouble_told
 from onboard.model.weights import load_hypernetwork, save_hypernetwork
 from onboard.services import Services
+from onboard.storage.cache import Cache
 
 KEPT_HYPERNETWORKS: Final = 8  # later ones that stay in memory; 20 MB each for T5-base
+
+# by the digest of their file: in every home equal means the same
+loaded_hypernetworks: Final = Cache[tuple[str, torch.device], Hypernetwork](KEPT_HYPERNETWORKS)
 
 
 def engine_at(services: Services, base: Base, version: int) -> Engine:
@@ -50,7 +52,10 @@ def hypernetwork_at(services: Services, base: Base, version: int, device: torch.
     place = resolve_device(str(device))
     if version == FIRST_HYPERNETWORK:
         return load_engine(base, str(place)).hypernetwork
-    return _kept.get(services, hypernetwork_record(services, base, version), place)
+    record = hypernetwork_record(services, base, version)
+    return loaded_hypernetworks.get_alone(
+        (record.digest, place), lambda: frozen_hypernetwork(hypernetwork_bytes(services, record), place)
+    )
 
 
 @torch.inference_mode(False)  # what is loaded for a prediction is later tuned from
@@ -82,25 +87,3 @@ def store_hypernetwork(
         save_hypernetwork(hypernetwork, path)
         artifact = services.store(path.read_bytes(), "hypernetwork")
     return HypernetworkVersion(base.digest, 0, artifact, artifact, job=job, metrics=metrics)
-
-
-class _Kept:
-    """The later hypernetworks that were used last, by the digest of their file: in every home equal means the same."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._loaded: OrderedDict[tuple[str, torch.device], Hypernetwork] = OrderedDict()
-
-    def get(self, services: Services, record: HypernetworkVersion, device: torch.device) -> Hypernetwork:
-        key = record.digest, device
-        with self._lock:
-            if key not in self._loaded:
-                self._loaded[key] = frozen_hypernetwork(hypernetwork_bytes(services, record), device)
-            self._loaded.move_to_end(key)
-            while len(self._loaded) > self._most:
-                self._loaded.popitem(last=False)
-            return self._loaded[key]
-
-
-_kept = _Kept(KEPT_HYPERNETWORKS)

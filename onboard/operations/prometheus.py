@@ -59,8 +59,8 @@ class ServiceCollector(Collector):
         yield _gauge("onboard_build_info", "The code that answers.", ("version", "code", "python"), [(build, 1)])
         yield _gauge("onboard_database_up", "Whether the database answered.", (), [((), seen is not None)])
         if seen is not None:
-            yield from (*_of_queues(seen), *_of_transitions(seen), *_of_workers(seen), *_of_gpus(seen))
-            yield _of_webhooks(seen)
+            for metrics in (_of_queues, _of_transitions, _of_durations, _of_workers, _of_gpus, _of_webhooks):
+                yield from metrics(seen)
 
     def _look(self) -> _Seen | None:
         transitions: dict[str, list[Transition]] = defaultdict(list)
@@ -165,6 +165,9 @@ def _of_transitions(seen: _Seen) -> Iterator[Metric]:
         "queue",
         lambda e: e.previous == LOST,
     )
+
+
+def _of_durations(seen: _Seen) -> Iterator[Metric]:
     yield _histogram(
         seen,
         "celery_task_queue_wait_time",
@@ -223,13 +226,13 @@ def _of_gpus(seen: _Seen) -> Iterator[Metric]:
         yield _gauge(f"onboard_gpu_{fact}", help_text, ("worker", "host", "gpu", "name"), known)
 
 
-def _of_webhooks(seen: _Seen) -> Metric:
+def _of_webhooks(seen: _Seen) -> Iterator[Metric]:
     counts = {
         "waiting": sum(endpoint.waiting - endpoint.failing for endpoint in seen.endpoints),
         "failing": sum(endpoint.failing for endpoint in seen.endpoints),
         "given_up": sum(endpoint.given_up for endpoint in seen.endpoints),
     }
-    return _gauge(
+    yield _gauge(
         "onboard_webhook_deliveries",
         "Webhook messages that have not arrived: not tried yet, tried in vain, or given up in the last day.",
         ("state",),

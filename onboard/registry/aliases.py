@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
@@ -16,6 +15,7 @@ from onboard.domain.webhook import MOVED
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.registry.clock import database_now
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.records import record_of
 from onboard.registry.tables import AliasMoveRow, AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.upsert import insert_for
 
@@ -70,25 +70,14 @@ class AliasRepository:
         require_unmoved(task, alias, previous, expected)
         if previous == version:  # in the history it would take a rollback to no other version
             return replace(self.history(task, alias, 1)[0], previous=version, actor=actor, reason=reason)
-        self._session.execute(
-            insert_for(self._session, AliasRow)
-            .values(task=task, alias=alias, version=version, updated_at=database_now())
-            .on_conflict_do_update(
-                index_elements=["task", "alias"], set_={"version": version, "updated_at": database_now()}
-            )
-        )
-        statement = insert(AliasMoveRow).values(
-            task=task,
-            alias=alias,
-            version=version,
-            previous=previous,
-            at=database_now(),
-            actor=actor,
-            reason=reason,
-        )
-        move = _move(self._session.scalars(statement.returning(AliasMoveRow)).one())
+        self._point(task, alias, version)
+        facts = {"version": version, "previous": previous, "actor": actor, "reason": reason}
+        statement = insert(AliasMoveRow).values(task=task, alias=alias, at=database_now(), **facts)
+        move = record_of(AliasMove, self._session.scalars(statement.returning(AliasMoveRow)).one())
         if announce:
-            OutboxRepository(self._session).add(MOVED, _told(move))
+            document = move.to_json()
+            del document["at"]  # an event has a time of its own
+            OutboxRepository(self._session).add(MOVED, document)
         return move
 
     def rollback(self, task: str, alias: str, *, expected: int | None = None, actor: str | None = None) -> AliasMove:
@@ -125,7 +114,7 @@ class AliasRepository:
             .order_by(AliasMoveRow.id.desc())
             .limit(limit)
         )
-        return [_move(row) for row in rows]
+        return [record_of(AliasMove, row) for row in rows]
 
     def _line(self, task: str, alias: str) -> Sequence[int]:
         """The versions that rollbacks lead through, the present one last; those that were deleted are left out."""
@@ -142,6 +131,14 @@ class AliasRepository:
             if line[-1:] != [version]:  # in histories of earlier releases a rollback could lead anywhere
                 line.append(version)
         return [version for version, _ in groupby(version for version in line if version in known)]
+
+    def _point(self, task: str, alias: str, version: int) -> None:
+        values = {"version": version, "updated_at": database_now()}
+        self._session.execute(
+            insert_for(self._session, AliasRow)
+            .values(task=task, alias=alias, **values)
+            .on_conflict_do_update(index_elements=["task", "alias"], set_=values)
+        )
 
     def _lock(self, task: str) -> None:
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
@@ -172,27 +169,4 @@ def require_unmoved(task: str, alias: str, present: int | None, expected: int | 
         task=task,
         alias=alias,
         version=present,
-    )
-
-
-def _told(move: AliasMove) -> dict[str, Any]:
-    return {
-        "task": move.task,
-        "alias": move.alias,
-        "version": move.version,
-        "previous": move.previous,
-        "actor": move.actor,
-        "reason": move.reason,
-    }
-
-
-def _move(row: AliasMoveRow) -> AliasMove:
-    return AliasMove(
-        task=row.task,
-        alias=row.alias,
-        version=row.version,
-        previous=row.previous,
-        at=row.at,
-        actor=row.actor,
-        reason=row.reason,
     )

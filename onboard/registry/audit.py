@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from onboard.domain.access import AuditEntry, current_actor
 from onboard.registry.access_tables import AuditRow
 from onboard.registry.clock import database_now
+from onboard.registry.records import record_of
 
 
 def record(session: Session, action: str, subject: str, **facts: Any) -> None:
@@ -38,10 +39,7 @@ def entries(session: Session, limit: int, before: int | None = None) -> Sequence
     statement = select(AuditRow).order_by(AuditRow.id.desc()).limit(limit)
     if before is not None:
         statement = statement.where(AuditRow.id < before)
-    return [
-        AuditEntry(id=row.id, at=row.at, actor=row.actor, action=row.action, subject=row.subject, facts=row.facts)
-        for row in session.scalars(statement)
-    ]
+    return [record_of(AuditEntry, row) for row in session.scalars(statement)]
 
 
 def actor() -> str:

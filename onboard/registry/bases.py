@@ -12,6 +12,7 @@ from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersio
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
+from onboard.registry.records import record_of
 from onboard.registry.tables import BaseRow, HypernetworkRow
 from onboard.registry.upsert import insert_for
 from onboard.registry.versions import VersionRepository
@@ -62,18 +63,20 @@ class BaseRepository:
         ).one_or_none()
         if row is None:
             raise NotFoundError(f"There is no base {name_or_digest!r}.", "List them with: onboard base list")
-        return _base(row)
+        return record_of(BaseRecord, row)
 
     def list(self) -> Sequence[BaseRecord]:
         """Every base, oldest first."""
-        return [_base(row) for row in self._session.scalars(select(BaseRow).order_by(BaseRow.created_at))]
+        return [
+            record_of(BaseRecord, row) for row in self._session.scalars(select(BaseRow).order_by(BaseRow.created_at))
+        ]
 
     def hypernetworks(self, base_digest: str) -> Sequence[HypernetworkVersion]:
         """The base's line of hypernetworks, oldest first."""
         rows = self._session.scalars(
             select(HypernetworkRow).where(HypernetworkRow.base_digest == base_digest).order_by(HypernetworkRow.version)
         )
-        return [_hypernetwork(row) for row in rows]
+        return [record_of(HypernetworkVersion, row) for row in rows]
 
     def hypernetwork(self, base_digest: str, version: int) -> HypernetworkVersion:
         """One hypernetwork version. Raises NotFoundError."""
@@ -89,7 +92,7 @@ class BaseRepository:
                 base=base_digest,
                 version=version,
             )
-        return _hypernetwork(row)
+        return record_of(HypernetworkVersion, row)
 
     def line(self, base_digest: str, version: int) -> Sequence[HypernetworkVersion]:
         """This version and those that it descends from, newest first, collected ones too. Raises NotFoundError."""
@@ -154,33 +157,5 @@ class BaseRepository:
 
     def _insert(self, draft: HypernetworkVersion) -> HypernetworkVersion:
         values = {**asdict(draft), "created_at": database_now()}
-        return _hypernetwork(
-            self._session.scalars(insert(HypernetworkRow).values(values).returning(HypernetworkRow)).one()
-        )
-
-
-def _base(row: BaseRow) -> BaseRecord:
-    return BaseRecord(
-        digest=row.digest,
-        name=row.name,
-        location=row.location,
-        backbone_digest=row.backbone_digest,
-        document=row.document,
-        head=row.head,
-        created_at=row.created_at,
-    )
-
-
-def _hypernetwork(row: HypernetworkRow) -> HypernetworkVersion:
-    return HypernetworkVersion(
-        base_digest=row.base_digest,
-        version=row.version,
-        artifact=row.artifact,
-        digest=row.digest,
-        parent=row.parent,
-        job=row.job,
-        metrics=row.metrics,
-        created_at=row.created_at,
-        retired_at=row.retired_at,
-        collected_at=row.collected_at,
-    )
+        row = self._session.scalars(insert(HypernetworkRow).values(values).returning(HypernetworkRow)).one()
+        return record_of(HypernetworkVersion, row)

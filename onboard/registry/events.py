@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from onboard.domain.job import EVENTS_AT_ONCE, EventKind, JobEvent, Stage
 from onboard.registry.clock import database_now
+from onboard.registry.records import record_of
 from onboard.registry.tables import JobEventRow
 
 
@@ -56,14 +57,4 @@ class EventRepository:
 
 
 def _event(row: JobEventRow) -> JobEvent:
-    return JobEvent(
-        id=row.id,
-        job=row.job,
-        attempt=row.attempt,
-        at=row.at,
-        kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only EventKind is ever written
-        message=row.message,
-        stage=Stage(row.stage) if row.stage else None,
-        seconds=row.seconds,
-        numbers=row.numbers,
-    )
+    return record_of(JobEvent, row, stage=Stage(row.stage) if row.stage else None)

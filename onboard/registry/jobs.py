@@ -23,6 +23,7 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
+from onboard.registry.records import record_of
 from onboard.registry.tables import JobRow
 from onboard.registry.upsert import insert_for
 
@@ -57,35 +58,42 @@ class JobRepository:
         """
         require_name(queue, "name of a queue")
         require_time_limit(time_limit_seconds)
-        statement = (
-            insert_for(self._session, JobRow)
-            .values(
-                id=new_job_id(),
-                key=key,
-                spec=spec.to_json(),
-                task=spec.task,
-                state=JobState.QUEUED,
-                queue=queue,
-                priority=priority,
-                attempt=0,
-                max_attempts=max_attempts,
-                cancel_requested=False,
-                owner=owner,
-                time_limit_seconds=time_limit_seconds,
-                needs_release=release_number(),
-                created_at=database_now(),
-                not_before_at=database_now(),
-            )
-            .on_conflict_do_nothing(index_elements=["key"])
-            .returning(JobRow)
+        row = self._insert(
+            spec,
+            queue=queue,
+            priority=priority,
+            key=key,
+            owner=owner,
+            max_attempts=max_attempts,
+            time_limit_seconds=time_limit_seconds,
         )
-        row = self._session.scalars(statement).one_or_none()
         if row is None:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
         self._events.append(row.id, 0, "state", JobState.QUEUED)
         record(self._session, "job.submit", row.id, task=spec.task, queue=queue)
         return to_job(row), True
+
+    def _insert(self, spec: JobSpec, **columns: object) -> JobRow | None:
+        """The row of a new job; None where another has its key."""
+        statement = (
+            insert_for(self._session, JobRow)
+            .values(
+                id=new_job_id(),
+                spec=spec.to_json(),
+                task=spec.task,
+                state=JobState.QUEUED,
+                attempt=0,
+                cancel_requested=False,
+                needs_release=release_number(),
+                created_at=database_now(),
+                not_before_at=database_now(),
+                **columns,
+            )
+            .on_conflict_do_nothing(index_elements=["key"])
+            .returning(JobRow)
+        )
+        return self._session.scalars(statement).one_or_none()
 
     def _earlier(self, key: str, spec: JobSpec) -> Job:
         job = to_job(self._session.scalars(select(JobRow).where(JobRow.key == key)).one())
@@ -195,29 +203,10 @@ class JobRepository:
 
 def to_job(row: JobRow) -> Job:
     """The dataclass of a row."""
-    return Job(
-        id=row.id,
+    return record_of(
+        Job,
+        row,
         spec=JobSpec.known_part(row.spec),
         state=JobState(row.state),
-        queue=row.queue,
-        priority=row.priority,
-        attempt=row.attempt,
-        max_attempts=row.max_attempts,
-        cancel_requested=row.cancel_requested,
-        created_at=row.created_at,
-        not_before_at=row.not_before_at,
-        key=row.key,
-        owner=row.owner,
         stage=Stage(row.stage) if row.stage else None,
-        worker=row.worker,
-        worker_pid=row.worker_pid,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        lease_expires_at=row.lease_expires_at,
-        time_limit_seconds=row.time_limit_seconds,
-        claimed_at=row.claimed_at,
-        deadline_at=row.deadline_at,
-        needs_release=row.needs_release,
-        result=row.result,
-        error=row.error,
     )

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
-from onboard.domain.wanted import Wanted
+from onboard.domain.task_search import TaskSearch
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import task_of
 from onboard.registry.versions import version_of
@@ -53,12 +53,12 @@ class SearchRepository:
         return [Current(*row) for row in self._session.execute(statement)]
 
     def tasks(
-        self, query: Wanted, limit: int | None = None, after: str | None = None
+        self, search: TaskSearch, limit: int | None = None, after: str | None = None
     ) -> Sequence[tuple[Task, EmbeddingVersion | None]]:
         """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
         tasks: list[tuple[Task, EmbeddingVersion | None]] = []
-        for task, latest in self._all(after, min(limit or _CHUNK, _CHUNK) if query.everything else _CHUNK):
-            if query.fits(task, latest):
+        for task, latest in self._all(after, min(limit or _CHUNK, _CHUNK) if search.everything else _CHUNK):
+            if search.fits(task, latest):
                 tasks.append((task, latest))
             if len(tasks) == limit:
                 break

@@ -12,6 +12,7 @@ from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import NotFoundError
 from onboard.registry.clock import database_now
+from onboard.registry.records import record_of
 from onboard.registry.tables import EmbeddingVersionRow, JobRow, SnapshotRow, StageOutputRow
 from onboard.registry.upsert import insert_for
 
@@ -50,16 +51,7 @@ class SnapshotRepository:
         row = self._session.scalars(select(SnapshotRow).where(SnapshotRow.digest == digest)).one_or_none()
         if row is None:
             raise NotFoundError(f"There is no dataset {digest}.", digest=digest)
-        return SnapshotRecord(
-            digest=row.digest,
-            artifact=row.artifact,
-            row_hashes=row.row_hashes,
-            kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only Kind is ever written
-            labels=tuple(row.labels),
-            rows=row.rows,
-            name=row.name,
-            created_at=row.created_at,
-        )
+        return record_of(SnapshotRecord, row, labels=tuple(row.labels))
 
 
 class StageOutputRepository:

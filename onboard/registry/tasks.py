@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from onboard.domain.dataset import Kind, Label, label_key
-from onboard.domain.task import Task
+from onboard.domain.dataset import Kind, Label
+from onboard.domain.task import Task, label_keys
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
+from onboard.registry.records import record_of
 from onboard.registry.tables import TaskRow
 from onboard.registry.upsert import insert_for
 
@@ -79,8 +80,7 @@ class TaskRepository:
 
 
 def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
-    same = {label_key(label) for label in present.labels} == {label_key(label) for label in labels}
-    if present.kind == kind and same:
+    if present.kind == kind and label_keys(present.labels) == label_keys(labels):
         return
     had = ", ".join(map(repr, present.labels)) or present.kind
     now = ", ".join(map(repr, labels)) or kind
@@ -95,13 +95,4 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
 
 def task_of(row: TaskRow) -> Task:
     """The domain's task of a row."""
-    return Task(
-        name=row.name,
-        kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only Kind is ever written
-        labels=tuple(row.labels),
-        words=tuple(row.words),
-        low=row.low,
-        high=row.high,
-        source=row.source,
-        created_at=row.created_at,
-    )
+    return record_of(Task, row, labels=tuple(row.labels), words=tuple(row.words))

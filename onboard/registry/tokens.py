@@ -13,6 +13,7 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
+from onboard.registry.records import record_of
 from onboard.registry.upsert import insert_for
 
 USE_SHOWN_SECONDS: Final = 60  # how exact the last use is: a read need not cost a write every time
@@ -129,13 +130,4 @@ def _given(token: Token) -> dict[str, object]:
 
 
 def _token(row: TokenRow) -> Token:
-    return Token(
-        id=row.id,
-        name=row.name,
-        scopes=frozenset(Scope(scope) for scope in row.scopes),
-        created_at=row.created_at,
-        created_by=row.created_by,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
-        last_used_at=row.last_used_at,
-    )
+    return record_of(Token, row, scopes=frozenset(map(Scope, row.scopes)))

@@ -20,6 +20,7 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.records import record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
@@ -259,31 +260,12 @@ def _of_living_tasks() -> Select[EmbeddingVersionRow]:
 
 def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
     """The domain's version of a row."""
-    return EmbeddingVersion(
-        task=row.task,
-        version=row.version,
-        kind=row.kind,  # type: ignore[arg-type]  # a plain string in SQL; only VersionKind is ever written
-        method=row.method,
-        artifact=row.artifact,
-        embedding_digest=row.embedding_digest,
-        backbone_digest=row.backbone_digest,
-        base_digest=row.base_digest,
-        hypernetwork_version=row.hypernetwork_version,
-        dataset_digest=row.dataset_digest,
-        parent=row.parent,
-        task_kind=row.task_kind,  # type: ignore[arg-type]  # a plain string in SQL; only Kind is ever written
+    return record_of(
+        EmbeddingVersion,
+        row,
         labels=tuple(row.labels),
         words=tuple(row.words),
-        low=row.low,
-        high=row.high,
         seeds=tuple(row.seeds),
-        code_version=row.code_version,
-        metrics=row.metrics,
-        weak=row.weak,
-        fingerprint=row.fingerprint,
         mixed_from=row.mixed_from or {},
-        learned_under=row.learned_under,
         held_out=None if row.held_out is None else tuple(row.held_out),
-        job=row.job,
-        created_at=row.created_at,
     )

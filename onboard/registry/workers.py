@@ -16,6 +16,7 @@ from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
+from onboard.registry.records import record_of
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 from onboard.registry.upsert import insert_for
 
@@ -52,15 +53,7 @@ class WorkerRepository:
         Raises:
             ConflictError: a live worker of that name has another process.
         """
-        present = self._session.scalars(
-            select(WorkerRow).where(WorkerRow.name == name, _live(), WorkerRow.pid.is_not(None)).with_for_update()
-        ).one_or_none()
-        if present is not None and (present.host, present.pid) != (host, pid):
-            raise ConflictError(
-                f"A worker called {name!r} is running already (process {present.pid} on {present.host}).",
-                "Give this one another --name.",
-                worker=name,
-            )
+        self._require_free(name, host, pid)
         values = {
             "state": state,
             "queues": list(queues),
@@ -77,6 +70,17 @@ class WorkerRepository:
             .values(name=name, **values)
             .on_conflict_do_update(index_elements=["name"], set_=values)
         )
+
+    def _require_free(self, name: str, host: str, pid: int | None) -> None:
+        present = self._session.scalars(
+            select(WorkerRow).where(WorkerRow.name == name, _live(), WorkerRow.pid.is_not(None)).with_for_update()
+        ).one_or_none()
+        if present is not None and (present.host, present.pid) != (host, pid):
+            raise ConflictError(
+                f"A worker called {name!r} is running already (process {present.pid} on {present.host}).",
+                "Give this one another --name.",
+                worker=name,
+            )
 
     def heartbeat(self, name: str, facts: dict[str, Any] | None = None) -> WorkerState:
         """Say that the worker lives. Returns its state, which may have been set to draining. Raises NotFoundError."""
@@ -229,18 +233,12 @@ class QueueRepository:
 
 
 def _worker(row: WorkerRow, live: bool, heartbeat_age_seconds: float, job: str | None) -> WorkerRecord:
-    return WorkerRecord(
-        name=row.name,
+    return record_of(
+        WorkerRecord,
+        row,
         state=WorkerState(row.state),
         queues=tuple(row.queues),
-        host=row.host,
-        pid=row.pid,
-        device=row.device,
-        started_at=row.started_at,
-        heartbeat_at=row.heartbeat_at,
         live=bool(live),
         heartbeat_age_seconds=max(heartbeat_age_seconds, 0.0),
-        gpu_uuid=row.gpu_uuid,
         job=job,
-        facts=row.facts,
     )

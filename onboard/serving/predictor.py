@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from onboard.services import Services, open_services
 from onboard.serving.requests import PredictionRequest, parse_requests
 from onboard.settings import Settings
 from onboard.storage.artifacts import digest_of
+from onboard.storage.cache import Cache
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.versions.fetch import BASE, HYPERNETWORK
 
@@ -91,7 +91,7 @@ class Predictor:
         bundle = None if self._base or self._services else _bundle(Path(str(base_or_home)))
         self._base = self._base or find_base(str(bundle / BASE if bundle else base_or_home))
         self._engine = load_engine(self._base, device)
-        self._served: OrderedDict[str, _Served] = OrderedDict()
+        self._served = Cache[str, _Served](KEPT_VERSIONS)
         self._bundled: Hypernetwork | None = None
         if bundle:
             self._unbundle(bundle)
@@ -153,14 +153,11 @@ class Predictor:
 
     def _resolve(self, reference: Reference) -> _Served:
         if self._services is None:
-            return self._source(reference)
+            return self._served.get(str(reference), lambda: self._source(reference))
         with self._services.database.read() as session:
             version = VersionRepository(session).resolve(reference)
-        served = self._served.pop(version.reference, None) or self._load(self._services, version)
-        self._served[version.reference] = served  # the last one now
-        while len(self._served) > KEPT_VERSIONS:
-            self._served.popitem(last=False)
-        return served
+        services = self._services
+        return self._served.get(version.reference, lambda: self._load(services, version))
 
     def _load(self, services: Services, version: EmbeddingVersion) -> _Served:
         assert self._base is not None
@@ -186,19 +183,15 @@ class Predictor:
         task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
         served = self._serve(task, facts["version"], z, hypernetwork, facts["weak"])
         for reference in (Reference(task.name), Reference(task.name, alias=None, version=served.version)):
-            self._served[str(reference)] = served
+            self._served.keep(str(reference), served)
 
     def _source(self, reference: Reference) -> _Served:
         assert self._base is not None
-        if str(reference) in self._served:
-            return self._served[str(reference)]
         source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
         task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
-        served = self._serve(task, 1, self._base.embeddings[source.name], FIRST_HYPERNETWORK, weak=False)
-        self._served[str(reference)] = served
-        return served
+        return self._serve(task, 1, self._base.embeddings[source.name], FIRST_HYPERNETWORK, weak=False)
 
     def _serve(self, task: Task, version: int, z: np.ndarray, hypernetwork: int, weak: bool) -> _Served:
         size = self._engine.hypernetwork.sizes["task_embedding_size"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onboard.domain.names import Reference
-from onboard.domain.task import EmbeddingVersion
-from onboard.domain.wanted import Wanted, task_document
+from onboard.domain.task import EmbeddingVersion, task_document
+from onboard.domain.task_search import TaskSearch
 from onboard.errors import NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
@@ -17,7 +17,7 @@ from onboard.registry.versions import VersionRepository
 
 
 def list_tasks(
-    database: Database, search: Wanted, limit: int | None = None, after: str | None = None
+    database: Database, search: TaskSearch, limit: int | None = None, after: str | None = None
 ) -> list[dict[str, Any]]:
     """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
     with database.read() as session:

@@ -293,7 +293,7 @@ def test_a_head_whose_bytes_are_gone_is_an_error(tiny_services: Services, tiny_b
     tiny_services.artifacts.delete(str(head.artifact))
     from onboard.hypernetworks import engines as heads
 
-    heads._kept._loaded.clear()  # another process has it in no memory
+    heads.loaded_hypernetworks.clear()  # another process has it in no memory
     with pytest.raises(DamagedError, match="is not in"):
         carry_task(tiny_services, "sst2")
 

@@ -92,7 +92,7 @@ def test_a_version_whose_hypernetwork_is_gone_is_told_as_damage(desk: Desk, tiny
         hypernetwork_version=2, dataset_digest=digest,
     )  # fmt: skip
     assert result["version"] == 1
-    heads._kept._loaded.clear()
+    heads.loaded_hypernetworks.clear()
     name = head.digest.removeprefix("sha256:")
     (desk.services.settings.resolved_home / "artifacts" / "sha256" / name[:2] / name).unlink()
     with pytest.raises(DamagedError):

@@ -11,7 +11,7 @@ from support.published import add_version, embedding_of
 from support.tuned_heads import perturbed, tuned_head
 
 from onboard.bases import Base
-from onboard.bases.load import EngineCache, _frozen_engine, load_engine
+from onboard.bases.load import load_engine
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, DamagedError, PinMismatchError
 from onboard.hypernetworks import engines as heads
@@ -22,11 +22,12 @@ from onboard.registry.bases import BaseRepository
 from onboard.registry.tables import HypernetworkRow
 from onboard.services import Services, open_services
 from onboard.settings import Settings
+from onboard.storage.cache import Cache
 
 
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "_kept", heads._Kept(2))
+    monkeypatch.setattr(heads, "loaded_hypernetworks", Cache(2))
 
 
 def stored(services: Services, version: HypernetworkVersion) -> Path:
@@ -58,7 +59,7 @@ def test_what_was_loaded_for_a_prediction_can_be_trained_with(
     tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tuned_head(tiny_services, tiny_base)
-    monkeypatch.setattr("onboard.bases.load._engines", EngineCache(1, _frozen_engine))
+    monkeypatch.setattr("onboard.bases.load.loaded_engines", Cache(1))
     with torch.inference_mode():
         found = [engine_at(tiny_services, tiny_base, version) for version in (1, 2)]
     for engine in found:

@@ -325,7 +325,7 @@ def test_every_published_version_makes_the_same_weights_after_five_tunings(
 def _forget_loaded_hypernetworks() -> None:
     from onboard.hypernetworks import engines as heads
 
-    heads._kept._loaded.clear()
+    heads.loaded_hypernetworks.clear()
 
 
 def test_the_log_and_the_document_of_a_tuned_job_are_json(desk: Desk, gently: None) -> None:

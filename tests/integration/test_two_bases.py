@@ -10,6 +10,7 @@ from support.real_jobs import Desk, opinions
 
 from onboard.bases import Base, load
 from onboard.errors import InputError
+from onboard.storage.cache import Cache
 
 
 def test_jobs_of_two_bases_take_turns_without_loading_anything_again(
@@ -19,9 +20,11 @@ def test_jobs_of_two_bases_take_turns_without_loading_anything_again(
 
     def count(base: Base, device: torch.device) -> Any:
         loaded.append(base.digest)
-        return load._frozen_engine(base, device)
+        return frozen_engine(base, device)
 
-    monkeypatch.setattr(load, "_engines", load.EngineCache(load.KEPT_BASES, count))
+    frozen_engine = load.frozen_engine
+    monkeypatch.setattr(load, "frozen_engine", count)
+    monkeypatch.setattr(load, "loaded_engines", Cache(load.KEPT_BASES))
     results = [
         desk.learn_on(base, opinions(24), f"task{number}", init="random")
         for number, base in enumerate([tiny_base, other_base, tiny_base, other_base])

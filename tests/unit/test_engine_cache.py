@@ -5,16 +5,19 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
 from onboard.bases import Base
-from onboard.bases.load import KEPT_BASES, EngineCache, _frozen_engine, resolve_device
+from onboard.bases.load import KEPT_BASES, frozen_engine, resolve_device
 from onboard.domain.names import require_device_name
 from onboard.errors import InputError, OutOfMemoryError, UnavailableError
 from onboard.model.engine import Engine
+from onboard.model.memory import give_memory_back
+from onboard.storage.cache import Cache
 from workers.device import require_device
 
 CPU = torch.device("cpu")
@@ -24,7 +27,7 @@ CPU = torch.device("cpu")
 class Loaded:
     """Stands for an engine: hooks and backbone hold one another."""
 
-    base: Any
+    base: str
     itself: Any = None
 
     def __post_init__(self) -> None:
@@ -39,19 +42,19 @@ class Bases:
     most_alive: int = 0
 
     def __post_init__(self) -> None:
-        self.cache = EngineCache(2, self._load)  # type: ignore[arg-type]  # engines and bases are played here
+        self.cache = Cache[str, Loaded](2, give_memory_back)
         self._seen: list[weakref.ref[Loaded]] = []
 
-    def _load(self, base: Any, device: torch.device) -> Loaded:
-        engine = Loaded(base)
-        self.loads.append(base.digest)
+    def _load(self, name: str) -> Loaded:
+        engine = Loaded(name)
+        self.loads.append(name)
         self._seen.append(weakref.ref(engine))
         self.most_alive = max(self.most_alive, sum(each() is not None for each in self._seen))
         return engine
 
     def use(self, *names: str) -> None:
         for name in names:
-            self.cache.get(type("Played", (), {"digest": name})(), CPU)  # type: ignore[arg-type]  # as above
+            self.cache.get_alone(name, partial(self._load, name))
 
 
 @pytest.fixture(autouse=True)
@@ -77,17 +80,16 @@ def test_the_one_that_was_not_used_for_longest_goes_before_another_is_loaded() -
 def test_a_base_that_cannot_be_loaded_is_tried_again() -> None:
     calls = iter([MemoryError(), "engine"])
 
-    def load(base: Any, device: Any) -> Any:
+    def load() -> Any:
         found = next(calls)
         if isinstance(found, Exception):
             raise found
         return found
 
-    cache = EngineCache(2, load)
-    base: Any = type("Played", (), {"digest": "a"})()
+    cache = Cache[str, Any](2)
     with pytest.raises(MemoryError):
-        cache.get(base, CPU)
-    assert cache.get(base, CPU) == "engine"
+        cache.get_alone("a", load)
+    assert cache.get_alone("a", load) == "engine"
 
 
 def test_a_worker_keeps_two_bases() -> None:
@@ -100,7 +102,7 @@ def test_a_base_that_does_not_fit_into_the_gpu_is_told(tiny_base: Base, monkeypa
 
     monkeypatch.setattr(Engine, "to", full)
     with pytest.raises(OutOfMemoryError, match=r"base tiny.*2.00 GiB") as caught:
-        _frozen_engine(tiny_base, CPU)
+        frozen_engine(tiny_base, CPU)
     assert not caught.value.retryable
 
 

@@ -13,7 +13,7 @@ from onboard.api.schemas.jobs import NAME
 from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
-from onboard.domain.wanted import Wanted
+from onboard.domain.task_search import TaskSearch
 from onboard.versions import delete
 from onboard.versions import describe as tasks
 from workers.waking import start_webhook_worker, wake
@@ -32,14 +32,14 @@ async def _search(
         Query(allow_inf_nan=False, description="The metric is at least so good; log_loss and mse at most so large."),
     ] = None,
     weak: Annotated[bool | None, Query(description="Whether the latest version is weak.")] = None,
-) -> Wanted:
-    return Wanted(label, kind, metric, at_least, weak)
+) -> TaskSearch:
+    return TaskSearch(label, kind, metric, at_least, weak)
 
 
 @router.get("", response_model=TaskList, dependencies=_READ)
 def list_tasks(
     services: OpenServices,
-    search: Annotated[Wanted, Depends(_search)],
+    search: Annotated[TaskSearch, Depends(_search)],
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:

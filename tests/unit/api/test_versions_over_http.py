@@ -17,12 +17,13 @@ from sqlalchemy import insert
 from submitting import submit
 from support.published import add_version, embedding_of
 
-from onboard.api.shelf import Kept, Shelf
+from onboard.api.shelf import Shelf
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.tables import EmbeddingVersionRow
 from onboard.services import Services
 from onboard.storage.artifacts import ArtifactStore
+from onboard.storage.cache import Cache
 from onboard.storage.embedding import unpack_embedding
 
 LATEST = "/v1/tasks/mood/embeddings/latest"
@@ -329,16 +330,16 @@ def test_the_document_of_all_embeddings_is_made_once_however_many_ask_at_once(
     app: FastAPI, door: TestClient, versions: list[EmbeddingVersion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf, made, asked = app.state.shelf, [], set()
-    both_looked, find, render = threading.Barrier(2), Kept.find, Shelf._rendered_list
+    both_looked, find, render = threading.Barrier(2), Cache.find, Shelf._rendered_list
 
-    def looked_for(self: Kept, key: str) -> bytes | None:
+    def looked_for(self: Cache[str, bytes], key: str) -> bytes | None:
         found = find(self, key)
         if self is shelf._lists and threading.get_ident() not in asked:
             asked.add(threading.get_ident())
             both_looked.wait(20)  # neither has found it
         return found
 
-    monkeypatch.setattr(Kept, "find", looked_for)
+    monkeypatch.setattr(Cache, "find", looked_for)
     monkeypatch.setattr(Shelf, "_rendered_list", lambda *given: (made.append(given), render(*given))[1])
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: shelf.everything("latest")[1](), range(2))

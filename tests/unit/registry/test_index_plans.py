@@ -14,7 +14,7 @@ from support.registry_samples import register_sample_base, sample_spec, sample_t
 from onboard.domain.access import ALL_SCOPES
 from onboard.domain.job import JobState
 from onboard.domain.names import Reference
-from onboard.domain.wanted import Wanted
+from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.audit import entries
 from onboard.registry.claims import ClaimRepository
@@ -63,7 +63,7 @@ ASKED: dict[str, Callable[[Session, str], object]] = {
     "current of an alias": lambda session, job: SearchRepository(session).current(Reference("red", "latest")),
     "current of a number": lambda session, job: SearchRepository(session).current(Reference("red", None, 7)),
     "all that an alias names": lambda session, job: SearchRepository(session).named("latest"),
-    "tasks with their latest version": lambda session, job: SearchRepository(session).tasks(Wanted(label="a"), 5),
+    "tasks with their latest version": lambda session, job: SearchRepository(session).tasks(TaskSearch(label="a"), 5),
     "versions by number": lambda session, job: VersionRepository(session).published([("red", 7), ("blue", 1)]),
     "history of an alias": lambda session, job: AliasRepository(session).history("red", "latest", 5),
     "token": lambda session, job: TokenRepository(session).find("t7"),

@@ -19,6 +19,7 @@ from onboard.model.batched import log_probabilities
 from onboard.registry.bases import BaseRepository
 from onboard.services import Services
 from onboard.serving import Predictor
+from onboard.storage.cache import Cache
 
 TEXTS = ["good film", "a bad plot", "the film was great and not sad", "awful", "it is fine"]
 LABELS = ("sad", "happy"), ("sad", "happy")
@@ -79,7 +80,7 @@ def test_what_is_pinned_answers_the_same_after_the_head_has_moved(services: Serv
 
 def test_more_hypernetworks_than_are_kept_are_answered_too(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = Predictor(services).predict(mixed())
-    monkeypatch.setattr(heads, "_kept", heads._Kept(1))
+    monkeypatch.setattr(heads, "loaded_hypernetworks", Cache(1))
     assert Predictor(services).predict(mixed()) == expected
 
 

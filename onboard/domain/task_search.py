@@ -1,10 +1,9 @@
-"""Which tasks are looked for, by label and metric; and how a task is shown with its latest version."""
+"""Which tasks are looked for, by label and metric."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from onboard.domain.dataset import label_text
 from onboard.domain.report import LOWER_IS_BETTER, METRICS
@@ -13,7 +12,7 @@ from onboard.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TaskSearch:
     """Which tasks are looked for; what is None does not count.
 
     Args:
@@ -43,7 +42,7 @@ class Wanted:
     @property
     def everything(self) -> bool:
         """Whether it excludes nothing."""
-        return self == Wanted()
+        return self == TaskSearch()
 
     def fits(self, task: Task, latest: EmbeddingVersion | None) -> bool:
         """Whether a task with this latest version is looked for."""
@@ -62,13 +61,3 @@ class Wanted:
         if value is None or self.at_least is None:
             return value is not None
         return bool(value <= self.at_least if self.metric in LOWER_IS_BETTER else value >= self.at_least)
-
-
-def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]:
-    """A task with its latest version, as `tasks list --json` and GET /v1/tasks show it."""
-    return {
-        **task.to_json(),
-        "version": latest.version if latest else None,
-        "weak": bool(latest and latest.weak),
-        "latest": latest.to_json() if latest else None,
-    }

@@ -1,0 +1,72 @@
+"""What was loaded lately stays in memory: the one cache of everything that has a key and never changes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Loaded = TypeVar("Loaded")
+
+
+class Cache(Generic[Key, Loaded]):
+    """What was used last, by key. Safe in threads.
+
+    Args:
+        most: entries that stay.
+        forgotten: called after entries have left, to give back what they held.
+    """
+
+    def __init__(self, most: int, forgotten: Callable[[], object] = lambda: None) -> None:
+        self._most, self._forgotten = most, forgotten
+        self._entries: OrderedDict[Key, Loaded] = OrderedDict()
+        self._lock, self._loading = threading.RLock(), threading.Lock()
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
+    def find(self, key: Key) -> Loaded | None:
+        """What belongs to the key, if it is here."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
+
+    def keep(self, key: Key, entry: Loaded) -> None:
+        """Have it here; what was not used for longest leaves."""
+        with self._lock:
+            self._entries.pop(key, None)
+            self._shrink(self._most - 1)
+            self._entries[key] = entry
+
+    def get(self, key: Key, load: Callable[[], Loaded]) -> Loaded:
+        """What belongs to the key, loaded if need be; two threads may load the same at once."""
+        entry = self.find(key)
+        if entry is None:
+            entry = load()
+            self.keep(key, entry)
+        return entry
+
+    def get_alone(self, key: Key, load: Callable[[], Loaded]) -> Loaded:
+        """The same of what is large: one is loaded at a time, and room is made before."""
+        entry = self.find(key)
+        if entry is not None:
+            return entry
+        with self._loading:
+            if key not in self:
+                self._shrink(self._most - 1)
+            return self.get(key, load)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._shrink(0)
+
+    def _shrink(self, most: int) -> None:
+        with self._lock:
+            if len(self._entries) <= most:
+                return
+            while len(self._entries) > most:
+                self._entries.popitem(last=False)
+        self._forgotten()
