@@ -122,7 +122,7 @@ def export_checkpoint(
 
 
 def _tell(base: Base, as_json: bool) -> None:
-    from onboard.bases.document import base_document
+    from onboard.bases.documents import base_document
 
     document = base_document(base)
     emit(document, as_json, lambda: _card(document))
@@ -134,7 +134,7 @@ def _bases(name: str | None) -> list[Document]:
         if client is not None:
             return client.bases(name)
     from onboard.bases import find_base, named_bases
-    from onboard.bases.document import base_document
+    from onboard.bases.documents import base_document
 
     return [base_document(base) for base in (named_bases() if name is None else [find_base(name)])]
 

@@ -86,7 +86,9 @@ def judged(
             append(work, known[name, size])
             print(f"{name}, {size} nats: let through {shares}, {time.monotonic() - started:.0f} s", flush=True)
     return [
-        JudgedStep(name, size, _worst(of_whole[name, size].effects), *(tuple(known[name, size][key]) for key in _ANSWERS))
+        JudgedStep(
+            name, size, _worst(of_whole[name, size].effects), *(tuple(known[name, size][key]) for key in _ANSWERS)
+        )
         for name in directions
         for size in SIZES
     ]

@@ -17,7 +17,7 @@ An anchor is an embedding learned on a made task of the curriculum: a candidate 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
-_RESTORE = "make the base again or restore it"
+RESTORE = "make the base again or restore it"
 _SHIPPED = Path(__file__).parent
 
 
@@ -164,9 +164,9 @@ def _open(name: str, folder: Path) -> Base:
     try:
         document = parse_json((folder / "base.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DamagedError(f"{folder / 'base.json'} cannot be read: {error}", _RESTORE) from error
+        raise DamagedError(f"{folder / 'base.json'} cannot be read: {error}", RESTORE) from error
     if not isinstance(document, dict):
-        raise DamagedError(f"{folder / 'base.json'} holds no JSON object.", _RESTORE)
+        raise DamagedError(f"{folder / 'base.json'} holds no JSON object.", RESTORE)
     if document.get("format") != FORMAT:
         raise InputError(
             f"Base {name} has format {document.get('format')}; this version reads format {FORMAT}.",
@@ -174,12 +174,12 @@ def _open(name: str, folder: Path) -> Base:
         )
     missing = [file for file in _FILES if not (folder / file).is_file()]
     if missing:
-        raise DamagedError(f"Base {name} has no {missing[0]}.", _RESTORE, files=missing)
+        raise DamagedError(f"Base {name} has no {missing[0]}.", RESTORE, files=missing)
     base = Base(folder.resolve(), document)
     try:
         _ = base.name, base.sources, base.anchors
     except (KeyError, TypeError, AttributeError) as error:
-        raise DamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", _RESTORE) from error
+        raise DamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
     return base
 
 
@@ -192,7 +192,7 @@ def _errors_in_our_words(folder: Path) -> Iterator[None]:
             f"The base {folder} may not be read: {error.filename}.", f"chmod -R a+rX {folder}", folder=str(folder)
         ) from error
     except OSError as error:
-        raise DamagedError(f"The base {folder} cannot be read: {error.strerror}.", _RESTORE) from error
+        raise DamagedError(f"The base {folder} cannot be read: {error.strerror}.", RESTORE) from error
 
 
 def home_bases() -> Path:
@@ -214,22 +214,26 @@ def named_bases() -> list[Base]:
     return [find_base(name) for name in dict.fromkeys(names)]
 
 
-def shipped_bases() -> list[Base]:
-    """The bases inside the package."""
-    return [find_base(path.parent.name) for path in sorted(_SHIPPED.glob("*/base.json"))]
-
-
 def folder_digest(folder: Path) -> str:
     """`sha256:…` over the sorted relative names and the bytes of every file of a folder.
 
     Raises:
         NotAllowedError, DamagedError: a file may not, or cannot be read.
     """
+    with _errors_in_our_words(folder):
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        return digest_of_files((path.relative_to(folder).as_posix(), file_digest(path)) for path in files)
+
+
+def file_digest(path: Path) -> str:
+    """`sha256:…` of a file's bytes."""
+    with path.open("rb") as stream:
+        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_of_files(digests: Iterable[tuple[str, str]]) -> str:
+    """`sha256:…` over names and digests of files, in the order of their paths."""
     total = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file():
-            continue
-        with _errors_in_our_words(folder), path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        total.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    for name, digest in digests:
+        total.update(f"{name}\0{digest.removeprefix('sha256:')}\n".encode())
     return "sha256:" + total.hexdigest()

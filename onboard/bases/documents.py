@@ -1,4 +1,4 @@
-"""What a base says of itself: base.json for programs, card.md and LICENSE.md for people."""
+"""What a base says of itself: base.json for programs, card.md and LICENSE.md for people, and at every door."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from onboard.bases import Base
 
 
 def write_documents(
@@ -28,6 +30,16 @@ def write_documents(
     _write(folder / "card.md", "\n\n".join(paragraphs))
     _write(folder / "LICENSE.md", f"# Licence of the base `{document['name']}`\n\n{licence}")
     write_json(folder / "base.json", document)
+
+
+def base_document(base: Base) -> dict[str, Any]:
+    """Name, digests, size and what base.json says, but for the recipe."""
+    facts = {key: value for key, value in base.document.items() if key not in ("recipe", "anchors")}
+    size = sum(path.stat().st_size for path in base.folder.rglob("*") if path.is_file())
+    return {
+        "base": base.name, "digest": base.digest, "backbone_digest": base.backbone_digest, "folder": str(base.folder),
+        "size_bytes": size, "anchors": [anchor.name for anchor in base.anchors], **facts,
+    }  # fmt: skip
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

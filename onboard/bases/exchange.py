@@ -55,8 +55,6 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
         ConflictError: the output folder holds something.
         NotAllowedError, StorageError: it cannot be written.
     """
-    from transformers.utils import logging
-
     require_name(name, "name of a base")
     require_empty(output)
     checkpoint = read_checkpoint(folder)
@@ -67,23 +65,8 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
     separator, limit = ours.get("pair_separator", _PAIR_SEPARATOR), ours.get("max_tokens", _MAX_TOKENS)
     encoder = TextEncoder(_load_tokenizer(tokenizer), separator, limit)
     _require_fit(encoder, checkpoint, tasks.values())
-    sizes, method = checkpoint.hypernetwork.sizes, checkpoint.hypernetwork.METHOD
-    anchors = {task for task in tasks if task in ours.get("anchors", [])}
-    document = {
-        "format": FORMAT,
-        "name": name,
-        "licence": ours.get("licence", _LICENCE),
-        "method": method,
-        "pair_separator": separator,
-        "max_tokens": limit,
-        "task_embedding_size": sizes["task_embedding_size"],
-        "reduction_factor": sizes["d_model"] // sizes["bottleneck"],
-        "imported": {"from": folder.resolve().name, "notes": list(checkpoint.notes)},
-        "sources": {name: _entry(task) for name, task in tasks.items() if name not in anchors},
-        "anchors": {name: _entry(task) for name, task in tasks.items() if name in anchors},
-    }
+    document = {"format": FORMAT, "name": name, **_described(folder, checkpoint, encoder, tasks)}
     fingerprints = _fingerprints(folder, tasks)
-    logging.disable_progress_bar()  # a bar for one file says nothing
     with _new_folder(output) as part:
         _write_base(part, checkpoint, encoder.tokenizer, document)
         if fingerprints is not None:
@@ -229,6 +212,25 @@ def _require_fit(encoder: TextEncoder, checkpoint: Checkpoint, tasks: Iterable[S
                 )
 
 
+def _described(
+    folder: Path, checkpoint: Checkpoint, encoder: TextEncoder, tasks: Mapping[str, SourceTask]
+) -> dict[str, Any]:
+    """What base.json says of a checkpoint, as far as it is known."""
+    sizes, ours = checkpoint.hypernetwork.sizes, _own_section(checkpoint.described)
+    anchors = ours.get("anchors", [])
+    return {
+        "licence": ours.get("licence", _LICENCE),
+        "method": checkpoint.hypernetwork.METHOD,
+        "pair_separator": encoder.pair_separator,
+        "max_tokens": encoder.max_tokens,
+        "task_embedding_size": sizes["task_embedding_size"],
+        "reduction_factor": sizes["d_model"] // sizes["bottleneck"],
+        "imported": {"from": folder.resolve().name, "notes": list(checkpoint.notes)},
+        "sources": {name: _entry(task) for name, task in tasks.items() if name not in anchors},
+        "anchors": {name: _entry(task) for name, task in tasks.items() if name in anchors},
+    }
+
+
 def _entry(task: SourceTask) -> dict[str, Any]:
     return {
         "kind": task.kind, "labels": list(task.labels), "words": list(task.words), "low": task.low, "high": task.high,
@@ -237,6 +239,9 @@ def _entry(task: SourceTask) -> dict[str, Any]:
 
 
 def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: Mapping[str, Any]) -> None:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # a bar for one file says nothing
     checkpoint.backbone.save_pretrained(folder / "backbone")
     tokenizer.save_pretrained(folder / "backbone")
     save_hypernetwork(checkpoint.hypernetwork, folder / "hypernetwork.safetensors")

@@ -44,7 +44,7 @@ class Fingerprints:
 
     def again(self, raw: Mapping[str, np.ndarray]) -> Fingerprints:
         """Other raw fingerprints on the same scale."""
-        return replace(self, of={name: self.scaled(each) for name, each in raw.items()})
+        return replace(self, of={name: self.scaled(fingerprint) for name, fingerprint in raw.items()})
 
     def scaled(self, raw: np.ndarray) -> np.ndarray:
         """(t,) with norm √t, as that of an embedding drawn from N(0, 1) is on average."""

@@ -8,14 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onboard.bases import Base
+from onboard.bases import RESTORE, Base
 from onboard.data.verbaliser import Verbaliser, verbalise
 from onboard.errors import DamagedError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-_RESTORE = "make the base again or restore it"
 
 
 def token_counter(base: Base) -> Callable[[str, str | None], int] | None:
@@ -67,12 +65,12 @@ def _tokenizer(base: Base) -> Tokenizer | None:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing narrower
-        raise DamagedError(f"{path} cannot be read: {error}", _RESTORE) from error
+        raise DamagedError(f"{path} cannot be read: {error}", RESTORE) from error
 
 
 def _unknown_token(config: Path) -> str | None:
     try:
         token = json.loads(config.read_text(encoding="utf-8")).get("unk_token")
     except (OSError, ValueError, AttributeError) as error:
-        raise DamagedError(f"{config} cannot be read: {error}", _RESTORE) from error
+        raise DamagedError(f"{config} cannot be read: {error}", RESTORE) from error
     return token if isinstance(token, str) else None

@@ -62,8 +62,13 @@ class Dataset:
         Raises:
             KeyError: a label that is not one of `labels`.
         """
-        positions = {label_key(label): index for index, label in enumerate(self.labels)}
-        return [positions[label_key(example.label)] for example in examples]
+        return class_indices(self.labels, examples)
+
+
+def class_indices(labels: Sequence[Label], examples: Iterable[Example]) -> list[int]:
+    """Position in `labels` of every example's label. Raises KeyError: a label that is not one of them."""
+    positions = {label_key(label): index for index, label in enumerate(labels)}
+    return [positions[label_key(example.label)] for example in examples]
 
 
 def label_key(label: Label) -> str:

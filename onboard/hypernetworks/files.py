@@ -6,14 +6,13 @@ found by their names in a list that is made here; no caller ever supplies a path
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onboard.bases import Base, find_base, named_bases
+from onboard.bases import Base, digest_of_files, file_digest, find_base, named_bases
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion
 from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
 from onboard.registry.bases import BaseRepository
@@ -52,11 +51,8 @@ class Manifest:
     @property
     def digest(self) -> str:
         """`sha256:…`: the base's identity."""
-        total = hashlib.sha256()
-        for path in sorted(file.path for file in self.files.values()):
-            name = path.relative_to(self.base.folder).as_posix()
-            total.update(f"{name}\0{self.files[name].digest.removeprefix('sha256:')}\n".encode())
-        return "sha256:" + total.hexdigest()
+        files = sorted(self.files.values(), key=lambda file: file.path)
+        return digest_of_files((file.name, file.digest) for file in files)
 
     def file(self, name: str) -> BaseFile:
         """The file of that name. Raises NotFoundError; the name is only ever looked up."""
@@ -114,9 +110,7 @@ def read_manifest(base: Base) -> Manifest:
 
 def _read(base: Base, path: Path) -> BaseFile:
     stamp = _stamp(path)
-    with path.open("rb") as stream:
-        digest = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
-    return BaseFile(path.relative_to(base.folder).as_posix(), digest, stamp[0], path, stamp)
+    return BaseFile(path.relative_to(base.folder).as_posix(), file_digest(path), stamp[0], path, stamp)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

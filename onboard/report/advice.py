@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from onboard.report.reading import mapping, mappings, number, text
+from onboard.report.reading import mapping, mappings, number, text, within
 from onboard.report.sentences import TRIVIAL_BASELINES, baseline_name, better, deciding_metric, fair_split, value_text
 
 FEW_ROWS = 100  # training rows below which more of them help most
@@ -68,7 +68,7 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     steps = []
     if mappings(dataset.get("warnings")):
         steps.append("Read the warnings about the dataset below; mislabelled or conflicting rows cost most.")
-    rows = number(mapping(dataset.get("rows")).get("train"))
+    rows = number(within(dataset, "rows", "train"))
     if rows is not None and rows < FEW_ROWS:
         steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
     steps.append(f"Start from a task that you know to be alike: `{again} --init TASK`")
@@ -82,9 +82,9 @@ def _stronger_baseline(document: Mapping[str, Any]) -> str:
     split, deciding = fair_split(document), deciding_metric(document)
     if split is None or deciding is None:
         return ""
-    own = number(mapping(mapping(mapping(mapping(document.get("metrics")).get(split))).get(deciding)).get("value"))
-    for name, metrics in mapping(mapping(document.get("baselines")).get(split)).items():
-        value = number(mapping(mapping(metrics).get(deciding)).get("value"))
+    own = number(within(document, "metrics", split, deciding, "value"))
+    for name, metrics in mapping(within(document, "baselines", split)).items():
+        value = number(within(metrics, deciding, "value"))
         if name in TRIVIAL_BASELINES or value is None or own is None:
             continue
         if value < own if better(deciding) == "lower" else value > own:

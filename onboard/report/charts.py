@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 MOST_POINTS = 300
 SMOOTHED_FROM = 20  # steps; shorter curves are shown as they are
@@ -25,7 +25,7 @@ class Scale:
         return round(100 * min(1.0, max(0.0, position)), 3)
 
     def ticks(self, count: int = 5) -> list[float]:
-        """About `wanted` round numbers on the scale."""
+        """About `count` round numbers on the scale."""
         span = self.high - self.low
         if span <= 0:
             return [self.low]
@@ -44,8 +44,8 @@ class Track:
     label: str
     shown: str
     at: float | None
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
     emphasised: bool = False
     detail: str = ""
 
@@ -55,9 +55,9 @@ class RowChart:
     """Rows on one scale. `origin`: where bars start; None draws dots. `reference`: a line across all rows."""
 
     title: str
-    caption: str
     tracks: list[Track]
-    ticks: list[tuple[float, str]]
+    caption: str = ""
+    ticks: list[tuple[float, str]] = field(default_factory=list)
     origin: float | None = None
     reference: float | None = None
 

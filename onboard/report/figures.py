@@ -8,7 +8,7 @@ from typing import Any
 from onboard.domain.moment import seconds_text
 from onboard.domain.report import SHARE_METRICS
 from onboard.report.charts import Curve, RowChart, Scale, Track, curve
-from onboard.report.reading import any_label, label_name, mapping, mappings, number, numbers, text
+from onboard.report.reading import any_label, label_name, mapping, mappings, number, numbers, text, within
 from onboard.report.sentences import (
     TRIVIAL_BASELINES,
     baseline_name,
@@ -30,12 +30,12 @@ def results_chart(metrics: Mapping[str, Any], baselines: Mapping[str, Any], deci
         return None
     compared = [
         ("this version", own),
-        *((baseline_name(n), mapping(mapping(b).get(deciding))) for n, b in baselines.items()),
+        *((baseline_name(n), mapping(within(b, deciding))) for n, b in baselines.items()),
     ]
     compared = [(label, metric) for label, metric in compared if number(metric.get("value")) is not None]
     scale = _metric_scale(deciding, [metric for _, metric in compared])
     trivial = next((name for name in TRIVIAL_BASELINES if name in baselines), None)
-    bar = number(mapping(mapping(baselines.get(trivial)).get(deciding)).get("value")) if trivial else None
+    bar = number(within(baselines, trivial, deciding, "value")) if trivial else None
     rows = number(own.get("n"))
     caption = [f"{better(deciding).capitalize()} is better. The thin lines are 95% intervals."]
     if trivial and bar is not None:
@@ -82,8 +82,8 @@ def _tick(name: str, value: float) -> str:
 
 
 def _place(scale: Scale, value: Any) -> float | None:
-    found = number(value)
-    return None if found is None else scale.at(found)
+    finite = number(value)
+    return None if finite is None else scale.at(finite)
 
 
 def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
@@ -152,9 +152,7 @@ def times_chart(seconds: Mapping[str, Any]) -> RowChart | None:
     scale = Scale(0.0, max(value for _, value in stages) or 1.0)
     return RowChart(
         title=f"Time by stage, {seconds_text(total)} in all",
-        caption="",
-        tracks=[Track(stage, seconds_text(value), scale.at(value), None, None) for stage, value in stages],
-        ticks=[],
+        tracks=[Track(stage, seconds_text(value), scale.at(value)) for stage, value in stages],
         origin=0.0,
     )
 
@@ -176,17 +174,14 @@ def labels_chart(dataset: Mapping[str, Any]) -> RowChart | None:
                 label=label_name(label.get("label")),
                 shown=f"{count:,.0f}",
                 at=scale.at(count),
-                low=None,
-                high=None,
                 detail=_word(label),
             )
             for label, count in counts[:MOST_LABELS]
         ],
-        ticks=[],
         origin=0.0,
     )
 
 
-def _word(each: Mapping[str, Any]) -> str:
-    word = text(each.get("word"))
-    return f"written “{word}”" if word and word != any_label(each.get("label")) else ""
+def _word(label: Mapping[str, Any]) -> str:
+    word = text(label.get("word"))
+    return f"written “{word}”" if word and word != any_label(label.get("label")) else ""

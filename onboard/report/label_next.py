@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from onboard.domain.report import decimals_of
-from onboard.report.reading import label_name, mapping, mappings, number, text
+from onboard.report.reading import label_name, mapping, mappings, number, text, within
 
 FEWEST_ROWS: Final = 24  # training rows below which nothing is extrapolated (`onboard.train.learning_curve`)
 FEWEST_HELD_OUT: Final = 16  # held-out rows below which the curve is not tried (`onboard.train.learning`)
@@ -49,7 +49,7 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
     if gain is not None and low is not None and high is not None:
         interval = f"95% interval {_points(low)} to {_points(high)}"
         untold = "" if round(100 * low) > 0 else ": no gain can be told"
-        tuned = mapping(document.get("tuning")).get("kept") is True
+        tuned = within(document, "tuning", "kept") is True
         whose = "the accuracy of the embedding alone, before the tuning," if tuned else "accuracy"
         said = f"With {more:.0f} more labels {whose} would change by about {_points(gain)} points ({interval}){untold}."
     curve = [
@@ -63,11 +63,11 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
 def _too_few(document: Mapping[str, Any]) -> str:
     """Why nothing is said of more labels, where no row was held out and the training rows are too few to try."""
     dataset = mapping(document.get("dataset"))
-    rows = number(mapping(dataset.get("rows")).get("train"))
+    rows = number(within(dataset, "rows", "train"))
     if document.get("state") != "succeeded" or rows is None or dataset.get("kind") != "classification":
         return ""
     if document.get("validation_kind") == "held-out":
-        held = number(mapping(dataset.get("rows")).get("validation"))
+        held = number(within(dataset, "rows", "validation"))
         if held is None or held >= FEWEST_HELD_OUT:
             return ""
         return f"What more labels would bring cannot be told by fewer than {FEWEST_HELD_OUT} held-out rows."
@@ -111,5 +111,5 @@ def _answer(row: Mapping[str, Any]) -> str:
     )
 
 
-def _texts(each: Mapping[str, Any]) -> list[str]:
-    return [text(each.get(key)) for key in (("text",) if "text" in each else ("text_a", "text_b"))]
+def _texts(row: Mapping[str, Any]) -> list[str]:
+    return [text(row.get(key)) for key in (("text",) if "text" in row else ("text_a", "text_b"))]

@@ -18,7 +18,7 @@ from onboard.report.figures import (
 )
 from onboard.report.label_next import MoreLabels, more_labels
 from onboard.report.mistakes import Mistakes, mistakes
-from onboard.report.reading import any_label, label_name, mapping, mappings, number, text
+from onboard.report.reading import any_label, label_name, mapping, mappings, number, text, within
 from onboard.report.sentences import (
     baseline_name,
     deciding_metric,
@@ -141,10 +141,10 @@ def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
     """The results of every split that was measured, test first."""
     deciding = deciding_metric(document)
     for split in ("test", "validation"):
-        metrics = mapping(mapping(document.get("metrics")).get(split))
+        metrics = mapping(within(document, "metrics", split))
         if not metrics or deciding is None:
             continue
-        baselines = mapping(mapping(document.get("baselines")).get(split))
+        baselines = mapping(within(document, "baselines", split))
         columns = [metrics, *(mapping(baseline) for baseline in baselines.values())]
         names = [name for names in METRICS.values() for name in names if name in metrics]
         names += [name for name in metrics if name not in names]

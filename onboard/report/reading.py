@@ -19,7 +19,15 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 def mappings(value: Any) -> list[Mapping[str, Any]]:
     """The JSON objects of a list; an empty list for anything else."""
-    return [each for each in listing(value) if isinstance(each, Mapping)]
+    return [entry for entry in listing(value) if isinstance(entry, Mapping)]
+
+
+def within(document: Mapping[str, Any], *keys: str) -> Any:
+    """What lies at these keys, one inside of the other; None where one is missing."""
+    value: Any = document
+    for key in keys:
+        value = mapping(value).get(key)
+    return value
 
 
 def listing(value: Any) -> Sequence[Any]:
@@ -36,7 +44,7 @@ def number(value: Any) -> float | None:
 
 def numbers(value: Any) -> list[float]:
     """The finite numbers of a list, in order."""
-    return [found for each in listing(value) if (found := number(each)) is not None]
+    return [finite for entry in listing(value) if (finite := number(entry)) is not None]
 
 
 def text(value: Any) -> str:

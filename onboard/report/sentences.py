@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from onboard.domain.report import LOWER_IS_BETTER, METRICS, SHARE_METRICS, plain_number
-from onboard.report.reading import mapping, number, text
+from onboard.report.reading import mapping, number, text, within
 
 METRIC_NAMES: Final = {
     "accuracy": "accuracy",
@@ -85,9 +85,9 @@ def fair_split(document: Mapping[str, Any]) -> str | None:
 def deciding_metric(document: Mapping[str, Any]) -> str | None:
     """The metric that decides: the one that the document names, else the first that it has of a kind's list."""
     split = fair_split(document)
-    metrics = mapping(mapping(document.get("metrics")).get(split)) if split else {}
+    metrics = mapping(within(document, "metrics", split)) if split else {}
     order = [text(document.get("metric")), *(name for names in METRICS.values() for name in names), *metrics]
-    return next((name for name in order if number(mapping(metrics.get(name)).get("value")) is not None), None)
+    return next((name for name in order if number(within(metrics, name, "value")) is not None), None)
 
 
 def version_name(document: Mapping[str, Any]) -> str:
@@ -109,12 +109,12 @@ def headline(document: Mapping[str, Any]) -> str:
         reason = text(document.get("validation_reason")).rstrip(".")
         because = f": {reason}" if reason else ", as no rows were held out"
         return f"{version_name(document)} is published; how good it is was not measured{because}."
-    metric = mapping(mapping(mapping(document.get("metrics")).get(split)).get(deciding))
-    baselines = mapping(mapping(document.get("baselines")).get(split))
+    metric = mapping(within(document, "metrics", split, deciding))
+    baselines = mapping(within(document, "baselines", split))
     compared = [
-        f"{baseline_name(name)} {value_text(deciding, value, number(mapping(metrics.get(deciding)).get('n')))}"
+        f"{baseline_name(name)} {value_text(deciding, value, number(within(metrics, deciding, 'n')))}"
         for name, metrics in baselines.items()
-        if isinstance(metrics, Mapping) and (value := number(mapping(metrics.get(deciding)).get("value"))) is not None
+        if isinstance(metrics, Mapping) and (value := number(within(metrics, deciding, "value"))) is not None
     ]
     against = f"; {', '.join(compared)}" if compared else ""
     return f"{version_name(document)} {_achieved(deciding, metric)}{against}."
@@ -144,7 +144,7 @@ def _unfinished(document: Mapping[str, Any], state: str) -> str:
     in_stage = f" in stage {stage}" if stage else ""
     if state == "running":
         return f"{job}{about} is running{in_stage}."
-    message = text(mapping(document.get("error")).get("message")).rstrip(".")
+    message = text(within(document, "error", "message")).rstrip(".")
     because = f": {message}" if message else ""
     ended = {"failed": "failed", "cancelled": "was cancelled", "dead": "used up its attempts and was given up"}[state]
     return f"{job}{about} {ended}{in_stage}{because}."

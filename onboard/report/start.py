@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.data.verbaliser import words_of
-from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text
+from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text, within
 
 MOST_TIES = 5
 MOST_CANDIDATES: Final = 10  # shown; a registry may hold a thousand
@@ -79,11 +79,7 @@ def candidate_rows(init: Mapping[str, Any]) -> list[list[str]]:
         name, of_round = text(candidate.get("embedding")), number(candidate.get("round"))
         left = "" if of_round is None else "last" if of_round == last else f"{of_round:.0f} of {last:.0f}"
         remark = "chosen" if name == chosen else "tie" if name in ties else ""
-        right, rows_seen, tuned = (
-            number(candidate.get("accuracy")),
-            number(candidate.get("rows")),
-            number(candidate.get("tuned")),
-        )
+        right, rows_seen, tuned = (number(candidate.get(key)) for key in ("accuracy", "rows", "tuned"))
         cells = _loss(candidate), _shown(right, ".0%"), _shown(rows_seen, ",.0f"), left, _shown(tuned, ".3f"), remark
         rows.append([name, *cells])
     return rows
@@ -114,7 +110,7 @@ def word_notes(document: Mapping[str, Any]) -> list[str]:
 
 def _words(document: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """(label, word) of a candidate; empty where nothing is known, or the labels are the buckets of a number."""
-    labels = [label.get("label") for label in mappings(mapping(document.get("dataset")).get("labels"))]
+    labels = [label.get("label") for label in mappings(within(document, "dataset", "labels"))]
     words = [text(word) for word in listing(candidate.get("words"))]
     return list(zip(labels, words, strict=True)) if len(words) == len(labels) else []
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from onboard.data.previews import both_ends, preview_texts
 from onboard.report.charts import moving_average
 from onboard.report.page import Page, page_of
-from onboard.report.reading import mapping, numbers
+from onboard.report.reading import numbers, within
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -27,7 +27,7 @@ STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
 
 def render_text(document: JobReport | Mapping[str, Any]) -> RenderableType:
     """A rich renderable of a job's document, whose every key may be absent or null."""
-    return _TerminalReport(page_of(document), numbers(mapping(document.get("training")).get("loss")))
+    return _TerminalReport(page_of(document), numbers(within(document, "training", "loss")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from onboard.report.reading import listing, mapping, mappings, number, text
+from onboard.report.reading import listing, mapping, mappings, number, text, within
 
 GUARD_HEAD: Final = ["task", "verdict", "judged by", "change of loss, nats (95%)", "flipped answers"]
 MOST_NAMED: Final = 3  # of the tasks that did not pass
@@ -31,7 +31,7 @@ def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not tuning:
         return []
     facts = [("hypernetwork", "tuned too" if tuning.get("kept") else "as it was")]
-    if text(mapping(document.get("guard")).get("verdict")) != "rejected":  # else the verdict's callout has the reason
+    if text(within(document, "guard", "verdict")) != "rejected":  # else the verdict's callout has the reason
         facts.append(("why", text(tuning.get("reason"))))
     facts.append(("how much of it", _proposed(tuning)))
     return [(name, value) for name, value in facts if value]
@@ -46,8 +46,8 @@ def _proposed(tuning: Mapping[str, Any]) -> str:
     return f"{100 * share:.4g}% of the step was put to the guard: more of it raised the loss on {rows}."
 
 
-def _verdict(each: Mapping[str, Any]) -> str:
-    verdict, trouble = text(each.get("verdict")), text(each.get("trouble"))
+def _verdict(task: Mapping[str, Any]) -> str:
+    verdict, trouble = text(task.get("verdict")), text(task.get("trouble"))
     return f"{verdict}: {trouble}" if trouble else verdict
 
 
@@ -65,8 +65,8 @@ def _change(task: Mapping[str, Any]) -> str:
     return f"{increase:+.3f}" if low is None or high is None else f"{increase:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
-def _flipped(each: Mapping[str, Any]) -> str:
-    return "–" if each.get("flipped") is None else f"{text(each.get('flipped'))} of {text(each.get('rows')) or '?'}"
+def _flipped(task: Mapping[str, Any]) -> str:
+    return "–" if task.get("flipped") is None else f"{text(task.get('flipped'))} of {text(task.get('rows')) or '?'}"
 
 
 def _share(guard: Mapping[str, Any]) -> str:

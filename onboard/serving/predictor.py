@@ -13,9 +13,9 @@ import torch
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Kind, Label
+from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
-from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
+from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
 from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
 from onboard.hypernetworks.register import register_base
@@ -62,11 +62,8 @@ class Prediction:
 class _Served:
     """A version, ready to answer."""
 
+    task: Task
     version: int
-    task: str
-    kind: Kind
-    labels: tuple[Label, ...]
-    buckets: Buckets | None
     z: np.ndarray
     hypernetwork: int
     trie: LabelTrie
@@ -122,10 +119,10 @@ class Predictor:
             return []
         references = {str(request.reference): request.reference for request in requests}
         resolved = {text: self._resolve(reference) for text, reference in references.items()}
-        served = list({(version.task, version.version): version for version in resolved.values()}.values())
-        position = {(version.task, version.version): index for index, version in enumerate(served)}
+        served = list({(version.task.name, version.version): version for version in resolved.values()}.values())
+        position = {(version.task.name, version.version): index for index, version in enumerate(served)}
         mine = [resolved[str(request.reference)] for request in requests]
-        tasks = np.array([position[version.task, version.version] for version in mine])
+        tasks = np.array([position[version.task.name, version.version] for version in mine])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
         generated, tries = self._generated(served), [version.trie for version in served]
         scores = mixed_log_probabilities(self._engine, ids, generated, tries, tasks, before_batch)
@@ -165,13 +162,9 @@ class Predictor:
     def _load(self, services: Services, version: EmbeddingVersion) -> _Served:
         assert self._base is not None
         require_pins(version, self._base)
+        task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
         z = unpack_embedding(services.read(version.artifact))
-        return self._fitting(
-            _Served(
-                version.version, version.task, version.task_kind, version.labels, _buckets(version.low, version.high),
-                z, version.hypernetwork_version, self._engine.trie(version.words), version.weak,
-            )
-        )  # fmt: skip
+        return self._serve(task, version.version, z, version.hypernetwork_version, version.weak)
 
     def _unbundle(self, folder: Path) -> None:
         assert self._base is not None
@@ -186,14 +179,10 @@ class Predictor:
         hypernetwork = facts["hypernetwork_version"]
         if hypernetwork != FIRST_HYPERNETWORK:
             self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), self._engine.device)
-        served = self._fitting(
-            _Served(
-                facts["version"], facts["task"], facts["kind"], tuple(facts["labels"]),
-                _buckets(facts["low"], facts["high"]), z, hypernetwork, self._engine.trie(tuple(facts["words"])),
-                facts["weak"],
-            )
-        )  # fmt: skip
-        for reference in (Reference(served.task), Reference(served.task, alias=None, version=served.version)):
+        labels, words = tuple(facts["labels"]), tuple(facts["words"])
+        task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
+        served = self._serve(task, facts["version"], z, hypernetwork, facts["weak"])
+        for reference in (Reference(task.name), Reference(task.name, alias=None, version=served.version)):
             self._served.keep(str(reference), served)
 
     def _source(self, reference: Reference) -> _Served:
@@ -201,23 +190,18 @@ class Predictor:
         source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
-        return self._fitting(
-            _Served(
-                1, source.name, source.kind, source.labels, _buckets(source.low, source.high),
-                self._base.embeddings[source.name], FIRST_HYPERNETWORK, self._engine.trie(source.words), weak=False,
-            )
-        )  # fmt: skip
+        task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
+        return self._serve(task, 1, self._base.embeddings[source.name], FIRST_HYPERNETWORK, weak=False)
 
-    def _fitting(self, served: _Served) -> _Served:
-        """The same, if the hypernetwork takes its numbers. Raises PinMismatchError."""
+    def _serve(self, task: Task, version: int, z: np.ndarray, hypernetwork: int, weak: bool) -> _Served:
         size = self._engine.hypernetwork.sizes["task_embedding_size"]
-        if served.z.shape != (size,):
+        if z.shape != (size,):
             raise PinMismatchError(
-                f"{served.task}@v{served.version} has {served.z.shape} numbers, this hypernetwork takes {size}.",
+                f"{task.name}@v{version} has {z.shape} numbers, this hypernetwork takes {size}.",
                 "onboard base show",
-                task=served.task,
+                task=task.name,
             )
-        return served
+        return _Served(task, version, z, hypernetwork, self._engine.trie(task.words), weak)
 
 
 def require_pins(version: EmbeddingVersion, base: Base) -> None:
@@ -236,9 +220,12 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
 def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
     probabilities = probabilities[: served.trie.labels]  # a task of the same batch may have more
     best = int(probabilities.argmax())
-    label: Label = served.labels[best] if served.buckets is None else served.buckets.expectation(probabilities.tolist())
-    shown = tuple(float(value) for value in probabilities)
-    return Prediction(label, float(probabilities[best]), served.task, served.version, shown, served.weak)
+    shown, task = tuple(float(value) for value in probabilities), served.task
+    if task.low is None or task.high is None:
+        answer: Label = task.labels[best]
+    else:
+        answer = Buckets(task.low, task.high).expectation(shown)
+    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak)
 
 
 def _bundle(folder: Path) -> Path | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.hashes import unseen
-from onboard.domain.dataset import Example, Label, label_key
+from onboard.domain.dataset import Example, Label, class_indices
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion, SnapshotRecord, label_keys, words_in_order
 from onboard.errors import NotFoundError, PinMismatchError, UnavailableError
@@ -33,7 +34,7 @@ MOST_ROWS: Final = 2000  # that both answer; of more, those with the smallest ha
 MOST_ROWS_READ: Final = 250_000  # of a version's dataset, which has to be read for its held-out rows
 MOST_BYTES_READ: Final = 64 * 2**20  # of the same, as it is stored
 _RETRY_SECONDS: Final = 5
-_turn = threading.Lock()
+TURN: Final = threading.Lock()  # of the one who compares in this process
 
 
 @dataclass(frozen=True)
@@ -156,19 +157,25 @@ def compare_versions(
     reason = why_incomparable(earlier, later) or too_large(services, earlier) or too_large(services, later)
     if reason is not None:
         return SideBySide(earlier, later, None, reason)
-    if not _turn.acquire(blocking=False):
-        raise UnavailableError(
-            "Other versions are being compared.", "Try again in a moment.", retry_after_seconds=_RETRY_SECONDS
-        )
     try:
-        measured = _measure(services, require_base(services, later, manifests), earlier, later)
+        with one_at_a_time(TURN, "Other versions are being compared."):
+            measured = _measure(services, require_base(services, later, manifests), earlier, later)
     except PinMismatchError as error:
         return SideBySide(earlier, later, None, error.message)
-    finally:
-        _turn.release()
     if measured is None:
         return SideBySide(earlier, later, None, "There are no held-out rows that neither of them was trained on.")
     return SideBySide(earlier, later, measured, _sentence(measured))
+
+
+@contextmanager
+def one_at_a_time(turn: threading.Lock, busy: str) -> Iterator[None]:
+    """Raise UnavailableError, which says what this process is `busy` with, where somebody has the turn."""
+    if not turn.acquire(blocking=False):
+        raise UnavailableError(busy, "Try again in a moment.", retry_after_seconds=_RETRY_SECONDS)
+    try:
+        yield
+    finally:
+        turn.release()
 
 
 def why_incomparable(earlier: EmbeddingVersion, later: EmbeddingVersion) -> str | None:
@@ -207,8 +214,18 @@ def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: E
         _answers(services, engine_at(services, base, version.hypernetwork_version), version, labels, rows)
         for version in (earlier, later)
     )
-    measured = _classification(rows, labels, before, after) if labels else _regression(rows, before, after)
+    true = truth(rows, labels)
+    measured = _classification(true, labels, before, after) if labels else _regression(true, before, after)
     return replace(measured, left_out=len(shared) - len(rows))
+
+
+def truth(rows: Sequence[Example], labels: Sequence[Label]) -> np.ndarray:
+    """Class of each row by its place in `labels` (n,); without labels, its number (n,)."""
+    import numpy as np
+
+    if not labels:
+        return np.array([float(row.label) for row in rows])
+    return np.array(class_indices(labels, rows), dtype=np.int64)
 
 
 def drawn(rows: Sequence[Example]) -> Sequence[Example]:
@@ -228,23 +245,25 @@ def _shared_rows(services: Services, base: Base, earlier: EmbeddingVersion, late
 
     from onboard.versions.trained_rows import TrainedRows
 
-    held_out = [row for version in (later, earlier) for row in _held_out(services, version)]
-    if not held_out:
+    splits = [held_out(services, version) for version in (later, earlier)]
+    rows = [row for of_version in splits for split in ("test", "validation") for row in of_version[split]]
+    if not rows:
         return []
     trained = TrainedRows(services, base)
-    return unseen(held_out, np.union1d(trained.of(earlier, exactly=True), trained.of(later, exactly=True)))
+    return unseen(rows, np.union1d(trained.of(earlier, exactly=True), trained.of(later, exactly=True)))
 
 
-def _held_out(services: Services, version: EmbeddingVersion) -> list[Example]:
+def held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequence[Example]]:
+    """A version's validation and test rows by split; none of a shipped source, whose dataset was never stored here."""
     from onboard.versions.trained_rows import dataset_of
 
-    if not version.seeds:
-        return []
+    if not version.seeds or not version.dataset_digest:
+        return {"validation": (), "test": ()}
     try:
         dataset = dataset_of(services, version)
-    except NotFoundError:  # a shipped source names one that was never stored here
-        return []
-    return [*dataset.test, *dataset.validation]
+    except NotFoundError:
+        return {"validation": (), "test": ()}
+    return {"validation": dataset.validation, "test": dataset.test}
 
 
 def _snapshot(services: Services, version: EmbeddingVersion) -> SnapshotRecord | None:
@@ -272,25 +291,16 @@ def _answers(
     )
 
 
-def _regression(rows: Sequence[Example], before: np.ndarray, after: np.ndarray) -> Measured:
-    import numpy as np
-
+def _regression(true: np.ndarray, before: np.ndarray, after: np.ndarray) -> Measured:
     from onboard.evaluate import compare_regression, evaluate_regression
 
-    true = np.array([float(row.label) for row in rows])
     metrics = evaluate_regression(true, before), evaluate_regression(true, after)
     return Measured(compare_regression(true, before, after), metrics)
 
 
-def _classification(
-    rows: Sequence[Example], labels: tuple[Label, ...], before: np.ndarray, after: np.ndarray
-) -> Measured:
-    import numpy as np
-
+def _classification(true: np.ndarray, labels: tuple[Label, ...], before: np.ndarray, after: np.ndarray) -> Measured:
     from onboard.evaluate import compare_classification, confusion, evaluate_classification
 
-    place = {label_key(label): index for index, label in enumerate(labels)}
-    true = np.array([place[label_key(row.label)] for row in rows], dtype=np.int64)
     matrices = [confusion(true, probabilities.argmax(1), len(labels)).tolist() for probabilities in (before, after)]
     answers = zip(true.tolist(), before.argmax(1).tolist(), after.argmax(1).tolist(), strict=True)
     changed = Counter(answer for answer in answers if answer[1] != answer[2])

@@ -50,7 +50,7 @@ class Deleted:
     task: str
     dry_run: bool
     removed: Removed
-    found: Descent
+    descendants: Descent
     aliases: Mapping[str, Sequence[str]]
     unlearning: Unlearning | None = None
     artifacts: Sequence[ArtifactRecord] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Deleted:
                 "bytes": sum(artifact.size_bytes for artifact in self.artifacts),
             },
             "shared_with": list(removed.shared_with),
-            "descendants": descent_document(self.found, self.aliases),
+            "descendants": descent_document(self.descendants, self.aliases),
             "unlearning": unlearning,
         }
 

@@ -182,5 +182,5 @@ def _unit(numbers: np.ndarray) -> np.ndarray:
     return unit
 
 
-def _neighbour(each: Embedded, cosine: float) -> dict[str, Any]:
-    return {"task": each.task, "similarity": round(float(cosine), _DIGITS)}
+def _neighbour(task: Embedded, cosine: float) -> dict[str, Any]:
+    return {"task": task.task, "similarity": round(float(cosine), _DIGITS)}

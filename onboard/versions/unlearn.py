@@ -68,7 +68,7 @@ def unlearn(session: Session, task: str, descendants: Descent, aliases: Mapping[
     Args:
         session: a writing transaction, in which the task is deleted too.
         task: the deleted task.
-        found: what descends from it.
+        descendants: what descends from it.
         aliases: of every version, by reference.
     """
     return _Work(session, task, descendants, aliases).done()
@@ -78,16 +78,18 @@ def unlearn(session: Session, task: str, descendants: Descent, aliases: Mapping[
 class _Work:
     session: Session
     task: str
-    found: Descent
+    descendants: Descent
     aliases: Mapping[str, Sequence[str]]
     known: dict[str, EmbeddingVersion] = field(default_factory=dict)  # of those that descend what is still there
     result: Unlearning = field(default_factory=Unlearning)
 
     def done(self) -> Unlearning:
         registry = UnlearningRepository(self.session)
-        self.known = {reference: version for reference in self.found.versions if (version := self._version(reference))}
+        self.known = {
+            reference: version for reference in self.descendants.versions if (version := self._version(reference))
+        }
         rebuilt: dict[str, list[EmbeddingVersion]] = {}
-        registry.mark(self.task, self.found.versions, self.found.hypernetworks)
+        registry.mark(self.task, self.descendants.versions, self.descendants.hypernetworks)
         self._revert_heads(registry)
         for version in sorted(self.known.values(), key=lambda version: version.created_at):
             if version.reference not in self.aliases:
@@ -107,9 +109,9 @@ class _Work:
 
     def _revert_heads(self, registry: UnlearningRepository) -> None:
         bases = BaseRepository(self.session)
-        for digest in sorted({base for base, _ in self.found.hypernetworks}):
+        for digest in sorted({base for base, _ in self.descendants.hypernetworks}):
             head = bases.get(digest).head
-            if (digest, head) not in self.found.hypernetworks:
+            if (digest, head) not in self.descendants.hypernetworks:
                 continue
             unmarked = registry.unmarked(digest)
             # of its own line: what a revert left behind is not for this to bring back
@@ -159,7 +161,7 @@ class _Work:
     def _request(self, spec: JobSpec, references: list[str]) -> JobSpec:
         """What was asked for once, but for a start that is gone."""
         options = {**spec.options, "replaces": references}
-        gone = {self.task, *(reference.partition("@")[0] for reference in self.found.versions)}
+        gone = {self.task, *(reference.partition("@")[0] for reference in self.descendants.versions)}
         init = "auto" if spec.init.partition("@")[0] in gone else spec.init
         return replace(spec, init=init, new_labels=False, options=options)
 

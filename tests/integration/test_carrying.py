@@ -439,7 +439,7 @@ def test_a_task_of_a_base_that_is_not_on_this_machine_is_refused_by_name(
 
 def test_one_process_carries_one_at_a_time(tiny_services: Services, tiny_base: Base, mood: EmbeddingVersion) -> None:
     tuned_head(tiny_services, tiny_base, HARMLESS)
-    with tasks._turn, pytest.raises(UnavailableError, match="being carried"):
+    with tasks.TURN, pytest.raises(UnavailableError, match="being carried"):
         carry_task(tiny_services, "mood")
     assert carry_task(tiny_services, "mood").outcomes[0].cleared
 

@@ -108,7 +108,7 @@ def test_one_comparison_at_a_time_is_made_and_each_is_made_once(
 
     monkeypatch.setattr(shelf, "compare_versions", counted)
     address = "/v1/tasks/mood/compare"
-    with comparing._turn:
+    with comparing.TURN:
         busy = reader.get(address, params={"a": "v1", "b": "v2"})
         assert (busy.status_code, busy.json()["code"], busy.headers["Retry-After"]) == (503, "unavailable", "5")
         with pytest.raises(UnavailableError):
@@ -125,7 +125,7 @@ def test_one_comparison_at_a_time_is_made_and_each_is_made_once(
 
 def test_who_has_to_come_again_costs_no_reading_of_a_base(rivals: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bases, "folder_digest", lambda folder: pytest.fail("The base is read."))
-    with comparing._turn, pytest.raises(UnavailableError):
+    with comparing.TURN, pytest.raises(UnavailableError):
         compare(rivals.services, "mood@v1", "mood@v2")
 
 

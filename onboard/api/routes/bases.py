@@ -15,7 +15,7 @@ from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.schemas.versions import BaseDocument, BaseList
 from onboard.api.shelf import SAFETENSORS
 from onboard.bases import Base, find_base, named_bases
-from onboard.bases.document import base_document
+from onboard.bases.documents import base_document
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
 

@@ -11,7 +11,7 @@ import numpy as np
 from onboard.bases.curriculum.mentions import MENTIONS, mentioned
 from onboard.bases.curriculum.rows import RowsTask
 from onboard.bases.curriculum.rules import RULES, is_question
-from onboard.bases.curriculum.workshop import Workshop
+from onboard.bases.curriculum.workshop import Workshop, recoded
 
 _OF_A_GENRE: Final = 9000  # texts that the rules look at
 _LONGEST: Final = 60  # tokens of such a text
@@ -27,8 +27,7 @@ def form(workshop: Workshop) -> list[RowsTask]:
     texts = [workshop.store[index] for index in places.tolist()]
     made: list[RowsTask] = []
     for rule in RULES:
-        classes = _decided(rule.decide, texts)
-        made += by_wording(workshop, f"form-{rule.name}", places, classes, rule.wordings)
+        made += by_wording(workshop, f"form-{rule.name}", places, decided(rule.decide, texts), rule.wordings)
     made += _unmarked(workshop, texts)
     made += by_wording(workshop, "form-length", places, _lengths(workshop.store.lengths[places]), _LENGTHS)
     return made + _mentions(workshop, places, texts)
@@ -59,13 +58,14 @@ def by_wording(
     return made
 
 
-def _decided(decide: Callable[[str], int], texts: Sequence[str]) -> np.ndarray:
+def decided(decide: Callable[[str], int], texts: Sequence[str]) -> np.ndarray:
+    """What a rule says of each text (N,)."""
     return np.fromiter(map(decide, texts), dtype=np.int64, count=len(texts))
 
 
 def _unmarked(workshop: Workshop, texts: Sequence[str]) -> list[RowsTask]:
     """Question or statement when the mark at the end is gone."""
-    classes = _decided(is_question, texts)
+    classes = decided(is_question, texts)
     labelled = np.flatnonzero(classes >= 0)
     stripped = workshop.store.add([_FINAL.sub("", texts[index]) for index in labelled.tolist()])
     wordings = (("question", "statement"), ("asked", "answered"), ("query", "claim"))
@@ -82,15 +82,13 @@ def _lengths(lengths: np.ndarray) -> np.ndarray:
 
 def _mentions(workshop: Workshop, places: np.ndarray, texts: Sequence[str]) -> list[RowsTask]:
     """Which kind of thing a text mentions: animals, colours, food …; 2 to 8 of them a task."""
-    classes = _decided(mentioned, texts)
+    classes = decided(mentioned, texts)
     made: list[RowsTask] = []
     common = [place for place in range(len(MENTIONS)) if (classes == place).sum() >= workshop.counts.fewest_rows // 4]
     rng = workshop.random("mentions")
     for number in range(_MENTION_TASKS if len(common) >= 2 else 0):
         chosen = rng.choice(common, min(len(common), int(rng.choice((2, 2, 3, 4, 6, 8)))), replace=False)
-        recoded = np.full(len(MENTIONS) + 1, -1)
-        recoded[chosen] = np.arange(len(chosen))
         words = [MENTIONS[place].words[number % len(MENTIONS[place].words)] for place in chosen]
-        rows = workshop.rows(f"mentions {number}", places, None, recoded[classes], len(chosen))
+        rows = workshop.rows(f"mentions {number}", places, None, recoded(classes, chosen.tolist()), len(chosen))
         made += workshop.tasks("form-mentions", [words], rows)
     return made

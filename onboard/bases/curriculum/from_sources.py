@@ -10,7 +10,7 @@ import numpy as np
 from onboard.bases.curriculum.rows import Rows, RowsTask
 from onboard.bases.curriculum.source import Source
 from onboard.bases.curriculum.synonyms import synonyms
-from onboard.bases.curriculum.workshop import Workshop, task_name
+from onboard.bases.curriculum.workshop import Workshop, recoded, task_name
 
 _MEANINGS, _RANDOM = 6, 2  # wordings of a source: as many that mean the same, then swapped, then random words
 _STEPS = ("zero", "one", "two", "three", "four", "five")
@@ -78,17 +78,10 @@ def _restricted(workshop: Workshop, source: Source) -> list[RowsTask]:
     for chosen in combinations(range(len(source.labels)), 2):
         words = [source.words[index] for index in chosen]
         stem = f"{source.name}-only"
-        rows = workshop.rows(task_name(stem, words), whole.left, whole.right, _recoded(whole.classes, chosen), 2)
+        rows = workshop.rows(task_name(stem, words), whole.left, whole.right, recoded(whole.classes, chosen), 2)
         others = list(zip(*map(synonyms, words), strict=False))
         made += workshop.tasks(stem, [words, *others[:2]], rows)
     return made
-
-
-def _recoded(classes: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
-    renamed = np.full(len(classes), -1)
-    for new, old in enumerate(chosen):
-        renamed[classes == old] = new
-    return renamed
 
 
 def _cut(workshop: Workshop, source: Source) -> list[RowsTask]:

@@ -85,7 +85,7 @@ MENTIONS: Final = (
     Mention(("water", "waters"), "river lake ocean sea water beach waves"),
 )
 
-_KIND_OF: Final = {thing: place for place, each in enumerate(MENTIONS) for thing in each.things.split()}
+_KIND_OF: Final = {thing: place for place, mention in enumerate(MENTIONS) for thing in mention.things.split()}
 _WORD: Final = re.compile(r"[a-z]+")
 
 

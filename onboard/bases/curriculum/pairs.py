@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from onboard.bases.curriculum import edits
-from onboard.bases.curriculum.form import plain_sample
+from onboard.bases.curriculum.form import decided, plain_sample
 from onboard.bases.curriculum.genres import GENRES
 from onboard.bases.curriculum.neighbours import Neighbours, dense_sample, nearest
 from onboard.bases.curriculum.rows import RowsTask
@@ -91,7 +91,7 @@ def _same_form(workshop: Workshop) -> list[RowsTask]:
     of_rule = {rule.name: rule for rule in RULES}
     made: list[RowsTask] = []
     for name in ("asks", "tense", "person", "negation", "number", "quotation"):
-        classes = np.fromiter(map(of_rule[name].decide, texts), dtype=np.int64, count=len(texts))
+        classes = decided(of_rule[name].decide, texts)
         wordings = (("different", "same"), ("unlike", "alike"))
         made += _paired(workshop, f"pairs-same-{name}", places, classes, wordings)
     genres = np.full(len(workshop.store), -1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from onboard.data.regression import BUCKETS, Buckets
 from onboard.data.verbaliser import verbalise
-from onboard.domain.dataset import Example, Kind, Label, in_canonical_order, label_key
+from onboard.domain.dataset import Example, Kind, Label, class_indices, in_canonical_order
 from onboard.errors import NotFoundError
 
 
@@ -48,8 +48,7 @@ class Source:
         """Class index (N,) of each training row, or the value of a regression (N,) float32."""
         if self.kind == "regression":
             return np.array([float(row.label) for row in self.train], dtype=np.float32)
-        position = {label_key(label): index for index, label in enumerate(self.labels)}
-        return np.array([position[label_key(row.label)] for row in self.train])
+        return np.array(class_indices(self.labels, self.train))
 
     def targets(self) -> np.ndarray:
         """One distribution over labels or buckets per training row (N, K), float32."""

@@ -12,7 +12,7 @@ import numpy as np
 from onboard.bases.curriculum.form import by_wording, plain_sample
 from onboard.bases.curriculum.genres import GENRES
 from onboard.bases.curriculum.rows import RowsTask
-from onboard.bases.curriculum.workshop import Workshop
+from onboard.bases.curriculum.workshop import Workshop, recoded
 
 _WORDS: Final = {  # of each genre
     "question": ("question", "forum"),
@@ -59,10 +59,9 @@ def _genres(workshop: Workshop) -> list[RowsTask]:
     made: list[RowsTask] = []
     for number in rng.permutation(len(choices))[:_CHOICES].tolist():
         chosen = choices[number]
-        recoded = np.full(len(GENRES) + 1, -1)
-        recoded[list(chosen)] = np.arange(len(chosen))
         words = [_WORDS[GENRES[place]][number % 2] for place in chosen]
-        rows = workshop.rows(f"genres {chosen}", workshop.plain, None, recoded[workshop.genres], len(chosen))
+        classes = recoded(workshop.genres, chosen)
+        rows = workshop.rows(f"genres {chosen}", workshop.plain, None, classes, len(chosen))
         made += workshop.tasks("style-from", [words], rows)
     return made
 

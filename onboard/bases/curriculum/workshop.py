@@ -124,6 +124,14 @@ class Workshop:
         return zlib.crc32(f"{self.seed} {name}".encode())
 
 
+def recoded(classes: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
+    """Place in `chosen` of each row's class (N,), -1 for all others."""
+    places = np.full(len(classes), -1)
+    for place, label in enumerate(chosen):
+        places[classes == label] = place
+    return places
+
+
 def task_name(stem: str, words: Sequence[str]) -> str:
     """`form-tense` and (past, present) → `form-tense-past-present`; cut and numbered where that is no task name."""
     spelled = "-".join([stem, *words]).replace(" ", "_")

@@ -13,7 +13,7 @@ from onboard.bases.curriculum.source import Source
 from onboard.bases.multitask.loop import Scores
 from onboard.bases.multitask.tasks import EncodedRows
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Example, label_key
+from onboard.domain.dataset import Example, class_indices
 from onboard.evaluate import Metric, evaluate_classification, evaluate_regression
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
@@ -43,8 +43,7 @@ class HeldOut:
         if source.kind == "regression":
             true = np.array([float(row.label) for row in rows])
         else:
-            position = {label_key(label): index for index, label in enumerate(source.labels)}
-            true = np.array([position[label_key(row.label)] for row in rows])
+            true = np.array(class_indices(source.labels, rows))
         return cls(source, encoded.take(np.arange(len(rows))), true, engine.trie(source.words))
 
     def score(

@@ -10,9 +10,8 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.data.hashes import rows_without
-from onboard.domain.dataset import Example, label_key
+from onboard.domain.dataset import Example
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import NotFoundError
 from onboard.evaluate import (
     Comparison,
     Metric,
@@ -25,8 +24,7 @@ from onboard.hypernetworks.engines import engine_at
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.answers import answers
-from onboard.versions.compare import drawn
-from onboard.versions.trained_rows import dataset_of
+from onboard.versions.compare import drawn, held_out, truth
 
 SPLITS: Final = ("validation", "test")
 TAKEN_OVER: Final = "taken over from"  # how the note of a metric begins that was not measured again
@@ -60,7 +58,7 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
         PinMismatchError: the base has no such hypernetwork version.
         DamagedError: stored bytes are gone, or do not match their digest.
     """
-    splits = {name: drawn(rows_without(rows, known.tolist())) for name, rows in _held_out(services, version).items()}
+    splits = {name: drawn(rows_without(rows, known.tolist())) for name, rows in held_out(services, version).items()}
     rows = [row for name in SPLITS for row in splits[name]]
     metrics = _taken_over(version)
     if not rows:
@@ -76,35 +74,17 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
             of_split = _evaluated(version, splits[name], answered[name], version.metrics.get(name) or {})
             metrics[name] = {key: metric.to_json() for key, metric in of_split.items()}
     compare = compare_classification if version.low is None else compare_regression
-    return Remeasured(metrics, compare(_truth(version, rows), before, after))
-
-
-def _held_out(services: Services, version: EmbeddingVersion) -> dict[str, Sequence[Example]]:
-    """Its rows by split; none of a shipped task, whose dataset was never stored here."""
-    nothing: dict[str, Sequence[Example]] = dict.fromkeys(SPLITS, ())
-    if not version.seeds or not version.dataset_digest:
-        return nothing
-    try:
-        dataset = dataset_of(services, version)
-    except NotFoundError:
-        return nothing
-    return {"validation": dataset.validation, "test": dataset.test}
-
-
-def _truth(version: EmbeddingVersion, rows: Sequence[Example]) -> np.ndarray:
-    if version.low is not None:
-        return np.array([float(row.label) for row in rows])
-    place = {label_key(label): index for index, label in enumerate(version.labels)}
-    return np.array([place[label_key(row.label)] for row in rows], dtype=np.int64)
+    return Remeasured(metrics, compare(truth(rows, version.labels), before, after))
 
 
 def _evaluated(
     version: EmbeddingVersion, rows: Sequence[Example], answers: np.ndarray, present: Mapping[str, Any]
 ) -> dict[str, Metric]:
     """The metrics that the version has now, too where the job had to ask for one."""
+    true = truth(rows, version.labels)
     if version.low is not None:
-        return evaluate_regression(_truth(version, rows), answers)
-    return evaluate_classification(_truth(version, rows), answers, "mcc" if "mcc" in present else None)
+        return evaluate_regression(true, answers)
+    return evaluate_classification(true, answers, "mcc" if "mcc" in present else None)
 
 
 def _taken_over(version: EmbeddingVersion) -> dict[str, Any]:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import groupby
 from typing import Final
 
 from onboard.domain.names import Reference, require_name
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import ConflictError, UnavailableError
+from onboard.errors import ConflictError
 from onboard.hypernetworks.files import Manifests, require_base
 from onboard.registry.bases import BaseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.versions.carry.outcomes import Carried, Outcome
 from onboard.versions.carry.publishing import publish
+from onboard.versions.compare import one_at_a_time
 
 MOST_TASKS: Final = 20  # that are judged together: their rows are in memory at once
-_RETRY_SECONDS: Final = 5
-_turn = threading.Lock()
+TURN: Final = threading.Lock()  # of the one who carries in this process
 
 
 def carry(
@@ -113,7 +112,7 @@ def _carried(
     if not waiting:
         return ()
     outcomes: list[Outcome] = []
-    with _one_at_a_time():
+    with one_at_a_time(TURN, "Other tasks are being carried."):
         by_base = sorted(waiting, key=lambda version: version.base_digest)
         for digest, versions in groupby(by_base, key=lambda version: version.base_digest):
             outcomes += (
@@ -136,15 +135,3 @@ def _judged(
     except ConflictError as error:
         return iter([Outcome(version, head, False, error.message) for version in versions])
     return judge(services, base, versions, head, bounded)
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    if not _turn.acquire(blocking=False):
-        raise UnavailableError(
-            "Other tasks are being carried.", "Try again in a moment.", retry_after_seconds=_RETRY_SECONDS
-        )
-    try:
-        yield
-    finally:
-        _turn.release()

@@ -72,7 +72,7 @@ def test_a_request_beyond_the_bounds_is_refused(door: TestClient, stage: Service
 
 
 def test_the_next_request_at_the_same_time_has_to_come_again(door: TestClient, stage: Services) -> None:
-    with tasks._turn:
+    with tasks.TURN:
         busy = door.post("/v1/tasks/mood/carry")
     assert (busy.status_code, busy.json()["code"], busy.headers["Retry-After"]) == (503, "unavailable", "5")
     assert door.post("/v1/tasks/nothing/carry").status_code == 404
