@@ -220,10 +220,10 @@ def markdown(document: dict[str, Any]) -> str:
         f"paper's order was not checked, and the table says: {NOT_VERIFIED}.", "",
     ]  # fmt: skip
     for comparison in COMPARISONS:
-        found = [name for name in comparison.variants if name in by_variant]
-        if len(found) < 2:
+        measured = [name for name in comparison.variants if name in by_variant]
+        if len(measured) < 2:
             continue
-        lines += [f"## {comparison.title}", "", *_table(comparison, found, by_variant), ""]
+        lines += [f"## {comparison.title}", "", *_table(comparison, measured, by_variant), ""]
     return "\n".join(lines)
 
 

@@ -145,7 +145,7 @@ def _timed(asker: Asker, sizes: Sizes, kinds: Mapping[str, Kind]) -> dict[str, d
             started = time.perf_counter()
             asker.ask(path, status, headers)
             taken[what].append(1000 * (time.perf_counter() - started))
-    return {what: _figures(found[sizes.warm_up :]) for what, found in taken.items()}
+    return {what: _figures(milliseconds[sizes.warm_up :]) for what, milliseconds in taken.items()}
 
 
 def _figures(taken: list[float]) -> dict[str, float]:
@@ -185,8 +185,8 @@ def page(document: dict[str, Any]) -> str:
         "`unchanged`: the client sent the ETag of what it has, and got 304. `all tasks`: `GET /v1/embeddings`.",
     ]
     if missed:
-        told = ", ".join(f"`{what}` on {PLACES[name]}" for what, name in missed)
-        lines += ["", f"Missed, the 99th percentile is above what is wanted: {told}."]
+        where = ", ".join(f"`{what}` on {PLACES[name]}" for what, name in missed)
+        lines += ["", f"Missed, the 99th percentile is above what is wanted: {where}."]
     return "\n".join(lines) + "\n"
 
 

@@ -15,8 +15,8 @@ from onboard.probe.candidates import Candidate
 def without(base: Base, task: str) -> Base:
     """The base without the source of that name and without the made tasks (anchors) that bear it."""
     lists = {key: base.document.get(key, {}) for key in ("sources", "anchors")}
-    kept = {key: {name: of for name, of in each.items() if not bears(name, task)} for key, each in lists.items()}
-    return replace(base, document={**base.document, **kept})
+    others = {key: {name: of for name, of in tasks.items() if not bears(name, task)} for key, tasks in lists.items()}
+    return replace(base, document={**base.document, **others})
 
 
 def bears(name: str, task: str) -> bool:
@@ -27,11 +27,11 @@ def bears(name: str, task: str) -> bool:
 def candidates(base: Base, seed: int, task: str, fingerprint: np.ndarray | None) -> list[Candidate]:
     """What an empty home would offer, but for the task itself and the made tasks that bear its name."""
     rest = without(base, task)
-    found = [
+    sources = [
         Candidate(source.name, rest.embeddings[source.name], source.words, source.kind == "regression")
         for source in rest.sources
     ]
-    return [*found, *shipped_candidates(rest, [candidate.z for candidate in found], seed, fingerprint)]
+    return [*sources, *shipped_candidates(rest, [candidate.z for candidate in sources], seed, fingerprint)]
 
 
 def drawn_tests(dataset: Dataset, most: int) -> list[Example]:

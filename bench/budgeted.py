@@ -92,7 +92,7 @@ class Method:
     @property
     def groups(self) -> list[tuple[list[nn.Parameter], float]]:
         """The same by multiples of the learning rate."""
-        named = [each for module in self.modules.values() for each in module.named_parameters()]
+        named = [named_parameter for module in self.modules.values() for named_parameter in module.named_parameters()]
         projectors = [parameter for name, parameter in named if is_projector(name)]
         others = [parameter for name, parameter in named if not is_projector(name)]
         return [(others, 1.0), (projectors, self.projector_rate)]
@@ -193,15 +193,16 @@ def run_all(
     Returns:
         The rows of the plan, in its order.
     """
-    wanted: dict[str, Any] = json.loads(json.dumps(settings))
-    done = {(row["variant"], row["seed"]): row for row in finished(work) if row["settings"] == wanted}
+    plain: dict[str, Any] = json.loads(json.dumps(settings))
+    done = {(row["variant"], row["seed"]): row for row in finished(work) if row["settings"] == plain}
     missing = [run for run in plan if run not in done]
     print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
     for run, row in _measured(missing, measure, processes):
-        done[run] = {"variant": run[0], "seed": run[1], **row, "settings": wanted}
+        done[run] = {"variant": run[0], "seed": run[1], **row, "settings": plain}
         append(work, done[run])
         print(
-            f"{sum(each in done for each in plan)}/{len(plan)}  {run[0]}, seed {run[1]}: {row['seconds']} s", flush=True
+            f"{sum(planned in done for planned in plan)}/{len(plan)}  {run[0]}, seed {run[1]}: {row['seconds']} s",
+            flush=True,
         )
     return [{key: value for key, value in done[run].items() if key != "settings"} for run in plan]
 

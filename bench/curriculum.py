@@ -72,7 +72,7 @@ CURRICULA: dict[str, tuple[str, ...]] = {  # name: kinds
     "+ form": ("sources", "renamed", "topics", "form"),
     "+ pairs": ("sources", "renamed", "topics", "form", "pairs"),
     "everything": KINDS,
-    **{f"everything but {kind}": tuple(each for each in KINDS if each != kind) for kind in MADE},
+    **{f"everything but {kind}": tuple(other for other in KINDS if other != kind) for kind in MADE},
 }
 NUMBERS = (32, 128)  # tasks out of everything, the sources among them; 8 are the sources, all are everything
 SHOTS, TEST_ROWS = 32, 200
@@ -185,9 +185,9 @@ def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
     count = int(name.split()[0])
     own = whole.of("sources")
     others = [task.name for task in whole.tasks[len(own) :]]
-    kept = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
-    kept |= {task.name for task in own}
-    groups = [(tuple(task for task in tasks if task.name in kept), share) for tasks, share in whole.groups]
+    chosen = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
+    chosen |= {task.name for task in own}
+    groups = [(tuple(task for task in tasks if task.name in chosen), share) for tasks, share in whole.groups]
     filled = [(group, kind) for group, kind in zip(groups, whole.kinds, strict=True) if group[0]]
     return Curriculum(tuple(group for group, _ in filled), tuple(kind for _, kind in filled))
 
@@ -243,11 +243,11 @@ def _panel(
     """Mean accuracy (per cent) over a few tasks of a kind after training z on 32 rows, with the commonest answer's."""
     fixed = [task for task in tasks if task.batch(0, 2).trie.labels == len(task.words) <= PANEL_LABELS]
     order = np.random.default_rng(1).permutation(len(fixed))[:PANEL_TASKS]
-    found = [_few_shot(engine, candidates, fixed[index], seed) for index in order.tolist()]
-    if not found:
+    accuracies = [_few_shot(engine, candidates, fixed[index], seed) for index in order.tolist()]
+    if not accuracies:
         return None
-    ours, commonest = (round(statistics.fmean(column), 2) for column in zip(*found, strict=True))
-    return {"accuracy": ours, "commonest": commonest, "tasks": len(found)}
+    ours, commonest = (round(statistics.fmean(column), 2) for column in zip(*accuracies, strict=True))
+    return {"accuracy": ours, "commonest": commonest, "tasks": len(accuracies)}
 
 
 def _few_shot(engine: Engine, candidates: Sequence[np.ndarray], task: TrainingTask, seed: int) -> tuple[float, float]:
@@ -266,14 +266,14 @@ def _few_shot(engine: Engine, candidates: Sequence[np.ndarray], task: TrainingTa
 
 def _rows(task: TrainingTask, count: int) -> tuple[list[Sequence[int]], np.ndarray]:
     """Rows of a task that differ from one another: token ids and targets (n, K)."""
-    found: dict[tuple[int, ...], tuple[Sequence[int], np.ndarray]] = {}
+    by_ids: dict[tuple[int, ...], tuple[Sequence[int], np.ndarray]] = {}
     for step in range(20 * count // DRAWN_AT_ONCE):
         drawn = task.batch(FRESH + step, DRAWN_AT_ONCE)
         for ids, target in zip(drawn.ids, drawn.targets, strict=True):
-            found.setdefault(tuple(ids), (ids, target))
-        if len(found) >= count:
+            by_ids.setdefault(tuple(ids), (ids, target))
+        if len(by_ids) >= count:
             break
-    rows = list(found.values())[:count]
+    rows = list(by_ids.values())[:count]
     return [ids for ids, _ in rows], np.array([target for _, target in rows], dtype=np.float32)
 
 

@@ -30,9 +30,11 @@ def main() -> int:
         clone, home = Path(folder) / "onboard", Path(folder) / "home"
         home.mkdir()
         subprocess.run(["git", "clone", "--quiet", str(CHECKOUT), str(clone)], check=True)
-        kept = {key: value for key, value in os.environ.items() if key.startswith("PIP_") or key in ("PATH", "LANG")}
-        environment = {**kept, "HOME": str(home), "DEMO_HOME": str(home / "onboard")}
-        environment["PATH"] = ":".join(part for part in kept["PATH"].split(":") if ".venv" not in part)
+        inherited = {
+            key: value for key, value in os.environ.items() if key.startswith("PIP_") or key in ("PATH", "LANG")
+        }
+        environment = {**inherited, "HOME": str(home), "DEMO_HOME": str(home / "onboard")}
+        environment["PATH"] = ":".join(part for part in inherited["PATH"].split(":") if ".venv" not in part)
         started = time.monotonic()
         code = subprocess.run(["make", "install"], cwd=clone, env=environment, check=False).returncode
         installed = time.monotonic() - started
@@ -56,11 +58,11 @@ def main() -> int:
 def _jobs(clone: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
     program = str(clone / ".venv" / "bin" / "onboard")
     environment = {**environment, "ONBOARD_HOME": environment["DEMO_HOME"]}
-    found = []
+    reports = []
     for job in json.loads(_output([program, "jobs", "list", "--json"], environment))["jobs"]:
         shown = json.loads(_output([program, "jobs", "show", job["job"], "--json"], environment))
         created, finished = (datetime.fromisoformat(job[key]) for key in ("created_at", "finished_at"))
-        found.append(
+        reports.append(
             {
                 "task": job["task"], "seconds_from_submit": round((finished - created).total_seconds(), 1),
                 "stages": shown["seconds"], "chosen": shown["init"]["chosen"], "weak": shown["weak"],
@@ -68,7 +70,7 @@ def _jobs(clone: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
                 "tfidf_accuracy": shown["baselines"]["test"]["tfidf_logistic_regression"]["accuracy"],
             }
         )  # fmt: skip
-    return found
+    return reports
 
 
 def _output(command: list[str], environment: dict[str, str]) -> str:

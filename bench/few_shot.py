@@ -45,12 +45,12 @@ def measure(
     starts = {
         "auto": (probed.z, probed.chosen.words), "random": (random_candidate(len(probed.z), seed).z, bench.words),
     }  # fmt: skip
-    found: dict[str, Any] = {"chosen": probed.chosen.embedding}
+    accuracies: dict[str, Any] = {"chosen": probed.chosen.embedding}
     for label, (z, words) in starts.items():
         trained = train_embedding(engine, z, rows, engine.trie(words), settings, seed)
-        found[f"{label}_before"] = accuracy(bench, z, words, test)
-        found[f"{label}_after"] = accuracy(bench, trained.z, words, test)
-    return found | {"tfidf": 100.0 * score_baselines(dataset, test)["tfidf_logistic_regression"]["accuracy"].value}
+        accuracies[f"{label}_before"] = accuracy(bench, z, words, test)
+        accuracies[f"{label}_after"] = accuracy(bench, trained.z, words, test)
+    return accuracies | {"tfidf": 100.0 * score_baselines(dataset, test)["tfidf_logistic_regression"]["accuracy"].value}
 
 
 def accuracy(bench: Workbench, z: np.ndarray, words: tuple[str, ...], rows: list[Example]) -> float:

@@ -89,8 +89,8 @@ class Killed:
 class Deadly:
     """A job's Progress that ends the process, for good, before the given thing that a stage does."""
 
-    def __init__(self, told: Progress, stage: Stage, place: int) -> None:
-        self._told, self._stage, self._place = told, stage, place
+    def __init__(self, progress: Progress, stage: Stage, place: int) -> None:
+        self._told, self._stage, self._place = progress, stage, place
         self._inside = False
         self.done = 0
 
@@ -135,12 +135,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        found = kills(Path(folder), asked.times, asked.seed)
+        outcomes = kills(Path(folder), asked.times, asked.seed)
     document = {
         "command": f"python -m bench.kills --times {asked.times} --seed {asked.seed}",
         "machine": describe(),
-        "kills": [asdict(each) for each in found],
-        "kept": not any(each.faults for each in found),
+        "kills": [asdict(outcome) for outcome in outcomes],
+        "kept": not any(outcome.faults for outcome in outcomes),
     }
     print(page(document))
     write(document, asked.output, page(document), asked.table)
@@ -155,14 +155,14 @@ def kills(folder: Path, times: int, seed: int) -> list[Killed]:
     with _services(template, base) as services:
         before = made_weights(services, base)
     drawn = random.Random(seed)
-    found = []
+    outcomes = []
     for stage in STAGES:
         things = _things(folder, template, base, stage)
         for number in range(times):
             home = Path(shutil.copytree(template, folder / f"{stage}-{number}"))
-            found.append(_killed(home, base, before, stage, drawn.randrange(things)))
+            outcomes.append(_killed(home, base, before, stage, drawn.randrange(things)))
             shutil.rmtree(home)
-    return found
+    return outcomes
 
 
 def _fill(home: Path, base: Base) -> None:
@@ -200,15 +200,15 @@ def _killed(home: Path, base: Base, made: dict[str, str], stage: Stage, place: i
     with _services(home, base) as services:
         with services.database.write() as session:
             ClaimRepository(session).expire(WORKER, pid)  # as its worker's parent does
-        before, found = _looked_at(services, base, made)
-    faults += [f"after the kill: {fault}" for fault in found]
+        before, seen = _looked_at(services, base, made)
+    faults += [f"after the kill: {fault}" for fault in seen]
     published = before == 2
     if not published:
         _, status = _in_a_process(lambda: _attempt(home, base, stage, -1))
         faults += [] if status == 0 else [f"the second attempt ended with {status}"]
     with _services(home, base) as services:
-        final, found = _looked_at(services, base, made)
-    faults += [f"at the end: {fault}" for fault in found]
+        final, seen = _looked_at(services, base, made)
+    faults += [f"at the end: {fault}" for fault in seen]
     faults += [] if final == 2 else ["the job was not published under a new head"]
     return Killed(stage.value, place, before, final, published, tuple(faults))
 
@@ -250,16 +250,17 @@ def _looked_at(services: Services, base: Base, before: dict[str, str]) -> tuple[
         job = JobRepository(session).list(task="mood")[0]
         slot = LeaseRepository(session).holder(f"tuning {base.digest}")
         earlier = [versions.resolve(name) for name in EARLIER]
-    wanted = {
-        "the line has another head": [each.version for each in line] == list(range(1, head + 1)),
-        "version and head do not belong together": [each.hypernetwork_version for each in mood] == [2] * (head - 1),
+    holds_by_fault = {
+        "the line has another head": [hypernetwork.version for hypernetwork in line] == list(range(1, head + 1)),
+        "version and head do not belong together": [version.hypernetwork_version for version in mood]
+        == [2] * (head - 1),
         "the job's state does not fit": (job.state is JobState.SUCCEEDED) == (head == 2),
         "the slot is still taken": slot is None,
-        "an earlier version moved": all(each.hypernetwork_version == 1 for each in earlier),
+        "an earlier version moved": all(version.hypernetwork_version == 1 for version in earlier),
         "somebody was not guarded": head == 1 or _guarded(line[-1].metrics) == set(EARLIER),
         "weights are not what they were": made_weights(services, base) == before,
     }
-    return head, [fault for fault, holds in wanted.items() if not holds]
+    return head, [fault for fault, holds in holds_by_fault.items() if not holds]
 
 
 def _guarded(metrics: dict[str, Any]) -> set[str]:
@@ -308,11 +309,15 @@ def page(document: dict[str, Any]) -> str:
     """The table of the results."""
     rows = []
     for stage in STAGES:
-        of_stage = [each for each in document["kills"] if each["stage"] == stage.value]
-        moved = sum(each["published"] for each in of_stage)
-        faults = sum(bool(each["faults"]) for each in of_stage)
+        of_stage = [outcome for outcome in document["kills"] if outcome["stage"] == stage.value]
+        moved = sum(outcome["published"] for outcome in of_stage)
+        faults = sum(bool(outcome["faults"]) for outcome in of_stage)
         rows.append(f"| {stage.value} | {len(of_stage)} | {len(of_stage) - moved} | {moved} | {faults} |")
-    found = [f"- {each['stage']}, {each['place']}: {fault}" for each in document["kills"] for fault in each["faults"]]
+    faulty = [
+        f"- {outcome['stage']}, {outcome['place']}: {fault}"
+        for outcome in document["kills"]
+        for fault in outcome["faults"]
+    ]
     lines = [
         "# kill -9 of jobs that tune",
         "",
@@ -327,7 +332,7 @@ def page(document: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
         *rows,
         "",
-        *(["Nothing was lost, doubled or half."] if document["kept"] else found),
+        *(["Nothing was lost, doubled or half."] if document["kept"] else faulty),
     ]
     return "\n".join(lines) + "\n"
 

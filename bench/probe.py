@@ -91,14 +91,14 @@ class Cell:
         """What the rows look like to the base (t,)."""
         return self.bench.fingerprint(self.ids, self.targets)
 
-    def tested(self, found: ProbeResult) -> tuple[float, float]:
+    def tested(self, probed: ProbeResult) -> tuple[float, float]:
         """Accuracy in per cent and log-loss in nats on the test rows, after a job's training from the choice."""
-        words = found.chosen.words
-        key = found.z.tobytes() + repr(words).encode()
+        words = probed.chosen.words
+        key = probed.z.tobytes() + repr(words).encode()
         if key not in self._tested:
             engine, trie = self.bench.engine, self.bench.engine.trie(words)
             rows = self.bench.labelled(self.bench.dataset.train)
-            lesson = Lesson(engine, self.bench, rows, found.z, trie, self.draw)
+            lesson = Lesson(engine, self.bench, rows, probed.z, trie, self.draw)
             scores = log_probabilities(engine, self.test_ids, lesson.z, trie)
             right = (scores.argmax(1) == self.test_targets.argmax(1)).mean()
             self._tested[key] = 100 * float(right), -float((self.test_targets * scores).sum(1).mean())
@@ -140,16 +140,16 @@ def run(base: Base, asked: argparse.Namespace) -> list[Row]:
     output = asked.work / "probe.jsonl"
     done = {json.dumps(row["key"]): row for row in finished(output)}
     settings = json.loads(json.dumps([asdict(ProbeSettings()), PROBE_TOKENS, asdict(SETTINGS), STEP]))
-    found = []
+    rows = []
     for draw in range(asked.draws):
         for task in asked.tasks:
             key = [base.digest, task, asked.shots, draw, asked.sizes, asked.exhaustive, settings]
-            found.append(_once(done, output, key, partial(measure, base, asked, task, draw)))
+            rows.append(_once(done, output, key, partial(measure, base, asked, task, draw)))
     for size in asked.sizes:
         key = [base.digest, REGISTRY, size]
         known = pool(base, "", size)
-        found.append(_once(done, output, key, partial(probe_registry.measure, base, known)))
-    return found
+        rows.append(_once(done, output, key, partial(probe_registry.measure, base, known)))
+    return rows
 
 
 def _once(done: dict[str, Row], output: Path, key: list[Any], work: Callable[[], Row]) -> Row:
@@ -173,7 +173,11 @@ def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
     for size in sorted(asked.sizes):
         row = probed(cell, known[:size], plain)
         if size <= asked.exhaustive:
-            offered = [*(each.candidate for each in known[:size]), *plain, Candidate(FINGERPRINT, cell.fingerprint())]
+            offered = [
+                *(embedding.candidate for embedding in known[:size]),
+                *plain,
+                Candidate(FINGERPRINT, cell.fingerprint()),
+            ]
             best = choose(everything, offered, np.arange(len(cell.ids)), ProbeSettings(exhaustive=True))
         if best is not None:  # of more embeddings than are measured: the best of the most that are
             accuracy, loss = cell.tested(best)
@@ -197,27 +201,29 @@ def prepare(base: Base, folder: Path, shots: int, draw: int) -> Cell:
 
 
 def _mean(base: Base, task: str) -> Candidate:
-    return mean_candidate([each.candidate.z for each in own(base, task)])
+    return mean_candidate([embedding.candidate.z for embedding in own(base, task)])
 
 
 def probed(cell: Cell, known: Sequence[Known], plain: Sequence[Candidate]) -> Row:
     """The probe as a job runs it."""
     started, cpu = time.monotonic(), time.process_time()
     fingerprint = cell.fingerprint()
-    kept = [known[index].candidate for index in prefilter(fingerprint, [each.fingerprint for each in known])]
-    offered = [*kept, *plain, Candidate(FINGERPRINT, fingerprint)]
+    nearest = [
+        known[index].candidate for index in prefilter(fingerprint, [embedding.fingerprint for embedding in known])
+    ]
+    offered = [*nearest, *plain, Candidate(FINGERPRINT, fingerprint)]
     evaluator = cell.evaluator()
-    found = choose(evaluator, offered, np.arange(len(cell.ids)))
+    choice = choose(evaluator, offered, np.arange(len(cell.ids)))
     seconds, cpu = time.monotonic() - started, time.process_time() - cpu
-    accuracy, loss = cell.tested(found)
+    accuracy, loss = cell.tested(choice)
     return {
         "measured": len(offered),
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu, 3),
         "passes": len(cell.ids) + evaluator.passes,  # those of the fingerprint, too
         "trained": evaluator.trained,
-        "chosen": found.chosen.embedding,
-        "alarm": found.alarm,
+        "chosen": choice.chosen.embedding,
+        "alarm": choice.alarm,
         "accuracy": accuracy,
         "loss": loss,
     }
@@ -227,8 +233,8 @@ def _one_by_one(cell: Cell, known: Sequence[Known]) -> float:
     """Seconds of CPU for one embedding, measured alone on all rows."""
     evaluator, rows = cell.evaluator(), np.arange(len(cell.ids))
     started = time.process_time()
-    for each in known:
-        evaluator.measure([each.candidate], rows)
+    for embedding in known:
+        evaluator.measure([embedding.candidate], rows)
     return round((time.process_time() - started) / len(known), 4)
 
 

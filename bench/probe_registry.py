@@ -56,18 +56,18 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
 
 def _publish(services: Services, base: Base, known: Sequence[Known]) -> None:
     """A task with one version for each; all in one transaction."""
-    stored = [services.store(pack_embedding(each.candidate.z, {}), "embedding") for each in known[:STORED]]
+    stored = [services.store(pack_embedding(embedding.candidate.z, {}), "embedding") for embedding in known[:STORED]]
     with services.database.write() as session:
         versions = VersionRepository(session)
-        for number, each in enumerate(known):
+        for number, embedding in enumerate(known):
             task = Task(f"task{number}", "classification", WORDS, WORDS)
             versions.add(
                 EmbeddingVersion(
                     task=task.name, kind="onboarded", artifact=stored[number % STORED],
-                    embedding_digest=embedding_digest(each.candidate.z), backbone_digest=base.backbone_digest,
+                    embedding_digest=embedding_digest(embedding.candidate.z), backbone_digest=base.backbone_digest,
                     base_digest=base.digest, hypernetwork_version=1, dataset_digest="", parent="random",
                     task_kind="classification", labels=WORDS, words=WORDS, code_version="bench",
-                    fingerprint=pack_fingerprint(each.fingerprint),
+                    fingerprint=pack_fingerprint(embedding.fingerprint),
                 ),
                 task,
             )  # fmt: skip
@@ -77,6 +77,6 @@ def _timed(work: Callable[[], int]) -> tuple[int, float]:
     seconds = []
     for _ in range(REPEATED):
         started = time.monotonic()
-        found = work()
+        count = work()
         seconds.append(time.monotonic() - started)
-    return found, round(statistics.median(seconds), 4)
+    return count, round(statistics.median(seconds), 4)

@@ -49,18 +49,18 @@ def table(cells: Sequence[Mapping[str, Any]], shots: int, exhaustive: int) -> st
     ]  # fmt: skip
     lines = [head, ["---"] * len(head)]
     for place, first in enumerate(cells[0]["sizes"]):
-        found = [{**row["sizes"][place], "alone": row["one_by_one_cpu_seconds"]} for row in cells]
+        draws = [{**row["sizes"][place], "alone": row["one_by_one_cpu_seconds"]} for row in cells]
         size, tasks = first["size"], [row["key"][1] for row in cells]
-        seconds, cpu, alone = _mean(found, "seconds"), _mean(found, "cpu_seconds"), size * _mean(found, "alone")
-        rows = _mean(found, "passes") + TRAINED_COST * _mean(found, "trained")
+        seconds, cpu, alone = _mean(draws, "seconds"), _mean(draws, "cpu_seconds"), size * _mean(draws, "alone")
+        rows = _mean(draws, "passes") + TRAINED_COST * _mean(draws, "trained")
         line = [
-            f"{size:,}", f"{_mean(found, 'measured'):.0f}", f"{seconds:.1f}", f"{cpu:.1f}", f"{rows:,.0f}",
+            f"{size:,}", f"{_mean(draws, 'measured'):.0f}", f"{seconds:.1f}", f"{cpu:.1f}", f"{rows:,.0f}",
             f"{alone:.1f}", f"{size * shots:,}", f"{alone / cpu:.1f}", f"{size * shots / rows:.1f}", "–", "–", "–",
         ]  # fmt: skip
-        if all("best" in each for each in found):
-            accuracy = np.array([each["best_accuracy"] - each["accuracy"] for each in found])
-            loss = np.array([each["loss"] - each["best_loss"] for each in found])
-            same = np.mean([each["best"] == each["chosen"] for each in found])
+        if all("best" in draw for draw in draws):
+            accuracy = np.array([draw["best_accuracy"] - draw["accuracy"] for draw in draws])
+            loss = np.array([draw["loss"] - draw["best_loss"] for draw in draws])
+            same = np.mean([draw["best"] == draw["chosen"] for draw in draws])
             starred = "" if size <= exhaustive else f" (among {exhaustive:,})"
             line[-3:] = [_shown(accuracy, tasks, 2) + starred, _shown(loss, tasks, 3), f"{100 * same:.0f}%"]
         lines.append(line)
@@ -69,8 +69,8 @@ def table(cells: Sequence[Mapping[str, Any]], shots: int, exhaustive: int) -> st
 
 def _ratio(cells: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]]) -> str:
     """What many embeddings cost beside fewer; nothing without the registry's share of both."""
-    probed = {each["size"]: _mean([row["sizes"][place] for row in cells], "cpu_seconds")
-              for place, each in enumerate(cells[0]["sizes"])}  # fmt: skip
+    probed = {of_size["size"]: _mean([row["sizes"][place] for row in cells], "cpu_seconds")
+              for place, of_size in enumerate(cells[0]["sizes"])}  # fmt: skip
     collected = {row["key"][2]: row["collect_seconds"] for row in stored}
     if not {LARGE, LARGER} <= set(probed) & set(collected):
         return ""
@@ -90,15 +90,15 @@ def _registry(stored: Sequence[Mapping[str, Any]]) -> str:
             for row in stored
         ),
     ]  # fmt: skip
-    told = "SQLite; to the candidates: SELECT, prefilter, and the embeddings that are kept, read and verified."
-    return "\n".join([told, "", *lines, ""])
+    above = "SQLite; to the candidates: SELECT, prefilter, and the embeddings that are kept, read and verified."
+    return "\n".join([above, "", *lines, ""])
 
 
-def _mean(found: Sequence[Mapping[str, Any]], key: str) -> float:
-    return float(np.mean([each[key] for each in found]))
+def _mean(draws: Sequence[Mapping[str, Any]], key: str) -> float:
+    return float(np.mean([draw[key] for draw in draws]))
 
 
 def _shown(values: np.ndarray, tasks: Sequence[str], digits: int) -> str:
     between = interval(values, tasks)
-    told = f" ({between[0]:+.{digits}f} to {between[1]:+.{digits}f})" if between else ""
-    return f"{values.mean():+.{digits}f}{told}"
+    between_shown = f" ({between[0]:+.{digits}f} to {between[1]:+.{digits}f})" if between else ""
+    return f"{values.mean():+.{digits}f}{between_shown}"

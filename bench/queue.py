@@ -86,9 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
         "wanted_ms": WANTED,
         "places": places,
     }
-    document["kept"] = all(
-        figures[what]["p95"] <= wanted for figures in places.values() for what, wanted in WANTED.items()
-    )
+    document["kept"] = all(figures[what]["p95"] <= most for figures in places.values() for what, most in WANTED.items())
     print(page(document))
     write(document, asked.output, page(document), asked.table)
     return 0 if document["kept"] else 1
@@ -171,8 +169,8 @@ class Place:
     def list_versions(self) -> None:
         """The newest versions of one task, as many as `onboard versions` shows."""
         with self._services.database.read() as session:
-            found = VersionRepository(session).newest(_LISTED, _SHOWN)
-            assert found[-1].version == self._sizes.versions
+            newest = VersionRepository(session).newest(_LISTED, _SHOWN)
+            assert newest[-1].version == self._sizes.versions
 
     def timed(self, call: Callable[[], Any], calls: int | None = None) -> dict[str, Any]:
         """Milliseconds of a function, called so many times after a first time that does not count."""
@@ -184,8 +182,8 @@ class Place:
         settings = self._services.settings
         given = {"home": settings.home, "base": settings.base, "device": "cpu", "database_url": settings.database_url}
         given["broker_url"] = settings.broker_url
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-        environment = {**kept, **{f"ONBOARD_{key.upper()}": str(value) for key, value in given.items()}}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
+        environment = {**inherited, **{f"ONBOARD_{key.upper()}": str(value) for key, value in given.items()}}
 
         def run() -> None:
             subprocess.run([str(PROGRAM), *words, "--json"], env=environment, check=True, capture_output=True)
@@ -217,7 +215,7 @@ class Place:
             turns = [json.loads(loop.stdout.readline()) for loop in loops if loop.stdout is not None]
             seconds = time.perf_counter() - started
         per_job = 1000 * seconds / (quota * workers)
-        return {**summary([each for turn in turns for each in turn]), "per_job": round(per_job, 2)}
+        return {**summary([milliseconds for turn in turns for milliseconds in turn]), "per_job": round(per_job, 2)}
 
 
 def summary(milliseconds: Sequence[float]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         unseen: names of the tasks whose kind the base does not know.
     """
     tasks = dict.fromkeys(row["cell"]["task"] for row in rows)
-    told = [
+    text = [
         "# Recipes of few-shot training", "",
         f"`{command}`. Each source task is learned as if it were new (its own embedding and the made tasks that bear "
         "its name are not among the candidates): kinds that the base knows. Beside them stand kinds that it has "
@@ -42,7 +42,7 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         f"Measured: {len(rows)} of {planned} trainings ({', '.join(tasks)}).", "",
     ]  # fmt: skip
     if not rows:
-        return "\n".join(told)
+        return "\n".join(text)
     groups = {
         "known": [row for row in rows if row["cell"]["task"] not in unseen],
         "unseen": [row for row in rows if row["cell"]["task"] in unseen],
@@ -52,15 +52,17 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
     lines = [head, ["---"] * len(head)]
     for training in sorted({_training(row) for row in rows}):
         own = {name: [row for row in group if _training(row) == training] for name, group in groups.items()}
-        for share in (*(f"{each:g}" for each in SHARES), CHOSEN):
+        for share in (*(f"{length:g}" for length in SHARES), CHOSEN):
             line = [*(f"{number:g}" for number in training), share]
             line += [cell for group in own.values() for cell in _cells(group, share)]
             used = (training, share) == (OWN_TRAINING, CHOSEN)
             lines.append([f"**{cell}**" for cell in line] if used else line)
-    told += [f"| {' | '.join(line)} |" for line in lines]
-    orders = [100 * (each["test_accuracy"] - each["one_order"]) for row in rows for each in row["by_share"].values()]
-    told += ["", f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one.", ""]
-    return "\n".join([*told, *_task_by_task([row for row in rows if _training(row) == OWN_TRAINING], unseen), ""])
+    text += [f"| {' | '.join(line)} |" for line in lines]
+    orders = [
+        100 * (judged["test_accuracy"] - judged["one_order"]) for row in rows for judged in row["by_share"].values()
+    ]
+    text += ["", f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one.", ""]
+    return "\n".join([*text, *_task_by_task([row for row in rows if _training(row) == OWN_TRAINING], unseen), ""])
 
 
 def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
@@ -71,17 +73,16 @@ def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
         "one label.", "",
         "| task | draws | start | chosen | whole way | shares that were chosen |", f"|{' --- |' * 6}",
     ]  # fmt: skip
-    for task in sorted({row["cell"]["task"] for row in rows}, key=lambda each: (each in unseen, each)):
+    for task in sorted({row["cell"]["task"] for row in rows}, key=lambda name: (name in unseen, name)):
         own = [row for row in rows if row["cell"]["task"] == task]
         shares = [bearable(row) for row in own]
         columns = [
-            [100 * row["by_share"][share]["test_accuracy"] for row, share in zip(own, each, strict=True)]
-            for each in (["0"] * len(own), shares, ["1"] * len(own))
+            [100 * row["by_share"][share]["test_accuracy"] for row, share in zip(own, of_rows, strict=True)]
+            for of_rows in (["0"] * len(own), shares, ["1"] * len(own))
         ]
-        told = task if task not in unseen else f"{task} (unseen)"
-        lines.append(
-            f"| {told} | {len(own)} | {' | '.join(f'{np.mean(each):.1f}' for each in columns)} | {', '.join(shares)} |"
-        )
+        shown = task if task not in unseen else f"{task} (unseen)"
+        means = " | ".join(f"{np.mean(column):.1f}" for column in columns)
+        lines.append(f"| {shown} | {len(own)} | {means} | {', '.join(shares)} |")
     return lines
 
 
@@ -94,17 +95,17 @@ def _cells(rows: Sequence[Row], share: str) -> list[str]:
     """Accuracy, gain over the start and loss."""
     if not rows:
         return ["–"] * 3
-    found = [row["by_share"][bearable(row) if share == CHOSEN else share] for row in rows]
-    accuracy = np.array([100 * each["test_accuracy"] for each in found])
+    by_row = [row["by_share"][bearable(row) if share == CHOSEN else share] for row in rows]
+    accuracy = np.array([100 * judged["test_accuracy"] for judged in by_row])
     gain = accuracy - np.array([100 * row["by_share"]["0"]["test_accuracy"] for row in rows])
     between = interval(gain, [row["cell"]["task"] for row in rows])
     shown = f"{gain.mean():+.1f}" + (f" ({between[0]:+.1f} to {between[1]:+.1f})" if between else "")
-    return [f"{accuracy.mean():.1f}", shown, f"{np.mean([each['test_loss'] for each in found]):.3f}"]
+    return [f"{accuracy.mean():.1f}", shown, f"{np.mean([judged['test_loss'] for judged in by_row]):.3f}"]
 
 
 def bearable(row: Row) -> str:
     """The share that the service would have taken."""
-    losses = {float(share): float(np.mean(each["fold_losses"])) for share, each in row["by_share"].items()}
+    losses = {float(share): float(np.mean(judged["fold_losses"])) for share, judged in row["by_share"].items()}
     return f"{LossByShare(losses[0.0], losses).bearable():g}"
 
 

@@ -71,14 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
     trainings = [OWN_TRAINING, *(RIVALS if asked.rivals else ())]
-    wanted = list(grid(asked.tasks, asked.shots, asked.draws, trainings))
+    cells = list(grid(asked.tasks, asked.shots, asked.draws, trainings))
     if not asked.report:
-        run(base, wanted[asked.part[0] - 1 :: asked.part[1]], asked.output)
+        run(base, cells[asked.part[0] - 1 :: asked.part[1]], asked.output)
     settings = settings_of(base)
-    rows = [row for row in finished(asked.output) if row["settings"] == settings and Cell(**row["cell"]) in wanted]
+    rows = [row for row in finished(asked.output) if row["settings"] == settings and Cell(**row["cell"]) in cells]
     asked.table.parent.mkdir(parents=True, exist_ok=True)
     command = f"python -m bench.recipes {' '.join(words)}".rstrip()
-    asked.table.write_text(page(rows, len(wanted), command, UNSEEN), encoding="utf-8")
+    asked.table.write_text(page(rows, len(cells), command, UNSEEN), encoding="utf-8")
     return 0
 
 
@@ -121,8 +121,10 @@ def settings_of(base: Base) -> dict[str, Any]:
     own = asdict(FewShotSettings())
     for name in ("steps", "batch", "learning_rate"):  # a cell says them
         del own[name]
-    told: dict[str, Any] = plain({"base": base.digest, "probe": asdict(PROBE), "training": own, "test_rows": TEST_ROWS})
-    return told
+    settings: dict[str, Any] = plain(
+        {"base": base.digest, "probe": asdict(PROBE), "training": own, "test_rows": TEST_ROWS}
+    )
+    return settings
 
 
 def measure(base: Base, cell: Cell) -> dict[str, Any]:
@@ -132,19 +134,19 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
     begun, engine, rows = material.start(AUTO), material.bench.engine, material.own
     start, trie, parted = begun.z.astype(np.float32), engine.trie(begun.words), part_rows(dataset, cell.draw)
     settings = replace(FewShotSettings(), steps=cell.steps, batch=cell.batch, learning_rate=cell.rate)
-    everything, wanted = np.arange(len(rows.ids)), material.bench.targets(material.test)
-    parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(each.kept, 1) for each in parted)]
+    everything, targets = np.arange(len(rows.ids)), material.bench.targets(material.test)
+    parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(fold.kept, 1) for fold in parted)]
     trained = train_parts(engine.rounded(), TrainingSet(rows, trie), start, settings, cell.draw, parts)
 
     def judged(share: float) -> dict[str, Any]:
-        whole, single, *folds = (each.shortened(start, share).z for each in trained)
+        whole, single, *folds = (embedding.shortened(start, share).z for embedding in trained)
         out_of_fold = held_out_scores(engine, rows.ids, parted, folds, trie)
         tested, of_single = (log_probabilities(engine, material.test_ids, z, trie) for z in (whole, single))
         return {
             "fold_losses": [round(float(loss), 4) for loss in -(rows.targets * out_of_fold).sum(1)],  # of each row
-            "test_loss": mean_loss(tested, wanted),
-            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, wanted),
-            "one_order": _accuracy(of_single, wanted),
+            "test_loss": mean_loss(tested, targets),
+            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, targets),
+            "one_order": _accuracy(of_single, targets),
         }  # fmt: skip
 
     by_share = {f"{share:g}": judged(share) for share in (0.0, *SHARES)}

@@ -69,9 +69,9 @@ def serving(settings: Settings, log: Path, core: int | None = None) -> Iterator[
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
     given = {f"ONBOARD_{name.upper()}": str(value) for name in _GIVEN if (value := getattr(settings, name))}
-    return {**kept, **given, "ONBOARD_REQUESTS_PER_MINUTE": "0"}
+    return {**inherited, **given, "ONBOARD_REQUESTS_PER_MINUTE": "0"}
 
 
 def first_document(process: subprocess.Popen[str], log: Path) -> str:

@@ -83,12 +83,12 @@ def submitted(task: str, rows: int, draw: int) -> list[Row]:
                 for name, worker in (("first", STARTED), ("second", RUNNING), ("third", BY_DEFAULT))
             ]
         finally:
-            for each in _answer(["workers", "list"], environment)["workers"]:
-                _answer(["workers", "drain", each["worker"]], environment)
+            for present in _answer(["workers", "list"], environment)["workers"]:
+                _answer(["workers", "drain", present["worker"]], environment)
 
 
 def _timed(dataset: Path, rows: Sequence[Example], worker: str, environment: Mapping[str, str]) -> Row:
-    dataset.write_text("".join(json.dumps(_told(each)) + "\n" for each in rows), encoding="utf-8")
+    dataset.write_text("".join(json.dumps(_told(row)) + "\n" for row in rows), encoding="utf-8")
     begun = time.monotonic()
     tuning = [] if worker == BY_DEFAULT else ["--tune-hypernetwork", "never"]
     submission = _answer(["submit", "--dataset", str(dataset), *tuning, "--wait"], environment)
@@ -109,15 +109,15 @@ def _told(row: Example) -> Row:
 
 def _truncated(job: Row) -> int:
     """How many rows are longer than what the base reads."""
-    return sum(each["count"] or 0 for each in job["dataset"]["warnings"] if each["code"] == "cut_texts")
+    return sum(warning["count"] or 0 for warning in job["dataset"]["warnings"] if warning["code"] == "cut_texts")
 
 
 def _answer(words: list[str], environment: Mapping[str, str]) -> Row:
     done = subprocess.run(
         [PROGRAM, *words, "--json"], env=environment, check=True, capture_output=True, text=True
     )  # fmt: skip
-    found: Row = json.loads(done.stdout)
-    return found
+    answer: Row = json.loads(done.stdout)
+    return answer
 
 
 def kept(run: Row) -> bool:

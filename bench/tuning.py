@@ -118,8 +118,10 @@ def main() -> int:
             of_recipe = settings | {"recipe": asdict(RECIPES[name]), "guard": asdict(GuardSettings())}
             rows += run_all([(f"{name}/{task}", seed)], measure, asked.work, of_recipe)
     recipes = {name: asdict(RECIPES[name]) for name in asked.recipes}
-    told = settings | {"guard": asdict(GuardSettings()), "recipes": recipes}
-    write_report("python -m bench.tuning " + " ".join(sys.argv[1:]), asked, told, [_short(row) for row in rows], page)
+    document = settings | {"guard": asdict(GuardSettings()), "recipes": recipes}
+    write_report(
+        "python -m bench.tuning " + " ".join(sys.argv[1:]), asked, document, [_short(row) for row in rows], page
+    )
     return 0
 
 
@@ -147,7 +149,7 @@ class Place:
         trie = self.engine.trie(bench.words)
         trained = train_embedding(self.engine.rounded(), start.astype(np.float32), rows, trie, ALONE, seed)
         baselines = score_baselines(bench.dataset, list(bench.dataset.test))
-        majority, tfidf = (baselines[each]["accuracy"].value for each in ("majority", "tfidf_logistic_regression"))
+        majority, tfidf = (baselines[name]["accuracy"].value for name in ("majority", "tfidf_logistic_regression"))
         tested = self._tested(material, trie, trained.z, self.engine.hypernetwork)
         accuracy, loss = tested["accuracy"], tested["training"]
         count, labels = len(material.truth), len(bench.words)
@@ -171,16 +173,16 @@ class Place:
             Protection(self.sources.earlier, self.judged_by),
             seed=seed,
         )
-        found: Row = {
+        row: Row = {
             "losses": [tuned.losses[0], tuned.losses[-1]], "penalty": tuned.penalties[-1], "drift": tuned.drift,
             "tune_seconds": round(seconds, 1), "guard_seconds": round(time.monotonic() - started, 1),
-            "share": judged.share, "judgement": [[each.task, each.verdict, each.increase] for each in judged.tasks],
+            "share": judged.share, "judgement": [[task.task, task.verdict, task.increase] for task in judged.tasks],
             "whole": self._both_ends(material, trie, tuned.z, tuned.hypernetwork),
         }  # fmt: skip
         if 0.0 < judged.share < 1.0:
-            kept = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
-            found["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, judged.share), kept)
-        return found
+            hypernetwork = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
+            row["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, judged.share), hypernetwork)
+        return row
 
     def _both_ends(self, material: Material, trie: LabelTrie, z: np.ndarray, hypernetwork: Hypernetwork) -> Row:
         return {**self._tested(material, trie, z, hypernetwork), "sources": self.sources.losses(hypernetwork)}
@@ -241,17 +243,17 @@ class Sources:
 
     def losses(self, hypernetwork: Hypernetwork) -> Row:
         """By source: increase of the mean loss (nats), its standard error, divergence (nats), change of accuracy."""
-        after, found = self._scores(hypernetwork), {}
+        after, by_source = self._scores(hypernetwork), {}
         for number, name in enumerate(self.names):
             own = self._tasks == number
-            old, new, wanted = self._before[own], after[own], self._targets[own]
-            each = (wanted * (old - new)).sum(1)
-            found[name] = {
-                "increase": float(each.mean()), "error": float(each.std(ddof=1) / len(each) ** 0.5),
+            old, new, targets = self._before[own], after[own], self._targets[own]
+            increases = (targets * (old - new)).sum(1)
+            by_source[name] = {
+                "increase": float(increases.mean()), "error": float(increases.std(ddof=1) / len(increases) ** 0.5),
                 "divergence": float((np.exp(old) * (old - new)).sum(1).mean()),
-                "accuracy": float(_right(new, wanted).mean() - _right(old, wanted).mean()),
+                "accuracy": float(_right(new, targets).mean() - _right(old, targets).mean()),
             }  # fmt: skip
-        return found
+        return by_source
 
     def _scores(self, hypernetwork: Hypernetwork) -> np.ndarray:
         with torch.inference_mode():
@@ -261,8 +263,8 @@ class Sources:
         return capped
 
 
-def _right(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    right: np.ndarray = scores.argmax(1) == wanted.argmax(1)
+def _right(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    right: np.ndarray = scores.argmax(1) == targets.argmax(1)
     return right
 
 

@@ -54,11 +54,11 @@ def _recipes(
     ]
     for recipe, rows in tuned.items():
         of = [rows[cell] for cell in cells]
-        kept = [taken(row, alone[cell]) for cell, row in zip(cells, of, strict=True)]
+        ends = [taken(row, alone[cell]) for cell, row in zip(cells, of, strict=True)]
         shares = [row["share"] for row in of]
         lines.append(
             f"| {recipe} | {_gain([row['whole'] for row in of], before)} | {_lost([row['whole'] for row in of])} | "
-            f"{shares.count(0.0)} of {len(shares)} | {np.mean(shares):.2f} | {_gain(kept, before)} | {_lost(kept)} | "
+            f"{shares.count(0.0)} of {len(shares)} | {np.mean(shares):.2f} | {_gain(ends, before)} | {_lost(ends)} | "
             f"{np.mean([row['tune_seconds'] for row in of]):.0f} |"
         )
     return lines
@@ -71,8 +71,8 @@ def _gain(rows: Sequence[Row], before: np.ndarray) -> str:
 
 
 def _lost(rows: Sequence[Row]) -> str:
-    each = [[source["increase"] for source in row["sources"].values()] or [0.0] for row in rows]
-    return f"{np.mean([np.mean(own) for own in each]):+.4f} | {max(map(max, each)):+.3f}"
+    by_run = [[source["increase"] for source in row["sources"].values()] or [0.0] for row in rows]
+    return f"{np.mean([np.mean(own) for own in by_run]):+.4f} | {max(map(max, by_run)):+.3f}"
 
 
 def _tasks(tuned: Mapping[str, Mapping[tuple[str, int], Row]], alone: Mapping[tuple[str, int], Row]) -> list[str]:

@@ -70,14 +70,14 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     size = asked.megabytes * _MEGABYTE
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), size)
+        figures = measure(Path(folder), size)
     document = {
         "command": f"python -m bench.upload --megabytes {asked.megabytes}",
         "machine": describe(),
         "megabytes": asked.megabytes,
         "wanted": f"server_growth_mib <= {WANTED_MIB:.0f}",
-        "kept": found["server_growth_mib"] <= WANTED_MIB,
-        **found,
+        "kept": figures["server_growth_mib"] <= WANTED_MIB,
+        **figures,
     }
     print(page(document))
     write(document, asked.output, page(document), asked.table)
@@ -164,13 +164,13 @@ def _watched(server: psutil.Process) -> Iterator[list[Peak]]:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    found: list[Peak] = []
+    peaks: list[Peak] = []
     try:
-        yield found
+        yield peaks
     finally:
         ended.set()
         thread.join()
-        found.append(Peak(before, *most))
+        peaks.append(Peak(before, *most))
 
 
 def _resident(process: psutil.Process) -> int:

@@ -83,18 +83,18 @@ def _runs(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) 
     over = time.monotonic() + asked.seconds
     named = ("jobs", "kills", "faults", "workers", "readers")
     options = Options(**{name: getattr(asked, name) for name in named})
-    wanted = [(name, seed) for seed in asked.seed for name in places]
+    asked_for = [(name, seed) for seed in asked.seed for name in places]
     done = []
-    for number, (name, seed) in enumerate(wanted):
-        left = (over - time.monotonic()) / (len(wanted) - number) - _AROUND_SECONDS
+    for number, (name, seed) in enumerate(asked_for):
+        left = (over - time.monotonic()) / (len(asked_for) - number) - _AROUND_SECONDS
         result = asked.work / f"{name}-{seed}" / _RESULT
         if asked.resume and result.exists():
             done.append(json.loads(result.read_text(encoding="utf-8")))
             continue
-        found = run(name, replace(options, seed=seed, seconds=left), result.parent, base)
-        result.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        done.append(found)
-        print(f"{name}, seed {seed}: {_told([found])} in {found['seconds']:.0f} s", flush=True)
+        outcome = run(name, replace(options, seed=seed, seconds=left), result.parent, base)
+        result.write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
+        done.append(outcome)
+        print(f"{name}, seed {seed}: {_told([outcome])} in {outcome['seconds']:.0f} s", flush=True)
     return done
 
 
@@ -103,35 +103,35 @@ def _real_leases(asked: argparse.Namespace, places: tuple[PlaceName, ...], base:
 
     for name in places:
         folder = asked.work / f"lease-{name}"
-        found = measure(name, asked.real_lease, folder, base)
-        (folder / _LEASE).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        print(json.dumps(found), flush=True)
+        lease = measure(name, asked.real_lease, folder, base)
+        (folder / _LEASE).write_text(json.dumps(lease, indent=1) + "\n", encoding="utf-8")
+        print(json.dumps(lease), flush=True)
 
 
 def _gather(asked: argparse.Namespace) -> None:
     runs, leases = read_results(asked.work, _RESULT), read_results(asked.work, _LEASE)
-    found = document(runs, leases)
+    gathered = document(runs, leases)
     write(
-        found,
+        gathered,
         asked.output or Path("bench/results/chaos.json"),
-        page(found),
+        page(gathered),
         asked.table or Path("docs/results/chaos.md"),
     )
 
 
 def _verdict(runs: list[dict[str, Any]], work: Path) -> int:
-    wrong = [violation for found in runs for violation in found["violations"]]
+    wrong = [violation for outcome in runs for violation in outcome["violations"]]
     for violation in wrong:
         print(f"{violation['kind']}: {violation['what']}")
-    right = not wrong and not any(found["lost"] or found["doubled"] for found in runs)
+    right = not wrong and not any(outcome["lost"] or outcome["doubled"] for outcome in runs)
     print(f"chaos: {_told(runs)}" + ("" if right else f"; look into {work}"))
     return 0 if right else 1
 
 
 def _told(runs: list[dict[str, Any]]) -> str:
-    jobs, kills, lost, doubled = (sum(found[key] for found in runs) for key in ("jobs", "kills", "lost", "doubled"))
-    faults = sum(sum(found["faults"].values()) for found in runs)
-    others = sum(violation["kind"] not in (LOST, DOUBLED) for found in runs for violation in found["violations"])
+    jobs, kills, lost, doubled = (sum(outcome[key] for outcome in runs) for key in ("jobs", "kills", "lost", "doubled"))
+    faults = sum(sum(outcome["faults"].values()) for outcome in runs)
+    others = sum(violation["kind"] not in (LOST, DOUBLED) for outcome in runs for violation in outcome["violations"])
     done = f"{jobs} jobs, {kills} kills, {faults} other faults"
     return f"{done}: {lost} lost, {doubled} doubled, {others} other violations"
 

@@ -45,7 +45,7 @@ class Worker:
         """Process id of its pool's child, the largest of its children; None when there is none yet."""
         with suppress(psutil.Error):
             children = psutil.Process(self.process.pid).children()
-            return max(children, key=lambda each: each.memory_info().rss).pid if children else None
+            return max(children, key=lambda child: child.memory_info().rss).pid if children else None
         return None
 
 
@@ -151,9 +151,9 @@ def running(fleet: Fleet) -> Iterator[Fleet]:
 
 
 def _environment(clock: float) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
     path = [str(ROOT), *([str(_WRONG_CLOCK)] if clock else [])]
-    return {**kept, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1", "WRONG_CLOCK_SECONDS": str(clock)}
+    return {**inherited, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1", "WRONG_CLOCK_SECONDS": str(clock)}
 
 
 def _ends(worker: Worker) -> bool:

@@ -42,9 +42,9 @@ def document(runs: Sequence[Run], leases: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def page(found: dict[str, Any]) -> str:
+def page(numbers: dict[str, Any]) -> str:
     """The same for people, in Markdown."""
-    totals, machine = found["totals"], found["machine"]
+    totals, machine = numbers["totals"], numbers["machine"]
     return "\n".join(
         [
             "# Jobs while everything breaks",
@@ -60,17 +60,17 @@ def page(found: dict[str, Any]) -> str:
             f"On {machine['cores']} cores of {machine['processor']}. [Every run](../../bench/results/chaos.json):",
             "",
             "```",
-            *[run["command"] for run in found["runs"]],
+            *[run["command"] for run in numbers["runs"]],
             "```",
             "",
-            *_runs(found["runs"]),
+            *_runs(numbers["runs"]),
             "",
             *_kills(totals),
             "",
             *_faults(totals["faults"]),
             "",
-            *_readers(found["runs"], totals),
-            *_seconds(found["runs"], found["real_leases"]),
+            *_readers(numbers["runs"], totals),
+            *_seconds(numbers["runs"], numbers["real_leases"]),
             "",
         ]
     )
@@ -131,8 +131,8 @@ def _reading(run: Run) -> str:
 
 
 def _read(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = run.get("reading", {})  # runs that were kept from before there were readers have none
-    return found
+    numbers: dict[str, Any] = run.get("reading", {})  # runs that were kept from before there were readers have none
+    return numbers
 
 
 def _answers(run: Run) -> dict[str, int]:
@@ -146,24 +146,24 @@ def _seconds(runs: Sequence[Run], leases: Sequence[Run]) -> list[str]:
         "| place | seed | killed | times | median | longest | within lease + 5 s |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for run in runs:
-        for victim, each in run["rerun_seconds"].items():
+        for victim, waits in run["rerun_seconds"].items():
             lines.append(
-                f"| {_NAMES[run['place']]} | {run['seed']} | {_VICTIMS[victim]} | {each['n']} | {each['p50']} "
-                f"| {each['max']} | {each['within_lease_and_5']} |"
+                f"| {_NAMES[run['place']]} | {run['seed']} | {_VICTIMS[victim]} | {waits['n']} | {waits['p50']} "
+                f"| {waits['max']} | {waits['within_lease_and_5']} |"
             )
     if leases:
         lines += ["", "With the lease of 60 s and nothing else in the way, a second worker being idle:", ""]
         lines += ["| place | kills of a whole worker | median | longest | wanted |", "|---|---|---|---|---|"]
         lines += [
-            f"| {_NAMES[each['place']]} | {each['n']} | {each['p50']} s | {each['max']} s | "
-            f"{each['wanted_seconds']:.0f} s |"
-            for each in leases
+            f"| {_NAMES[lease['place']]} | {lease['n']} | {lease['p50']} s | {lease['max']} s | "
+            f"{lease['wanted_seconds']:.0f} s |"
+            for lease in leases
         ]
     return lines
 
 
 def _added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
+    for of_run in counts:
+        total.update(of_run)
     return dict(total.most_common())

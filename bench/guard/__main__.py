@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = {
         "base": base.digest, "rows": asked.rows, "singles": SINGLES, "shots": SHOTS, "learned": list(LEARNED),
         "shipped": list(SHIPPED), "most_tokens": MOST_TOKENS, "sizes": list(SIZES),
-        "tunings": {name: asdict(each) for name, each in TUNINGS.items()},
+        "tunings": {name: asdict(tuning) for name, tuning in TUNINGS.items()},
     }  # fmt: skip
     prepare = partial(tasks, base, engine, asked.sources, asked.rows)
     leading = directions(base, engine, asked.sources)

@@ -42,28 +42,28 @@ def directions(base: Base, engine: Engine, folder: Path) -> dict[str, Callable[[
     "random": every weight moves by chance. "naive": tuned on a new task with nothing to hold the earlier ones, which is
     how forgetting comes about. "held": tuned with a regulariser that holds their answers on canaries.
     """
-    found: dict[str, Callable[[], Hypernetwork]] = {RANDOM: partial(_random, engine.hypernetwork)}
-    return found | {name: partial(_tuned, base, engine, folder, name) for name in TUNED}
+    by_name: dict[str, Callable[[], Hypernetwork]] = {RANDOM: partial(_random, engine.hypernetwork)}
+    return by_name | {name: partial(_tuned, base, engine, folder, name) for name in TUNED}
 
 
 def moved(before: Hypernetwork, after: Hypernetwork, share: float) -> Hypernetwork:
     """before + share · (after − before), with shares above 1 too."""
-    found = deepcopy(before).requires_grad_(False)
+    changed = deepcopy(before).requires_grad_(False)
     theirs = dict(after.named_parameters())
     with torch.no_grad():
-        for name, weight in found.named_parameters():
+        for name, weight in changed.named_parameters():
             weight.lerp_(theirs[name], share)
-    return found
+    return changed
 
 
 def _random(before: Hypernetwork) -> Hypernetwork:
-    found = deepcopy(before).requires_grad_(False)
+    after = deepcopy(before).requires_grad_(False)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for weight in found.parameters():
+        for weight in after.parameters():
             noise = torch.randn(weight.shape, generator=generator)
             weight.add_(noise * (_RANDOM_SHARE * float(weight.square().mean().sqrt())))
-    return found
+    return after
 
 
 def _tuned(base: Base, engine: Engine, folder: Path, name: str) -> Hypernetwork:

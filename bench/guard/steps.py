@@ -66,8 +66,8 @@ def judged(
         settings: of the guard.
         made: what the numbers depend on beside the guard's settings, JSON-compatible.
     """
-    wanted = json.loads(json.dumps({**made, "guard": asdict(settings), "seeds": SEEDS}))
-    rows = [row for row in finished(work) if "judged" in row and row["settings"] == wanted]
+    plain = json.loads(json.dumps({**made, "guard": asdict(settings), "seeds": SEEDS}))
+    rows = [row for row in finished(work) if "judged" in row and row["settings"] == plain]
     known = {(row["judged"], row["size"]): row for row in rows}
     of_whole = {(change.direction, change.size): change for change in changes}
     missing = {name: [size for size in SIZES if (name, size) not in known] for name in directions}
@@ -82,7 +82,7 @@ def judged(
             shares = [asked.share(step, seed) for seed in range(SEEDS)]
             by_share = {share: asked.loss(step, share) for share in set(shares)}
             losses = [by_share[share] for share in shares]
-            known[name, size] = {"judged": name, "size": size, "shares": shares, "losses": losses, "settings": wanted}
+            known[name, size] = {"judged": name, "size": size, "shares": shares, "losses": losses, "settings": plain}
             append(work, known[name, size])
             print(f"{name}, {size} nats: let through {shares}, {time.monotonic() - started:.0f} s", flush=True)
     return [
@@ -146,5 +146,5 @@ def summary(steps: Sequence[JudgedStep], margin: float) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _worst(found: Sequence[Effect]) -> float:
-    return max(effect.increase for effect in found)
+def _worst(effects_of_step: Sequence[Effect]) -> float:
+    return max(effect.increase for effect in effects_of_step)

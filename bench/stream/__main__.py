@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     material = Material(find_base(asked.base), asked.data, asked.shots, asked.test_rows, asked.max_tokens)
     names = [task.name for task in TASKS if task.name in asked.tasks]
     settings = {method: settings_of(method, asked.shots) for method in asked.methods}
-    journal = Journal(asked.output, {method: _whole(material, names, each) for method, each in settings.items()})
+    journal = Journal(
+        asked.output, {method: _whole(material, names, of_method) for method, of_method in settings.items()}
+    )
     streams = [Stream(order, method) for order in range(asked.orders) for method in METHODS if method in asked.methods]
     index, count = asked.part
     mine = streams[index - 1 :: count]
@@ -106,10 +108,10 @@ def _write(
 ) -> None:
     """The page, and a heat map of the first order."""
     steps = {stream: rows for stream, rows in journal.steps().items() if stream in streams}
-    there, wanted = sum(map(len, steps.values())), len(streams) * len(names)
+    there, planned = sum(map(len, steps.values())), len(streams) * len(names)
     results = Results(steps, [in_order(names, order) for order in range(asked.orders)])
     facts = Facts(
-        command, material.base.name, asked.shots, asked.test_rows, asked.max_tokens, wanted - there, settings,
+        command, material.base.name, asked.shots, asked.test_rows, asked.max_tokens, planned - there, settings,
         describe(),
     )  # fmt: skip
     write({}, None, markdown(results, sizes(material, results), facts), asked.table)
@@ -118,7 +120,7 @@ def _write(
     picture.write_text(
         svg("Accuracy on each task after each task, order 1", results.tasks[0], panels), encoding="utf-8"
     )
-    print(f"{there} of {wanted} steps; {asked.table}")
+    print(f"{there} of {planned} steps; {asked.table}")
 
 
 if __name__ == "__main__":

@@ -80,26 +80,26 @@ def _head(results: Results, facts: Facts) -> list[str]:
 
 
 def _wanted(results: Results, sizes: Sequence[Size]) -> list[str]:
-    told = ["## What was wanted", "", "| what | found | verdict |", "|---|---|---|"]
+    text = ["## What was wanted", "", "| what | found | verdict |", "|---|---|---|"]
     what = "frozen: BWT is 0, byte for byte of the generated weights"
     if results.whole(FROZEN):
         same = sum(results.rows(FROZEN, order)[-1]["unchanged"] for order in range(len(results.tasks)))
-        wanted = len(results.tasks) * (len(results.names) - 1)
-        exact = same == wanted and results.backward(FROZEN).value == 0
-        told.append(_row(what, f"{same} of {wanted} earlier tasks are generated the same", _met(exact)))
+        earlier = len(results.tasks) * (len(results.names) - 1)
+        exact = same == earlier and results.backward(FROZEN).value == 0
+        text.append(_row(what, f"{same} of {earlier} earlier tasks are generated the same", _met(exact)))
     else:
-        told.append(_unmeasured(what))
-    told += _of_the_guard(results)
+        text.append(_unmeasured(what))
+    text += _of_the_guard(results)
     what = "naive tuning forgets on the same stream"
     if results.whole(NAIVE):
         lost = results.backward(NAIVE)
-        told.append(_row(what, f"BWT {_signed(lost)}", _met(lost.high < 0)))
+        text.append(_row(what, f"BWT {_signed(lost)}", _met(lost.high < 0)))
     else:
-        told.append(_unmeasured(what))
+        text.append(_unmeasured(what))
     if sizes:
         own = sizes[0].own
-        told.append(_row("stored per task, without snapshot: under 4 KB", f"{own:,.0f} B", _met(own < MOST_STORED)))
-    return [*told, ""]
+        text.append(_row("stored per task, without snapshot: under 4 KB", f"{own:,.0f} B", _met(own < MOST_STORED)))
+    return [*text, ""]
 
 
 def _of_the_guard(results: Results) -> list[str]:
@@ -110,23 +110,23 @@ def _of_the_guard(results: Results) -> list[str]:
         return [_unmeasured(what) for what in (most, worse, above)]
     lost = results.backward(GUARDED)
     drops = results.drops(GUARDED)
-    found = [name for name, drop in drops.items() if drop.worse]
+    losers = [name for name, drop in drops.items() if drop.worse]
     seen = median(drop.detectable(len(drops)) for drop in drops.values())
-    told = [
+    text = [
         _row(most, f"BWT {_signed(lost)}", _met(lost.value >= -MOST_LOST)),
         _row(
-            worse, f"{', '.join(found) or 'none'}; a drop of {seen:.1f} points would have shown in four of five cases",
-            _met(not found),
+            worse, f"{', '.join(losers) or 'none'}; a drop of {seen:.1f} points would have shown in four of five cases",
+            _met(not losers),
         ),
     ]  # fmt: skip
     if not results.whole(FROZEN):
-        return [*told, _unmeasured(above)]
+        return [*text, _unmeasured(above)]
     gain = results.gain(GUARDED, FROZEN)
-    return [*told, _row(above, _signed(gain), _met(gain.value >= 0))]
+    return [*text, _row(above, _signed(gain), _met(gain.value >= 0))]
 
 
 def _methods(results: Results, methods: Sequence[str]) -> list[str]:
-    told = [
+    text = [
         "## Methods", "",
         "Average accuracy after the last task; beside it, that on each task right after it was learned. BWT: change of "
         "the earlier tasks up to the end. FWT: accuracy of the start that the probe chose, before training, above that "
@@ -138,16 +138,16 @@ def _methods(results: Results, methods: Sequence[str]) -> list[str]:
     ]  # fmt: skip
     for method in methods:
         gain = results.gain(method, FROZEN) if method != FROZEN and FROZEN in methods else None
-        name, drop = min(results.drops(method).items(), key=lambda each: each[1].change.value)
+        name, drop = min(results.drops(method).items(), key=lambda named_drop: named_drop[1].change.value)
         worst = NONE if method in (FROZEN, LORA) else f"{name} {_signed(drop.change)}"
         p_value = NONE if method in (FROZEN, LORA) else f"{drop.p_value:.3f}"
         seconds = results.seconds(method)
-        took = f"{sum(seconds.values()):.0f} ({', '.join(f'{part} {each:.0f}' for part, each in seconds.items())})"
-        told.append(_row(METHODS[method].title, results.accuracy(method).shown, _signed(gain),
+        took = f"{sum(seconds.values()):.0f} ({', '.join(f'{part} {spent:.0f}' for part, spent in seconds.items())})"
+        text.append(_row(METHODS[method].title, results.accuracy(method).shown, _signed(gain),
                          results.learned(method).shown, _signed(results.backward(method)),
                          _signed(results.forward(method)), _signed(results.forgetting(method)), worst, p_value,
                          took))  # fmt: skip
-    return [*told, ""]
+    return [*text, ""]
 
 
 def _picture() -> list[str]:
@@ -158,7 +158,7 @@ def _picture() -> list[str]:
 
 def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
     """Each task's accuracy at the end, and its change."""
-    told = [
+    text = [
         "## Tasks", "",
         "Accuracy at the end, over the orders; in brackets the change since the task was learned. Bold: significantly "
         "worse.", "",
@@ -173,13 +173,13 @@ def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
             change = f"{drop.change.value:+.1f}" if drop else ""
             told_change = f" (**{change}**)" if drop and drop.worse else f" ({change})" if drop else ""
             cells.append(f"{ends[method][name].value:.1f}{told_change}")
-        told.append(_row(name, NAMED[name].how, *cells))
-    return [*told, ""]
+        text.append(_row(name, NAMED[name].how, *cells))
+    return [*text, ""]
 
 
 def _let_through(results: Results) -> list[str]:
     """Of each method with a guard: how many tasks were tuned, and what became of the steps."""
-    told = ["## What the guard let through", ""]
+    text = ["## What the guard let through", ""]
     objections = []
     for method in (AUTO, GUARDED):
         rows = [(order, row) for order in range(len(results.tasks)) for row in results.rows(method, order)]
@@ -190,7 +190,7 @@ def _let_through(results: Results) -> list[str]:
         shares = [f"{f'{share:g} of the step' if share else 'nothing'} by {counted[share]}"
                   for share in sorted(counted, reverse=True)]  # fmt: skip
         taken = f"; taken was {', '.join(shares)}" if shares else ""
-        told += [f"- {METHODS[method].title}: {len(tuned)} of {len(rows)} tasks tried a tuning{taken}."]
+        text += [f"- {METHODS[method].title}: {len(tuned)} of {len(rows)} tasks tried a tuning{taken}."]
         for order, row in tuned:
             by_verdict = row.get("guard", {}).get("tasks", {})
             objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass"
@@ -202,16 +202,16 @@ def _let_through(results: Results) -> list[str]:
                 cells = METHODS[method].title, order + 1, row["task"], f"{proposed:g}", through, reason
                 objections.append(_row(*cells))
     if objections:
-        told += [
+        text += [
             "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
             "the guard let a share through. Those that did not get the whole of it:", "",
             "| method | order | after | wanted | let through | tasks that did not pass |", "|---|---|---|---|---|---|",
         ]  # fmt: skip
-    return [*told, *objections, ""] if len(told) > 2 else []
+    return [*text, *objections, ""] if len(text) > 2 else []
 
 
 def _how(facts: Facts) -> list[str]:
-    told = [
+    text = [
         "## How it was made", "",
         "Every task is learned as the service learns it: the probe chooses a start among the shipped embeddings and "
         "those of the stream so far, then the embedding is trained on all rows. Frozen stops there. The others then "
@@ -229,8 +229,8 @@ def _how(facts: Facts) -> list[str]:
     for method, settings in facts.settings.items():
         parts = [f"{part}: {', '.join(f'{name} {value}' for name, value in of.items())}"
                  for part, of in settings.items() if isinstance(of, Mapping)]  # fmt: skip
-        told.append(f"- {METHODS[method].title}: {'; '.join(parts)}.")
-    return [*told, ""]
+        text.append(f"- {METHODS[method].title}: {'; '.join(parts)}.")
+    return [*text, ""]
 
 
 def _row(*cells: object) -> str:
@@ -249,5 +249,5 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _signed(found: Figure | None) -> str:
-    return f"{found.value:+.1f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE
+def _signed(figure: Figure | None) -> str:
+    return f"{figure.value:+.1f} ({figure.low:+.1f} to {figure.high:+.1f})" if figure else NONE

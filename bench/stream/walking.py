@@ -70,13 +70,13 @@ def resumed(material: Material, stream: Stream, tasks: Sequence[str], rows: Sequ
     state = State.first(material.engine.hypernetwork, material.base.known_rows)
     if stream.method == LORA or not rows:
         return state
-    wanted = {row["head"] for row in rows} - set(state.heads)
+    lacking = {row["head"] for row in rows} - set(state.heads)
     learned, known = [], [state.known_rows]
     for task, row in zip(tasks, rows, strict=False):
         learned.append(Learned(task, from_hex(row["z"]), tuple(row["words"]), row["head"], row["generated"]))
         if row.get("share"):
             known.append(material.of(task, stream.order).hashes)
-    everything = {**state.heads, **heads.load(sorted(wanted))}
+    everything = {**state.heads, **heads.load(sorted(lacking))}
     return State(rows[-1]["head"], everything, tuple(learned), np.unique(np.concatenate(known)))
 
 

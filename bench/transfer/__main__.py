@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     torch.set_num_threads(asked.threads)
     cells = Cells(find_base(asked.base), folder, asked.test_rows)
-    wanted = Wanted(tuple(asked.tasks), tuple(asked.shots), tuple(asked.methods), tuple(asked.starts), asked.seeds)
-    runs = [run for run in plan(asked.suite, wanted) if (folder / run.task).is_dir()]
+    asked_for = Wanted(tuple(asked.tasks), tuple(asked.shots), tuple(asked.methods), tuple(asked.starts), asked.seeds)
+    runs = [run for run in plan(asked.suite, asked_for) if (folder / run.task).is_dir()]
     if asked.plan:
         print("\n".join(estimate(cells, runs, RECIPES).lines()))
         return 0
@@ -61,11 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         mine = part_of(runs, *asked.part)
         measured = partial(measure, cells, recipes=RECIPES, finished=partial(rows_of, runs, settings, asked.output))
         run_missing(mine, measured, settings, asked.output, asked.hours)
-    found = rows_of(runs, settings, asked.output)
+    rows = rows_of(runs, settings, asked.output)
     if asked.suite == "target":
-        _write(f"python -m bench.transfer {' '.join(words)}".rstrip(), cells, runs, found, asked)
+        _write(f"python -m bench.transfer {' '.join(words)}".rstrip(), cells, runs, rows, asked)
     else:
-        print("\n".join(summary(found)))
+        print("\n".join(summary(rows)))
     return 0
 
 
@@ -117,9 +117,9 @@ def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
             if not asked.report:
                 share = part_of(of_method, *asked.part)
                 run_missing(share, partial(measure, cells, recipes=recipes), settings, asked.output, asked.hours)
-            found = rows_of(of_method, settings, asked.output)
-            if found:
-                measured[str(recipe)] = found
+            rows = rows_of(of_method, settings, asked.output)
+            if rows:
+                measured[str(recipe)] = rows
         for line in ranked(method, measured, len(grid(method))):
             print(line)
     return 0
@@ -135,19 +135,19 @@ def ranked(method: str, measured: Mapping[str, Mapping[Run, Row]], count: int) -
     """
     if not measured:
         return []
-    common = set.intersection(*(set(found) for found in measured.values()))
+    common = set.intersection(*(set(rows) for rows in measured.values()))
     runs = "1 run" if len(common) == 1 else f"{len(common)} runs"
-    told = [f"{method}: {len(measured)} of {count} recipes, on the {runs} that each of them has"]
+    text = [f"{method}: {len(measured)} of {count} recipes, on the {runs} that each of them has"]
     if not common:
-        return told
-    scores = {name: statistics.fmean(found[run]["accuracy"] for run in common) for name, found in measured.items()}
-    return [*told, *(f"{method:13s} {scores[name]:6.2f}  {name}" for name in sorted(scores, key=lambda n: -scores[n]))]
+        return text
+    scores = {name: statistics.fmean(rows[run]["accuracy"] for run in common) for name, rows in measured.items()}
+    return [*text, *(f"{method:13s} {scores[name]:6.2f}  {name}" for name in sorted(scores, key=lambda n: -scores[n]))]
 
 
-def summary(found: Mapping[Run, Row]) -> list[str]:
+def summary(rows: Mapping[Run, Row]) -> list[str]:
     """Mean accuracy by method, start or recipe, and n."""
     by_key: dict[tuple[int, str, str], list[float]] = {}
-    for run, row in found.items():
+    for run, row in rows.items():
         by_key.setdefault((run.shots, run.method, run.start or run.recipe), []).append(row["accuracy"])
     return [
         f"n={shots:<5d} {method:13s} {which:10s} {statistics.fmean(of):6.2f}  {len(of):4d} runs"
@@ -155,20 +155,18 @@ def summary(found: Mapping[Run, Row]) -> list[str]:
     ]
 
 
-def _write(
-    command: str, cells: Cells, runs: Sequence[Run], found: Mapping[Run, Row], asked: argparse.Namespace
-) -> None:
+def _write(command: str, cells: Cells, runs: Sequence[Run], rows: Mapping[Run, Row], asked: argparse.Namespace) -> None:
     """The page and the plot."""
     tasks = dict.fromkeys(run.task for run in runs)
     hands = {task: source for task, source in HAND_PICKED[asked.suite].items() if task in tasks}
-    results = Results(with_rule(found), hands, tuple(range(asked.seeds)))
+    results = Results(with_rule(rows), hands, tuple(range(asked.seeds)))
     facts = Facts(
         command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(SETTINGS),
-        asdict(TuningSettings()), [run for run in runs if run not in found],
+        asdict(TuningSettings()), [run for run in runs if run not in rows],
     )  # fmt: skip
     write({}, None, markdown(results, facts), asked.table)
     asked.table.with_suffix(".svg").write_text(svg("Accuracy over labelled rows", lines(results)), encoding="utf-8")
-    print(f"{len(found)} of {len(runs)} runs; {asked.table}")
+    print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
 
 
 if __name__ == "__main__":

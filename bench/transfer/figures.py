@@ -110,9 +110,9 @@ def figure(cells: Cells) -> Figure:
     by_task: dict[str, list[Matrix]] = {}
     for (task, _), matrix in cells.items():
         by_task.setdefault(task, []).append(matrix / len(cells))
-    found = [parts(np.sum(matrices, axis=0)) for matrices in by_task.values()]
-    total = Parts(*(sum(each) for each in zip(*found, strict=True)))
-    return _figure(total, len(found) * (_draws(cells) - 1), len(cells))
+    components = [parts(np.sum(matrices, axis=0)) for matrices in by_task.values()]
+    total = Parts(*(sum(summands) for summands in zip(*components, strict=True)))
+    return _figure(total, len(components) * (_draws(cells) - 1), len(cells))
 
 
 def figure_of_tasks(cells: Cells) -> Figure:
@@ -151,17 +151,17 @@ def figures(cells: Cells, *, by_task: bool = False) -> dict[Place, Figure]:
         cells: draws × rows of each.
         by_task: whether only cells of one task are pooled, where tasks have several and differ in what draws do.
     """
-    found = {place: parts(matrix) for place, matrix in cells.items()}
+    components = {place: parts(matrix) for place, matrix in cells.items()}
 
-    def shown(task: str, each: Parts) -> Figure:
-        told = [
-            other.of_draws for place, other in found.items()
+    def shown(task: str, own: Parts) -> Figure:
+        of_draws = [
+            other.of_draws for place, other in components.items()
             if cells[place].any() and (not by_task or place[0] == task)  # equal trainings tell nothing
         ]  # fmt: skip
-        pooled = float(np.mean(told)) if told else 0.0
-        return _figure(each._replace(of_draws=max(pooled, each.of_draws)), len(told) * (_draws(cells) - 1))
+        pooled = float(np.mean(of_draws)) if of_draws else 0.0
+        return _figure(own._replace(of_draws=max(pooled, own.of_draws)), len(of_draws) * (_draws(cells) - 1))
 
-    return {place: shown(place[0], each) for place, each in found.items()}
+    return {place: shown(place[0], own) for place, own in components.items()}
 
 
 def parts(matrix: Matrix) -> Parts:
@@ -180,14 +180,14 @@ def _draws(cells: Cells) -> int:
     return max((len(matrix) for matrix in cells.values()), default=0)
 
 
-def _figure(found: Parts, freedom: int, cells: int = 1) -> Figure:
-    deviation = float(np.sqrt(max(0.0, found.of_draws) + found.of_rows))
+def _figure(components: Parts, freedom: int, cells: int = 1) -> Figure:
+    deviation = float(np.sqrt(max(0.0, components.of_draws) + components.of_rows))
     if deviation == 0:
-        p_value, far = float(found.mean >= 0), 0.0
+        p_value, far = float(components.mean >= 0), 0.0
     else:
         known = freedom or math.inf  # one draw says nothing of draws
-        p_value, far = below(found.mean / deviation, known), quantile(1 - LEVEL / 2, known) * deviation
-    return Figure(100 * found.mean, 100 * (found.mean - far), 100 * (found.mean + far), p_value, cells)
+        p_value, far = below(components.mean / deviation, known), quantile(1 - LEVEL / 2, known) * deviation
+    return Figure(100 * components.mean, 100 * (components.mean - far), 100 * (components.mean + far), p_value, cells)
 
 
 @dataclass(frozen=True)
@@ -232,8 +232,8 @@ class Results:
 
     def gains(self, places: Iterable[Place], key: Key, other: Key) -> dict[Place, Figure]:
         """The same of each place where both were measured, by itself."""
-        found = {(task, shots): self._difference(task, shots, key, other) for task, shots in places}
-        return figures(_there(found), by_task=True)
+        differences = {(task, shots): self._difference(task, shots, key, other) for task, shots in places}
+        return figures(_there(differences), by_task=True)
 
     def each(self, places: Iterable[Place], key: Key) -> dict[Place, Figure]:
         """Accuracy at each place where it was measured."""
@@ -250,17 +250,17 @@ class Results:
     def regrets(self, method: str, shots: Sequence[int]) -> dict[Place, Matrix]:
         """What auto loses against the oracle, by task and n: the start (random or a source) that is best on the mean of
         the other draws, scored on this one (S, R). Only where every start was measured, and with two draws at least."""
-        found = {}
+        regrets = {}
         for task in self.hands:
             for count in shots:
                 auto = self.matrix(task, count, Key(method, AUTO))
                 names = (RANDOM, *(source for source in SOURCES if source != task))
                 others = [self.matrix(task, count, Key(method, name)) for name in names]
-                there = [each for each in others if each is not None]
+                there = [answers for answers in others if answers is not None]
                 if auto is None or len(there) < len(names) or len(self.seeds) < 2:
                     continue
-                found[task, count] = oracle(np.stack(there)) - auto
-        return found
+                regrets[task, count] = oracle(np.stack(there)) - auto
+        return regrets
 
     def core_seconds(self) -> tuple[float, int]:
         """Of all runs, each training counted once, and of how many runs none were kept."""
@@ -273,10 +273,10 @@ class Results:
     def beside_hand(self, method: str, shots: Sequence[int]) -> list[Beside]:
         """Auto less the hand-picked source in each (task, n), with Holm's correction over those that are gated."""
         places = [(task, count) for count in shots for task in self.hands]
-        found = self.gains(places, Key(method, AUTO), Key(method, "hand"))
-        gated = [place for place in found if place[0] not in UNGATED]
-        adjusted = dict(zip(gated, holm_adjusted([found[place].below for place in gated]), strict=True))
-        return [Beside(*place, gain, adjusted.get(place)) for place, gain in found.items()]
+        gains = self.gains(places, Key(method, AUTO), Key(method, "hand"))
+        gated = [place for place in gains if place[0] not in UNGATED]
+        adjusted = dict(zip(gated, holm_adjusted([gains[place].below for place in gated]), strict=True))
+        return [Beside(*place, gain, adjusted.get(place)) for place, gain in gains.items()]
 
 
 def _there(cells: Mapping[Place, Matrix | None]) -> dict[Place, Matrix]:
@@ -317,9 +317,9 @@ def oracle(starts: np.ndarray) -> Matrix:
         starts: (C, S, R) right answers.
     """
     means = starts.mean(-1)  # (C, S)
-    found = np.empty(starts.shape[1:])
+    answers = np.empty(starts.shape[1:])
     for seed in range(starts.shape[1]):
         of_others = np.delete(means, seed, axis=1).mean(1)
         best = np.isclose(of_others, of_others.max(), rtol=0, atol=1e-12)
-        found[seed] = starts[best, seed].mean(0)
-    return found
+        answers[seed] = starts[best, seed].mean(0)
+    return answers

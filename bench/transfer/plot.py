@@ -34,7 +34,9 @@ def svg(title: str, lines: Sequence[Line]) -> str:
     shown = [line for line in lines if line.points]
     figures = [figure for line in shown for figure in line.points.values()]
     counts = sorted({count for line in shown for count in line.points})
-    y = Scale(min((each.low for each in figures), default=0.0), max((each.high for each in figures), default=100.0))
+    y = Scale(
+        min((figure.low for figure in figures), default=0.0), max((figure.high for figure in figures), default=100.0)
+    )
     x = Scale(math.log(min(counts, default=1)), math.log(max(counts, default=2)))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-family="sans-serif" '
@@ -63,13 +65,13 @@ def _drawn(line: Line, index: int, count: int, x: Scale, y: Scale) -> list[str]:
     return [*parts, _text(WIDTH - RIGHT + 46, below, line.title)]
 
 
-def _y_tick(down: float, told: str) -> str:
+def _y_tick(down: float, label: str) -> str:
     rule = f'<path d="M{LEFT} {down:.1f}H{WIDTH - RIGHT + 15}" stroke="#ddd"/>'
-    return rule + _text(LEFT - 22, down + 4, told, "end")
+    return rule + _text(LEFT - 22, down + 4, label, "end")
 
 
-def _text(across: float, down: float, told: str, anchor: str = "start") -> str:
-    return f'<text x="{across:.1f}" y="{down:.1f}" text-anchor="{anchor}" fill="#333">{escape(told)}</text>'
+def _text(across: float, down: float, label: str, anchor: str = "start") -> str:
+    return f'<text x="{across:.1f}" y="{down:.1f}" text-anchor="{anchor}" fill="#333">{escape(label)}</text>'
 
 
 def _across(x: Scale, count: int) -> float:

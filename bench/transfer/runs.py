@@ -97,8 +97,8 @@ def same_training(run: Run, start: Start, finished: Mapping[Run, Row]) -> Row | 
     row = finished.get(replace(run, start=other))
     if row is None or (row["chosen"], row["words"]) != (start.embedding, list(start.words)):
         return None
-    kept = {name: value for name, value in row.items() if name not in ("seconds", "settings")}
-    return kept | asdict(run) | _told(start) | {"trained_as": other}
+    twin = {name: value for name, value in row.items() if name not in ("seconds", "settings")}
+    return twin | asdict(run) | _told(start) | {"trained_as": other}
 
 
 def _told(start: Start) -> Row:
@@ -109,8 +109,8 @@ def _told(start: Start) -> Row:
 
 def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
     if run.method == "tfidf":
-        found = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
-        return Learned(found["tfidf_logistic_regression"].argmax(1))
+        predicted = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
+        return Learned(predicted["tfidf_logistic_regression"].argmax(1))
     if run.method in OURS:
         return _ours(cell, run)
     recipe, engine = recipes[run.method, run.recipe], fresh_engine(cell.base)
@@ -141,16 +141,16 @@ def _ours(cell: Cell, run: Run) -> Learned:
     tuned_on = partial(_tuned, cell, lesson)
     tuned = tuned_on(lesson.z, lesson.rows)
     worth, losses = lesson.worth(), lesson.losses(SHARES, tuned, tuned_on)
-    wanted, by_rule = losses.wanted(at_all=True), losses.wanted(at_all=False) if worth.tune else 0.0
-    found = {}
-    for share in {wanted, by_rule}:
+    proposed, by_rule = losses.wanted(at_all=True), losses.wanted(at_all=False) if worth.tune else 0.0
+    by_share = {}
+    for share in {proposed, by_rule}:
         part = tuned.shortened(engine.hypernetwork, lesson.z, share)
-        found[share] = answered(engine.under(part.hypernetwork), z=part.z).argmax(1)
-    told = {
-        "by_share": losses.to_json(), "worth": worth.reason, "proposed": wanted, "auto_proposed": by_rule,
-        "auto": packed(found[by_rule] == cell.truth),
+        by_share[share] = answered(engine.under(part.hypernetwork), z=part.z).argmax(1)
+    facts = {
+        "by_share": losses.to_json(), "worth": worth.reason, "proposed": proposed, "auto_proposed": by_rule,
+        "auto": packed(by_share[by_rule] == cell.truth),
     }  # fmt: skip
-    return Learned(found[wanted], passes + tuning_passes(run.shots), before, told)
+    return Learned(by_share[proposed], passes + tuning_passes(run.shots), before, facts)
 
 
 def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:
@@ -164,8 +164,8 @@ def _sources(cell: Cell) -> list[ProtectedTask]:
     """What holds the hypernetwork in place: the embeddings that the base was shipped with."""
     base, engine = cell.base, cell.bench.engine
     return [
-        ProtectedTask(each.name, base.embeddings[each.name], engine.trie(each.words), engine.hypernetwork)
-        for each in base.sources
+        ProtectedTask(source.name, base.embeddings[source.name], engine.trie(source.words), engine.hypernetwork)
+        for source in base.sources
     ]
 
 
@@ -194,11 +194,11 @@ def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
         return {}
     if run.method not in OURS:
         return asdict(recipes[run.method, run.recipe])
-    found = {**asdict(SETTINGS.for_rows(_parted(run.shots)[0])), "step": STEP}
-    found |= {"probe": asdict(PROBE)} if run.start == AUTO else {}
+    settings = {**asdict(SETTINGS.for_rows(_parted(run.shots)[0])), "step": STEP}
+    settings |= {"probe": asdict(PROBE)} if run.start == AUTO else {}
     if run.method != "hypernetwork":
-        return found
-    return found | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0]))}
+        return settings
+    return settings | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0]))}
 
 
 def packed(right: np.ndarray) -> str:
@@ -208,5 +208,5 @@ def packed(right: np.ndarray) -> str:
 
 def unpacked(row: Row) -> np.ndarray:
     """Which test rows a run got right (n,)."""
-    found = np.unpackbits(np.frombuffer(bytes.fromhex(row["correct"]), dtype=np.uint8), count=row["rows"])
-    return found.astype(np.bool_)
+    right = np.unpackbits(np.frombuffer(bytes.fromhex(row["correct"]), dtype=np.uint8), count=row["rows"])
+    return right.astype(np.bool_)

@@ -16,24 +16,24 @@ from bench.transfer.runs import Row
 Settings = Callable[[Run], Mapping[str, Any]]
 
 
-def part(told: str) -> tuple[int, int]:
+def part(words: str) -> tuple[int, int]:
     """The `--part` of a command line: "1/2" is the first of two. Raises ArgumentTypeError for anything else."""
-    index, _, count = told.partition("/")
+    index, _, count = words.partition("/")
     if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise ArgumentTypeError(f"{told!r} is no part; the first of two is 1/2")
+        raise ArgumentTypeError(f"{words!r} is no part; the first of two is 1/2")
     return int(index), int(count)
 
 
 def rows_of(plan: Sequence[Run], settings: Settings, work: Path) -> dict[Run, Row]:
     """The runs of the plan that the file holds, made with these settings; of several the first."""
-    wanted = set(plan)
-    found: dict[Run, Row] = {}
+    planned = set(plan)
+    by_run: dict[Run, Row] = {}
     for row in finished(work):
         recipe = row.get("recipe", "")  # recipes of older rows had no names
         run = Run(row["task"], row["shots"], row["seed"], row["method"], row["start"], recipe)
-        if run in wanted and run not in found and row["settings"] == plain(settings(run)):
-            found[run] = row
-    return found
+        if run in planned and run not in by_run and row["settings"] == plain(settings(run)):
+            by_run[run] = row
+    return by_run
 
 
 def run_missing(
@@ -64,9 +64,9 @@ def run_missing(
             return
         row = {**measure(run), "settings": plain(settings(run))}
         append(work, row)
-        told = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
+        which = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
         cost = f"in {row['seconds']:.1f} s" if "seconds" in row else f"as from {row['trained_as']}"
-        print(f"{number}/{len(missing)}  {told}: {row['accuracy']:.1f} {cost}", flush=True)
+        print(f"{number}/{len(missing)}  {which}: {row['accuracy']:.1f} {cost}", flush=True)
 
 
 def plain(settings: Mapping[str, Any]) -> Any:

@@ -46,16 +46,16 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def plain(found: Figure | None) -> str:
+def plain(figure: Figure | None) -> str:
     """The value alone."""
-    return f"{found.value:.1f}" if found else NONE
+    return f"{figure.value:.1f}" if figure else NONE
 
 
-def with_interval(found: Figure | None) -> str:
+def with_interval(figure: Figure | None) -> str:
     """The value with its interval."""
-    return found.shown if found else NONE
+    return figure.shown if figure else NONE
 
 
-def signed(found: Figure | None, decimals: int = 1) -> str:
+def signed(figure: Figure | None, decimals: int = 1) -> str:
     """A difference with its sign and interval."""
-    return f"{found.value:+.{decimals}f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE
+    return f"{figure.value:+.{decimals}f} ({figure.low:+.1f} to {figure.high:+.1f})" if figure else NONE
