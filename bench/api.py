@@ -9,7 +9,6 @@ for itself, client and PostgreSQL have the others. `/healthz` is what a request 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
@@ -21,11 +20,12 @@ from typing import Any, Final
 
 from sqlalchemy import insert, text
 
-from bench.deployed import PLACES, deployed, measurable
-from bench.machine import describe
-from bench.queue import summary
-from bench.server import Asker, serving
-from bench.writing import write
+from bench.harness.command import add_sizes, command_line, sizes_of
+from bench.harness.deployed import PLACES, deployed, measurable
+from bench.harness.page import made_on, table, table_row
+from bench.harness.report import made_by, report
+from bench.harness.server import Asker, serving
+from bench.queue.__main__ import summary
 from onboard.domain.access import Scope
 from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
@@ -58,26 +58,19 @@ class Sizes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    known = Sizes()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in asdict(known).items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=value)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
+    parser = command_line(__doc__)
+    add_sizes(parser, Sizes())
     asked = parser.parse_args(arguments)
-    sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
+    sizes = sizes_of(Sizes(), asked)
     places = {name: _place(name, sizes) for name in measurable()}
-    document: dict[str, Any] = {
-        "command": "python -m bench.api",
-        "machine": describe(),
+    document = {
+        **made_by("python -m bench.api"),
         "sizes": asdict(sizes),
         "wanted_ms": WANTED,
         "places": places,
+        "kept": not _missed(places),
     }
-    document["kept"] = not _missed(places)
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
@@ -159,27 +152,26 @@ def _missed(places: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
-    sizes, machine, places = document["sizes"], document["machine"], document["places"]
-    head = "".join(f" {PLACES[name]} p50 | p95 | p99 |" for name in places)
+    sizes, places = document["sizes"], document["places"]
+    head = [column for name in places for column in (f"{PLACES[name]} p50", "p95", "p99")]
     lines = [
         "# What asking for the latest embedding costs", "",
         f"One task has {sizes['versions']:,} versions. {sizes['requests']:,} requests of each kind, in turns, over one "
         "connection to `onboard serve` with one core for itself; every one is signed in by its token and looks up what "
         "the name means at that moment. Milliseconds, as the client sees them, after a warm-up. "
         "`/healthz` is what a request costs that needs no token and no database.", "",
-        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+        f"{made_on(document)}. "
         "[Numbers](../../bench/results/api.json).", "",
-        f"| `GET …/embeddings/` |{head} p99 wanted |", f"|---|{'---|---|---|' * len(places)}---|",
+        *table(["`GET …/embeddings/`", *head, "p99 wanted"]),
     ]  # fmt: skip
     missed = _missed(places)
     for what in next(iter(places.values())):
-        cells = "".join(
-            " {p50:.2f} | {p95:.2f} | {p99:.2f}{mark} |".format(
-                **places[name][what], mark=" **missed**" if (what, name) in missed else ""
-            )
+        cells = [
+            f"{places[name][what][share]:.2f}{mark}"
             for name in places
-        )
-        lines.append(f"| {what} |{cells} {f'≤ {WANTED[what]:.0f}' if what in WANTED else ''} |")
+            for share, mark in (("p50", ""), ("p95", ""), ("p99", " **missed**" * ((what, name) in missed)))
+        ]
+        lines.append(table_row(what, *cells, f"≤ {WANTED[what]:.0f}" if what in WANTED else ""))
     lines += [
         "",
         "`unchanged`: the client sent the ETag of what it has, and got 304. `all tasks`: `GET /v1/embeddings`.",

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import psutil
 
-from bench.machine import describe
-from bench.services import PostgresServer, RedisServer, missing
+from bench.harness.report import as_json, made_by, write
+from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
 from onboard.registry.workers import WorkerRepository
@@ -52,16 +52,14 @@ def main() -> int:
     measured = [deployment for deployment in deployments.values() if isinstance(deployment, dict)]
     quiet = all(deployment["share_of_a_core"] < _WANTED_SHARE for deployment in measured)
     document = {
-        "command": "python -m bench.idle",
-        "machine": describe(),
+        **made_by("python -m bench.idle"),
         "seconds": asked.seconds,
         "wanted": f"share_of_a_core < {_WANTED_SHARE}",
         "kept": quiet,
         "deployments": deployments,
     }
-    print(json.dumps(document, indent=1))
-    if asked.output:
-        asked.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(as_json(document))
+    write(document, asked.output)
     return 0 if quiet else 1
 
 

@@ -10,7 +10,6 @@ when something is lost, doubled or half.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -29,10 +28,11 @@ from typing import Any, Final
 import torch
 from sqlalchemy import event
 
-from bench.machine import describe
-from bench.opinions import opinions
-from bench.tiny_base import make_tiny_base
-from bench.writing import write
+from bench.harness.command import command_line
+from bench.harness.opinions import opinions
+from bench.harness.page import table
+from bench.harness.report import made_by, report
+from bench.harness.tiny_base import make_tiny_base
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec, JobState, Stage
@@ -128,23 +128,18 @@ class Deadly:
 
 def main(arguments: list[str] | None = None) -> int:
     """Kill, look, print, and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--times", type=int, default=20, help="kills in each stage")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         outcomes = kills(Path(folder), asked.times, asked.seed)
     document = {
-        "command": f"python -m bench.kills --times {asked.times} --seed {asked.seed}",
-        "machine": describe(),
+        **made_by(f"python -m bench.kills --times {asked.times} --seed {asked.seed}"),
         "kills": [asdict(outcome) for outcome in outcomes],
         "kept": not any(outcome.faults for outcome in outcomes),
     }
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def kills(folder: Path, times: int, seed: int) -> list[Killed]:
@@ -312,7 +307,7 @@ def page(document: dict[str, Any]) -> str:
         of_stage = [outcome for outcome in document["kills"] if outcome["stage"] == stage.value]
         moved = sum(outcome["published"] for outcome in of_stage)
         faults = sum(bool(outcome["faults"]) for outcome in of_stage)
-        rows.append(f"| {stage.value} | {len(of_stage)} | {len(of_stage) - moved} | {moved} | {faults} |")
+        rows.append([stage.value, len(of_stage), len(of_stage) - moved, moved, faults])
     faulty = [
         f"- {outcome['stage']}, {outcome['place']}: {fault}"
         for outcome in document["kills"]
@@ -328,9 +323,7 @@ def page(document: dict[str, Any]) -> str:
         "",
         f"`{document['command']}`, SQLite. [Numbers](../../bench/results/kills.json).",
         "",
-        "| killed in | times | head after it: the old one | the new one | lost, doubled or half |",
-        "|---|---|---|---|---|",
-        *rows,
+        *table(["killed in", "times", "head after it: the old one", "the new one", "lost, doubled or half"], rows),
         "",
         *(["Nothing was lost, doubled or half."] if document["kept"] else faulty),
     ]

@@ -9,7 +9,6 @@ trained. Resident memory is looked at every 20 ms, compared with that after a sm
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 import tempfile
@@ -23,10 +22,11 @@ from typing import Any, Final
 
 import psutil
 
-from bench.machine import describe
-from bench.server import Asker, serving
-from bench.tiny_base import make_tiny_base
-from bench.writing import write
+from bench.harness.command import command_line
+from bench.harness.page import made_on
+from bench.harness.report import made_by, report
+from bench.harness.server import Asker, serving
+from bench.harness.tiny_base import make_tiny_base
 from onboard.data.limits import MAX_ROWS
 from onboard.domain.access import Scope
 from onboard.operations.access import create_token
@@ -63,25 +63,20 @@ class Peak:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--megabytes", type=int, default=1000)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     size = asked.megabytes * _MEGABYTE
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(Path(folder), size)
     document = {
-        "command": f"python -m bench.upload --megabytes {asked.megabytes}",
-        "machine": describe(),
+        **made_by(f"python -m bench.upload --megabytes {asked.megabytes}"),
         "megabytes": asked.megabytes,
         "wanted": f"server_growth_mib <= {WANTED_MIB:.0f}",
         "kept": figures["server_growth_mib"] <= WANTED_MIB,
         **figures,
     }
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def measure(folder: Path, size: int) -> dict[str, Any]:
@@ -182,13 +177,13 @@ def _resident(process: psutil.Process) -> int:
 
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
-    machine, seconds, resident = document["machine"], document["seconds"], document["resident_bytes"]
+    seconds, resident = document["seconds"], document["resident_bytes"]
     return "\n".join(
         [
             "# What a large upload costs", "",
             f"{document['megabytes']:,} MB in {document['rows']:,} valid rows, sent as they are made to a real "
             f"`onboard serve`. The limit is {MAX_ROWS:,} rows and 1 GiB.", "",
-            f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+            f"{made_on(document)}. "
             "[Numbers](../../bench/results/upload.json).", "",
             "| | MiB | wanted |", "|---|---|---|",
             f"| the server's process before | {resident['before'] / _MIB:.1f} | |",

@@ -18,9 +18,10 @@ from typing import Final
 import psutil
 
 from bench.chaos.journal import Journal
+from bench.harness.command import CHECKOUT
+from bench.harness.programs import inherited
 from onboard.settings import Settings
 
-ROOT: Final = Path(__file__).parents[2]
 _WRONG_CLOCK: Final = Path(__file__).parent / "wrong_clock"
 _STOP_SECONDS: Final = 60.0
 _RESTART_SECONDS: Final = 0.5  # before a worker that ended is started again, as a supervisor does
@@ -151,9 +152,13 @@ def running(fleet: Fleet) -> Iterator[Fleet]:
 
 
 def _environment(clock: float) -> dict[str, str]:
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-    path = [str(ROOT), *([str(_WRONG_CLOCK)] if clock else [])]
-    return {**inherited, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1", "WRONG_CLOCK_SECONDS": str(clock)}
+    path = [str(CHECKOUT), *([str(_WRONG_CLOCK)] if clock else [])]
+    return {
+        **inherited(),
+        "PYTHONPATH": os.pathsep.join(path),
+        "OMP_NUM_THREADS": "1",
+        "WRONG_CLOCK_SECONDS": str(clock),
+    }
 
 
 def _ends(worker: Worker) -> bool:

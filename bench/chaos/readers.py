@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from bench.chaos.auditor import Answer, Auditor, Seen
 from bench.chaos.place import Place
 from bench.chaos.submitter import TASKS
-from bench.server import serving
+from bench.harness.server import serving
 from onboard.domain.access import Scope
 from onboard.operations.access import create_token
 from onboard.services import Services

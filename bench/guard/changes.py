@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -12,23 +12,26 @@ from typing import Final
 import numpy as np
 import torch
 
-from bench.training import train_embedding
-from bench.unseen import make, read_rows
+from bench.harness.as_if_new import shipped_tasks, workbench
+from bench.harness.training import train_embedding
+from bench.harness.unseen import make, read_rows
 from onboard.bases import Base
 from onboard.data.splits import shots
 from onboard.guard.canaries import canary_ids
-from onboard.model.batch import LabelledRows, TrainingSet
+from onboard.model.batch import TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.protected import ProtectedTask, Protection
-from onboard.pipeline.check import label_words
-from onboard.pipeline.material import Workbench
+from onboard.model.protected import Protection
 from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.tuning import tune
 
 SHOTS: Final = 32
 RANDOM: Final = "random"
-TUNED: Final = ("naive origin", "naive answer", "held answer")  # on tasks unlike any earlier one, of bench.unseen
+TUNED: Final = (
+    "naive origin",
+    "naive answer",
+    "held answer",
+)  # on tasks unlike any earlier one, of bench.harness.unseen
 _RANDOM_SHARE: Final = 0.2  # of each tensor's root mean square
 _HELD: Final = TuningSettings(
     steps=40, batch=8, learning_rate=1e-3, z_learning_rate=1e-2, beta=10.0, regulariser="divergence", sampled=16
@@ -69,14 +72,10 @@ def _random(before: Hypernetwork) -> Hypernetwork:
 def _tuned(base: Base, engine: Engine, folder: Path, name: str) -> Hypernetwork:
     how, kind = name.split()
     dataset = shots(make(kind, read_rows(folder, "validation"), 1), SHOTS, 0)
-    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
-    rows = LabelledRows(bench.encode(dataset.train), bench.targets(dataset.train))
+    bench = workbench(base, engine, dataset)
+    rows = bench.labelled(dataset.train)
     trie = engine.trie(bench.words)
     start = np.mean([base.embeddings[source.name] for source in base.sources], axis=0)
     z = train_embedding(engine, start, rows, trie, replace(FewShotSettings(), seeds=1), 0).z
-    earlier: Sequence[ProtectedTask] = [
-        ProtectedTask(source.name, base.embeddings[source.name], engine.trie(source.words), engine.hypernetwork)
-        for source in base.sources
-    ]
-    canaries = canary_ids(engine.encoder, "tuning")
-    return tune(engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), TUNINGS[how], 0).hypernetwork
+    protection = Protection(shipped_tasks(base, engine), canary_ids(engine.encoder, "tuning"))
+    return tune(engine, TrainingSet(rows, trie), z, protection, TUNINGS[how], 0).hypernetwork

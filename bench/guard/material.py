@@ -9,17 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from bench.as_if_new import drawn_tests
-from bench.training import train_embedding
+from bench.harness.as_if_new import drawn_tests, workbench
+from bench.harness.training import train_embedding
 from bench.transfer.material import read
 from onboard.bases import Base
 from onboard.data.splits import shots
 from onboard.guard.canaries import canary_ids
 from onboard.guard.evidence import Canaries
-from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.train.settings import FewShotSettings
 
@@ -78,8 +76,8 @@ def _shipped(base: Base, engine: Engine, folder: Path, rows: int) -> Task:
 
 def _learned(base: Base, engine: Engine, folder: Path, rows: int) -> Task:
     dataset = shots(read(folder), SHOTS, 0)
-    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
-    material = LabelledRows(bench.encode(dataset.train), bench.targets(dataset.train))
+    bench = workbench(base, engine, dataset)
+    material = bench.labelled(dataset.train)
     others = [base.embeddings[source.name] for source in base.sources if source.name != folder.name]
     trie, settings = engine.trie(bench.words), replace(FewShotSettings(), seeds=1)
     z = train_embedding(engine, np.mean(others, axis=0), material, trie, settings, 0).z

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import append, finished
 from bench.guard.changes import moved
 from bench.guard.material import SINGLES, Task
+from bench.harness.rows import Rows
 from onboard.guard.answers import Question, answers
 from onboard.guard.verdicts import Seen
 from onboard.model.engine import Engine
@@ -98,9 +97,8 @@ def measure_all(
         work: JSON lines, of these and of other settings.
         settings: what the numbers depend on, JSON-compatible.
     """
-    plain = json.loads(json.dumps(settings))
-    rows = [row for row in finished(work) if "direction" in row and row["settings"] == plain]
-    done = {(row["direction"], row["size"]): row for row in rows}
+    rows = Rows(work, settings)
+    done = {(row["direction"], row["size"]): row for row in rows if "direction" in row}
     missing = {name: [size for size in SIZES if (name, size) not in done] for name in directions}
     if any(missing.values()):
         tasks = prepare()
@@ -116,10 +114,7 @@ def measure_all(
             started = time.monotonic()
             share = _TRIED * math.sqrt(size / tried)
             lines = effects(engine, tasks, before, moved(engine.hypernetwork, whole, share))
-            done[name, size] = {
-                "direction": name, "size": size, "share": share, "effects": lines, "settings": plain,
-            }  # fmt: skip
-            append(work, done[name, size])
+            done[name, size] = rows.add({"direction": name, "size": size, "share": share, "effects": lines})
             print(f"{name}, {size} nats: share {share:.3f}, {time.monotonic() - started:.0f} s", flush=True)
     return [Change.read(done[name, size]) for name in directions for size in SIZES]
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.guard.rates import EDGES
+from bench.harness.page import NONE, table
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -41,7 +42,7 @@ def page(document: Mapping[str, Any]) -> str:
             "",
             "The same for what costs at most a quarter of the margin, by the planted size in nats:",
             "",
-            *_table(
+            *table(
                 ["evidence (a half)", *(f"{size:g}" for size in document["sizes"])],
                 [[row["evidence"], *map(_share, row["by_size"])] for row in document["passed"]],
             ),
@@ -58,7 +59,7 @@ def page(document: Mapping[str, Any]) -> str:
             "",
             "## What a divergence says about the loss",
             "",
-            *_table(
+            *table(
                 ["divergence of the worst group (nats)", "pairs", "true increase, median", "95% quantile"],
                 [[f"{row['low']:g} to {row['high']:g}", str(row["pairs"]),
                   f"{row['median']:+.4f}", f"{row['q95']:+.4f}"] for row in document["quantiles"]],
@@ -92,12 +93,12 @@ def _steps(document: Mapping[str, Any]) -> list[str]:
         "the halves and canaries each. Cells count the draws in which so much of the step was let through; the true "
         "increase is that of the task that loses most, of what was let through the largest over the draws.",
         "",
-        *_table(
+        *table(
             ["step", "nats", "true increase by the whole", *(f"{Fraction(share)}" for share in shares), "none",
              "true increase by what was let through"],
             [[step["direction"], f"{step['size']:g}", f"{step['whole']:+.3f}",
               *(str(step["shares"].count(share) or "") for share in (*shares, 0.0)),
-              f"{max(step['losses']):+.3f}" if any(step["shares"]) else "–"] for step in document["steps"]],
+              f"{max(step['losses']):+.3f}" if any(step["shares"]) else NONE] for step in document["steps"]],
         ),
         "",
         f"Of {counts['harmless']} answers about steps that cost no task more than a quarter of the margin, "
@@ -108,7 +109,7 @@ def _steps(document: Mapping[str, Any]) -> list[str]:
 
 
 def _passed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return _table(
+    return table(
         ["evidence (a half)", *_bins(), "false alarms", "misses"],
         [
             [row["evidence"], *map(_cell, row["shares"]), _share(row["false_alarm"]), _share(row["miss"])]
@@ -123,16 +124,12 @@ def _bins() -> list[str]:
 
 def _cell(cell: Sequence[Any]) -> str:
     count, share = cell
-    return "–" if share is None else f"{_share(share)} ({count})"
+    return NONE if share is None else f"{_share(share)} ({count})"
 
 
 def _share(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f}%"
+    return NONE if share is None else f"{100 * share:.0f}%"
 
 
 def _listed(numbers: Sequence[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,11 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import append, finished
 from bench.guard.changes import moved
 from bench.guard.material import MOST_TOKENS, Task
 from bench.guard.measured import Change, Effect, effects, question
 from bench.guard.rates import HARMLESS
+from bench.harness.rows import Rows
 from onboard.guard import GuardSettings, Step, guard
 from onboard.guard.answers import answers
 from onboard.guard.canaries import canary_ids
@@ -66,9 +65,8 @@ def judged(
         settings: of the guard.
         made: what the numbers depend on beside the guard's settings, JSON-compatible.
     """
-    plain = json.loads(json.dumps({**made, "guard": asdict(settings), "seeds": SEEDS}))
-    rows = [row for row in finished(work) if "judged" in row and row["settings"] == plain]
-    known = {(row["judged"], row["size"]): row for row in rows}
+    rows = Rows(work, {**made, "guard": asdict(settings), "seeds": SEEDS})
+    known = {(row["judged"], row["size"]): row for row in rows if "judged" in row}
     of_whole = {(change.direction, change.size): change for change in changes}
     missing = {name: [size for size in SIZES if (name, size) not in known] for name in directions}
     asked = Asked.about(engine, prepare(), settings) if any(missing.values()) else None
@@ -82,8 +80,7 @@ def judged(
             shares = [asked.share(step, seed) for seed in range(SEEDS)]
             by_share = {share: asked.loss(step, share) for share in set(shares)}
             losses = [by_share[share] for share in shares]
-            known[name, size] = {"judged": name, "size": size, "shares": shares, "losses": losses, "settings": plain}
-            append(work, known[name, size])
+            known[name, size] = rows.add({"judged": name, "size": size, "shares": shares, "losses": losses})
             print(f"{name}, {size} nats: let through {shares}, {time.monotonic() - started:.0f} s", flush=True)
     return [
         JudgedStep(

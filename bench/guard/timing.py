@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import append, finished
+from bench.harness.rows import Rows
 from onboard.bases import Base
 from onboard.guard.answers import Question, answers
 from onboard.guard.canaries import canary_ids
@@ -31,13 +30,9 @@ def timed(base: Base, engine: Engine, work: Path, settings: Mapping[str, Any]) -
         work: JSON lines; what it holds of the same settings is not timed again.
         settings: what the numbers depend on, JSON-compatible.
     """
-    plain = json.loads(json.dumps(settings))
-    for row in finished(work):
-        if "timing" in row and row["settings"] == plain:
-            known: dict[str, Any] = row["timing"]
-            return known
-    timing = _timed(base, engine)
-    append(work, {"timing": timing, "settings": plain})
+    rows = Rows(work, settings)
+    known = next((row for row in rows if "timing" in row), None) or rows.add({"timing": _timed(base, engine)})
+    timing: dict[str, Any] = known["timing"]
     return timing
 
 

@@ -8,7 +8,7 @@
 - worst task: the smallest R[T,i] − R[i,i].
 
 Orders (with draws of their own) and test rows are crossed random effects, as draws and rows are in
-`bench.transfer.figures`: a task's test rows are the same in all orders.
+`bench.harness.figures`: a task's test rows are the same in all orders.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.stream.learning import Row
+from bench.harness.answers import unpacked
+from bench.harness.figures import LEVEL, Figure, figure, figures
+from bench.harness.rows import Row
 from bench.stream.methods import FROZEN, LORA
 from bench.stream.sharing import Steps, Stream
-from bench.transfer.figures import LEVEL, Figure, figure, figures
 from onboard.statistics.holm import holm_adjusted
 
 _N = 0  # the figures there are by task and n; here n is always the same
@@ -168,12 +169,6 @@ class Results:
 def right(row: Row, place: int) -> np.ndarray:
     """Which test rows of the task at that place are right after a step (r,): 1 or 0."""
     return unpacked(row["correct"][place], row["rows"][place])
-
-
-def unpacked(in_hex: str, count: int) -> np.ndarray:
-    """What `bench.transfer.runs.packed` told, as numbers (count,)."""
-    digits = np.frombuffer(bytes.fromhex(in_hex), dtype=np.uint8)
-    return np.unpackbits(digits, count=count).astype(np.float64)
 
 
 def _change(rows: Sequence[Row], place: int) -> np.ndarray:

@@ -6,18 +6,19 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
 
-from bench.as_if_new import candidates
+from bench.harness.answers import packed
+from bench.harness.as_if_new import candidates, shipped_tasks
+from bench.harness.rows import Row
 from bench.stream.material import Material, TaskRows
 from bench.stream.methods import FROZEN, LORA, LORA_RECIPE, METHODS, Method
 from bench.stream.state import State
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.methods import answers, baseline, fit
-from bench.transfer.runs import packed
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
 from onboard.guard import Judgement, Step, guard
@@ -31,7 +32,6 @@ from onboard.probe.choice import choose
 from onboard.train.step_length import parts_of
 from onboard.train.tuning import Tuned, tune
 
-Row = dict[str, Any]
 BEGUN: Final = ("given", "chosen", "words", "alarm", "from", "start", "embedding")  # told of probe and training
 
 
@@ -126,10 +126,7 @@ def alone(material: Material, name: str, order: int, before: Sequence[str], coun
 
 def earlier_tasks(material: Material, order: int, state: State) -> list[ProtectedTask]:
     """The shipped sources, and the stream's own tasks with the texts that they were trained on."""
-    base, trie, first = material.base, material.engine.trie, material.engine.hypernetwork
-    shipped = [
-        ProtectedTask(source.name, base.embeddings[source.name], trie(source.words), first) for source in base.sources
-    ]
+    trie = material.engine.trie
     learned = [
         ProtectedTask(
             task.task, task.z, trie(task.words), state.heads[task.origin],
@@ -137,7 +134,7 @@ def earlier_tasks(material: Material, order: int, state: State) -> list[Protecte
         )
         for task in state.learned
     ]  # fmt: skip
-    return [*shipped, *learned]
+    return [*shipped_tasks(material.base, material.engine), *learned]
 
 
 def right_of(engine: Engine, rows: TaskRows, z: np.ndarray, words: Sequence[str]) -> np.ndarray:

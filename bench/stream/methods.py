@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from bench.as_a_job import SETTINGS, STEP
+from bench.harness.as_a_job import SETTINGS, STEP
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.recipes import CREDITED, RECIPES, Recipe
 from onboard.guard.settings import GuardSettings

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from bench.harness.figures import signed
+from bench.harness.page import NONE, VERDICTS, counted, listed, met, table, table_row, unmeasured, were
 from bench.stream.figures import Results
 from bench.stream.methods import AUTO, FROZEN, GUARDED, LORA, METHODS, NAIVE
-from bench.stream.sizes import Size, table
+from bench.stream.sizes import Size, sizes_table
 from bench.stream.tasks import NAMED
-from bench.transfer.figures import Figure
 
 MOST_LOST: Final = 0.2  # points that earlier tasks may lose on average under the guard
 MOST_STORED: Final = 4000  # bytes of a task, without its snapshot
-NONE: Final = "–"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
          "What is stored beside the snapshot of the rows; the shared part is divided among 1, 10, 100 and 1,000 tasks. "
          "Own is the file of an embedding with all its facts, and its row in the registry. A hypernetwork that a task "
          "was learned under is kept for as long as the task is: the guard compares with it. Not counted: the rows "
-         "themselves, the job with its report, and what a database adds for its indexes.", "", *table(sizes), ""],
+         "themselves, the job with its report, and what a database adds for its indexes.", "", *sizes_table(sizes), ""],
         _how(facts),
     ]  # fmt: skip
     return "\n".join(line for part in parts for line in part)
@@ -65,13 +65,12 @@ def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
 
 def _head(results: Results, facts: Facts) -> list[str]:
     machine, orders = facts.machine, len(results.tasks)
-    were = "1 step of the plan was" if facts.missing == 1 else f"{facts.missing} steps of the plan were"
-    left = [f"**{were} not made; methods that are not at their end are left out.**", ""]
+    left = [f"**{were(facts.missing, 'step')} not made; methods that are not at their end are left out.**", ""]
     return [
         "# One task after another", "",
         f"Made by `{facts.command}` on `{facts.base}` ({machine['processor']}, {machine['cores']} cores); one row a "
         "step stands in [stream.jsonl](../../bench/results/stream.jsonl).",
-        f"{len(results.names)} tasks in a row, {facts.shots} labelled rows each, in {_counted(orders, 'order')} with "
+        f"{len(results.names)} tasks in a row, {facts.shots} labelled rows each, in {counted(orders, 'order')} with "
         f"draws of their own; accuracy in per cent on at most {facts.test_rows} test rows. Texts are cut after "
         f"{facts.max_tokens} tokens. Intervals are 95%, over orders and test rows; two methods are compared on the "
         "same rows.", "",
@@ -80,25 +79,25 @@ def _head(results: Results, facts: Facts) -> list[str]:
 
 
 def _wanted(results: Results, sizes: Sequence[Size]) -> list[str]:
-    text = ["## What was wanted", "", "| what | found | verdict |", "|---|---|---|"]
+    text = ["## What was wanted", "", *table(VERDICTS)]
     what = "frozen: BWT is 0, byte for byte of the generated weights"
     if results.whole(FROZEN):
         same = sum(results.rows(FROZEN, order)[-1]["unchanged"] for order in range(len(results.tasks)))
         earlier = len(results.tasks) * (len(results.names) - 1)
         exact = same == earlier and results.backward(FROZEN).value == 0
-        text.append(_row(what, f"{same} of {earlier} earlier tasks are generated the same", _met(exact)))
+        text.append(table_row(what, f"{same} of {earlier} earlier tasks are generated the same", met(exact)))
     else:
-        text.append(_unmeasured(what))
+        text.append(unmeasured(what))
     text += _of_the_guard(results)
     what = "naive tuning forgets on the same stream"
     if results.whole(NAIVE):
         lost = results.backward(NAIVE)
-        text.append(_row(what, f"BWT {_signed(lost)}", _met(lost.high < 0)))
+        text.append(table_row(what, f"BWT {signed(lost)}", met(lost.high < 0)))
     else:
-        text.append(_unmeasured(what))
+        text.append(unmeasured(what))
     if sizes:
         own = sizes[0].own
-        text.append(_row("stored per task, without snapshot: under 4 KB", f"{own:,.0f} B", _met(own < MOST_STORED)))
+        text.append(table_row("stored per task, without snapshot: under 4 KB", f"{own:,.0f} B", met(own < MOST_STORED)))
     return [*text, ""]
 
 
@@ -107,22 +106,22 @@ def _of_the_guard(results: Results) -> list[str]:
     worse = "guarded: no task significantly worse"
     above = "guarded: average accuracy at or above frozen"
     if not results.whole(GUARDED):
-        return [_unmeasured(what) for what in (most, worse, above)]
+        return [unmeasured(what) for what in (most, worse, above)]
     lost = results.backward(GUARDED)
     drops = results.drops(GUARDED)
     losers = [name for name, drop in drops.items() if drop.worse]
     seen = median(drop.detectable(len(drops)) for drop in drops.values())
     text = [
-        _row(most, f"BWT {_signed(lost)}", _met(lost.value >= -MOST_LOST)),
-        _row(
+        table_row(most, f"BWT {signed(lost)}", met(lost.value >= -MOST_LOST)),
+        table_row(
             worse, f"{', '.join(losers) or 'none'}; a drop of {seen:.1f} points would have shown in four of five cases",
-            _met(not losers),
+            met(not losers),
         ),
     ]  # fmt: skip
     if not results.whole(FROZEN):
-        return [*text, _unmeasured(above)]
+        return [*text, unmeasured(above)]
     gain = results.gain(GUARDED, FROZEN)
-    return [*text, _row(above, _signed(gain), _met(gain.value >= 0))]
+    return [*text, table_row(above, signed(gain), met(gain.value >= 0))]
 
 
 def _methods(results: Results, methods: Sequence[str]) -> list[str]:
@@ -133,19 +132,19 @@ def _methods(results: Results, methods: Sequence[str]) -> list[str]:
         "of a random embedding. Forgetting: how far a task is below its best. p: that the worst task did not lose, "
         "after Holm over the tasks. Under every method that tunes the hypernetwork all earlier tasks are measured "
         "under the last one, so that pins hide nothing.", "",
-        "| method | average accuracy | beside frozen | right after learning | BWT | FWT | forgetting | worst task | "
-        "p | core seconds per task |", "|---" * 10 + "|",
+        *table(("method", "average accuracy", "beside frozen", "right after learning", "BWT", "FWT", "forgetting",
+                "worst task", "p", "core seconds per task")),
     ]  # fmt: skip
     for method in methods:
         gain = results.gain(method, FROZEN) if method != FROZEN and FROZEN in methods else None
         name, drop = min(results.drops(method).items(), key=lambda named_drop: named_drop[1].change.value)
-        worst = NONE if method in (FROZEN, LORA) else f"{name} {_signed(drop.change)}"
+        worst = NONE if method in (FROZEN, LORA) else f"{name} {signed(drop.change)}"
         p_value = NONE if method in (FROZEN, LORA) else f"{drop.p_value:.3f}"
         seconds = results.seconds(method)
         took = f"{sum(seconds.values()):.0f} ({', '.join(f'{part} {spent:.0f}' for part, spent in seconds.items())})"
-        text.append(_row(METHODS[method].title, results.accuracy(method).shown, _signed(gain),
-                         results.learned(method).shown, _signed(results.backward(method)),
-                         _signed(results.forward(method)), _signed(results.forgetting(method)), worst, p_value,
+        text.append(table_row(METHODS[method].title, results.accuracy(method).shown, signed(gain),
+                         results.learned(method).shown, signed(results.backward(method)),
+                         signed(results.forward(method)), signed(results.forgetting(method)), worst, p_value,
                          took))  # fmt: skip
     return [*text, ""]
 
@@ -162,7 +161,7 @@ def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
         "## Tasks", "",
         "Accuracy at the end, over the orders; in brackets the change since the task was learned. Bold: significantly "
         "worse.", "",
-        _row("task", "what it is", *(METHODS[method].title for method in methods)), "|---" * (len(methods) + 2) + "|",
+        *table(("task", "what it is", *(METHODS[method].title for method in methods))),
     ]  # fmt: skip
     ends = {method: results.at_the_end(method) for method in methods}
     drops = {method: results.drops(method) for method in methods}
@@ -173,7 +172,7 @@ def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
             change = f"{drop.change.value:+.1f}" if drop else ""
             told_change = f" (**{change}**)" if drop and drop.worse else f" ({change})" if drop else ""
             cells.append(f"{ends[method][name].value:.1f}{told_change}")
-        text.append(_row(name, NAMED[name].how, *cells))
+        text.append(table_row(name, NAMED[name].how, *cells))
     return [*text, ""]
 
 
@@ -200,12 +199,12 @@ def _let_through(results: Results) -> list[str]:
                 reason = row.get("trouble") or ", ".join(objected) or NONE
                 through = f"{row['share']:g}" if proposed else NONE
                 cells = METHODS[method].title, order + 1, row["task"], f"{proposed:g}", through, reason
-                objections.append(_row(*cells))
+                objections.append(table_row(*cells))
     if objections:
         text += [
             "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
             "the guard let a share through. Those that did not get the whole of it:", "",
-            "| method | order | after | wanted | let through | tasks that did not pass |", "|---|---|---|---|---|---|",
+            *table(("method", "order", "after", "wanted", "let through", "tasks that did not pass")),
         ]  # fmt: skip
     return [*text, *objections, ""] if len(text) > 2 else []
 
@@ -227,27 +226,6 @@ def _how(facts: Facts) -> list[str]:
         "in float32, later ones with products in bfloat16: seconds are means over both.", "",
     ]  # fmt: skip
     for method, settings in facts.settings.items():
-        parts = [f"{part}: {', '.join(f'{name} {value}' for name, value in of.items())}"
-                 for part, of in settings.items() if isinstance(of, Mapping)]  # fmt: skip
+        parts = [f"{part}: {listed(of)}" for part, of in settings.items() if isinstance(of, Mapping)]
         text.append(f"- {METHODS[method].title}: {'; '.join(parts)}.")
     return [*text, ""]
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _unmeasured(what: str) -> str:
-    return _row(what, NONE, "not measured yet")
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "**not met**"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _signed(figure: Figure | None) -> str:
-    return f"{figure.value:+.1f} ({figure.low:+.1f} to {figure.high:+.1f})" if figure else NONE

@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from bench.budgeted import append, finished
-from bench.stream.learning import BEGUN, Row
+from bench.harness.rows import Row, append, finished
+from bench.stream.learning import BEGUN
 from onboard.errors import DamagedError
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.weights import hypernetwork_digest, load_hypernetwork, save_hypernetwork

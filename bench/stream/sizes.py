@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from bench.harness.page import table
 from bench.stream.figures import Results
 from bench.stream.material import Material
 from bench.stream.methods import GUARDED, LORA, METHODS
@@ -108,12 +109,10 @@ def shown(count: float) -> str:
     return f"{count:,.0f} B"
 
 
-def table(stored: Sequence[Size]) -> list[str]:
+def sizes_table(stored: Sequence[Size]) -> list[str]:
     """Rows of Markdown."""
-    head = [f"{count:,} task" if count == 1 else f"{count:,} tasks" for count in AMONG]
     rows = [
-        f"| {size.title} | {shown(size.own)} | {shown(size.shared)} | "
-        + " | ".join(shown(size.of_task(among)) for among in AMONG) + " |"
+        (size.title, shown(size.own), shown(size.shared), *(shown(size.of_task(among)) for among in AMONG))
         for size in stored
-    ]  # fmt: skip
-    return [f"| method | own | shared | {' | '.join(head)} |", "|---" * (len(AMONG) + 3) + "|", *rows]
+    ]
+    return table(("method", "own", "shared", *(f"{count:,} task{'s' * (count > 1)}" for count in AMONG)), rows)

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from bench.as_if_new import drawn_tests
+from bench.harness.as_if_new import drawn_tests
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import shots
 from onboard.domain.dataset import Dataset, Example, Label, in_canonical_order, in_canonical_rows

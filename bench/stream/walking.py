@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.stream.learning import Row, advance, alone, begin, from_hex
+from bench.harness.answers import unpacked
+from bench.harness.rows import Row
+from bench.stream.learning import advance, alone, begin, from_hex
 from bench.stream.material import Material
 from bench.stream.methods import LORA, METHODS
 from bench.stream.sharing import Heads, Journal, Stream
@@ -96,6 +98,6 @@ def _step(
 
 
 def _outcome(row: Row) -> str:
-    right = np.unpackbits(np.frombuffer(bytes.fromhex(row["correct"][-1]), dtype=np.uint8))
+    right = unpacked(row["correct"][-1], row["rows"][-1])
     share = f", share {row['share']:g}" if "share" in row else ""
-    return f"{100.0 * int(right.sum()) / row['rows'][-1]:.1f}{share}"
+    return f"{100.0 * right.mean():.1f}{share}"

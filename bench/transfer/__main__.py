@@ -23,8 +23,10 @@ from typing import Any
 
 import torch
 
-from bench.as_a_job import SETTINGS
-from bench.budgeted import CHECKOUT, DATA
+from bench.harness.as_a_job import SETTINGS
+from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there
+from bench.harness.report import write
+from bench.harness.rows import Row
 from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
 from bench.transfer.estimate import estimate
 from bench.transfer.figures import Results, with_rule
@@ -32,9 +34,8 @@ from bench.transfer.material import Cells
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
 from bench.transfer.recipes import RECIPES, Recipe, RecipeKey, grid
-from bench.transfer.runs import Row, measure, settings_of
-from bench.transfer.sharing import part, rows_of, run_missing
-from bench.writing import write
+from bench.transfer.runs import measure, settings_of
+from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import find_base
 from onboard.train.settings import TuningSettings
 
@@ -44,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
     folder = asked.data / asked.suite
-    if not folder.is_dir():
-        print(f"skipped: the datasets are not here ({folder}); name their folder: --data DIR")
+    if not datasets_there(folder, "--data"):
         return 0
     torch.set_num_threads(asked.threads)
     cells = Cells(find_base(asked.base), folder, asked.test_rows)
@@ -63,14 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_missing(mine, measured, settings, asked.output, asked.hours)
     rows = rows_of(runs, settings, asked.output)
     if asked.suite == "target":
-        _write(f"python -m bench.transfer {' '.join(words)}".rstrip(), cells, runs, rows, asked)
+        _write(command_of("transfer", words), cells, runs, rows, asked)
     else:
         print("\n".join(summary(rows)))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "transfer", "jsonl")
+    add_shared(parser)
     parser.add_argument("--base", default="mini")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and target/")
     parser.add_argument("--suite", choices=tuple(HAND_PICKED), default="target")
@@ -80,15 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--starts", nargs="*", default=[], help="auto, random, hand or sources")
     parser.add_argument("--seeds", type=int, default=3, help="draws of the rows")
     parser.add_argument("--test-rows", type=int, default=500, help="most of a task")
-    parser.add_argument("--threads", type=int, default=1, help="of this process")
-    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's part of the work")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     parser.add_argument("--plan", action="store_true", help="say what it would cost, and stop")
-    parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--grid", action="store_true", help="try every recipe, on the sources only")
-    rows = CHECKOUT / "bench" / "results" / "transfer.jsonl"
-    parser.add_argument("--output", type=Path, default=rows, help="the finished runs; what is there is not done again")
-    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "transfer.md")
     return parser
 
 

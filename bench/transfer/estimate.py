@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from bench.as_if_new import drawn_tests
+from bench.harness.as_if_new import drawn_tests
 from bench.transfer.cells import AUTO, Run
 from bench.transfer.material import Cells, read
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step

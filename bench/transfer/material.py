@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from bench.as_a_job import Lesson
-from bench.as_if_new import candidates, drawn_tests
+from bench.harness.as_a_job import Lesson
+from bench.harness.as_if_new import candidates, drawn_tests
 from bench.transfer.cells import AUTO, Run
 from onboard.bases import Base
 from onboard.bases.load import load_engine

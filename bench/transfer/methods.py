@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.budgeted import SCORED_AT_ONCE, Method
+from bench.harness.budgeted import SCORED_AT_ONCE, Method
+from bench.harness.variants import Build, adapters, full_fine_tuning
 from bench.transfer.recipes import Recipe
-from bench.variants import Build, adapters, full_fine_tuning
 from onboard.bases.multitask.loss import bare_scores
 from onboard.model.batch import Batch
 from onboard.model.encoding import pad

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
+from bench.harness.figures import Cells, figure_of_tasks, figures, plain, signed, with_interval
+from bench.harness.page import NONE, counted, joined, listed, table, table_row, were
 from bench.transfer.cells import (
     AUTO,
     EMBEDDING_ONLY,
@@ -19,28 +21,12 @@ from bench.transfer.cells import (
     WITH_EVERY_SOURCE,
     Run,
 )
-from bench.transfer.figures import BY_RULE, Cells, Key, Results, figure_of_tasks, figures
+from bench.transfer.figures import BY_RULE, Key, Results
 from bench.transfer.plot import Line
 from bench.transfer.recipes import CHOSEN_AT, CHOSEN_BY, CHOSEN_WITHOUT, CREDITED, EPOCHS, Recipe, RecipeKey
 from bench.transfer.runs import FLOAT32
 from bench.transfer.verdicts import NEAR, of_more, wanted_lines
-from bench.transfer.words import (
-    ASCENDING,
-    METHODS,
-    NONE,
-    OTHERS,
-    OURS,
-    RULED,
-    STARTS,
-    counted,
-    joined,
-    plain,
-    signed,
-    table_row,
-    title,
-    ungated,
-    with_interval,
-)
+from bench.transfer.words import ASCENDING, METHODS, OTHERS, OURS, RULED, STARTS, title, ungated
 
 PLOTTED: Final = (*OURS, *OTHERS)
 TABLED: Final = (
@@ -127,16 +113,14 @@ def _left(missing: Sequence[Run]) -> list[str]:
     for run in missing:
         shots.setdefault(Key(run.method, run.start), set()).add(run.shots)
     which = "; ".join(f"{title(key)}, n = {joined(sorted(counts))}" for key, counts in shots.items())
-    were = "1 run of the plan was" if len(missing) == 1 else f"{len(missing)} runs of the plan were"
-    return [f"**{were} not made ({which}); what depends on them is left out.**", ""]
+    return [f"**{were(len(missing), 'run')} not made ({which}); what depends on them is left out.**", ""]
 
 
 def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]:
     only = f"Embedding only and TF-IDF were run. With {shots} rows a task of more labels (TREC has six) lacks some."
     text = [
         f"## n = {shots}", "", *([only, ""] if shots in EMBEDDING_ONLY else []),
-        table_row("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds"),
-        "|---" * (len(tasks) + 4) + "|",
+        *table(("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds")),
     ]  # fmt: skip
     rows = []
     for key in TABLED:
@@ -170,7 +154,7 @@ def _beside_others(results: Results, tasks: Sequence[str]) -> list[str]:
     text = [
         "## Beside the others", "",
         "Points that ours, from auto, is above the other on the mean over the tasks; a deficit is negative.", "",
-        table_row("ours", "n", "tasks", *map(title, OTHERS)), "|---" * (len(OTHERS) + 3) + "|",
+        *table(("ours", "n", "tasks", *map(title, OTHERS))),
     ]  # fmt: skip
     among = {"all": tasks, f"but {ungated()}": [task for task in tasks if task not in UNGATED]}
     for key, shots, name in product((*OURS, RULED), ASCENDING, among):
@@ -185,7 +169,7 @@ def _beside_hand(results: Results) -> list[str]:
         "## Auto beside the source that the paper picked by hand", "",
         f"p: that auto is not below, one-sided, after Holm over the cells of a method; {ungated()} is shown and not "
         "judged.", "",
-        "| method | task | n | hand-picked | auto took | gain | p |", "|---|---|---|---|---|---|---|",
+        *table(("method", "task", "n", "hand-picked", "auto took", "gain", "p")),
     ]  # fmt: skip
     for method, _, _ in OURS:
         for beside in results.beside_hand(method, ASCENDING):
@@ -209,7 +193,7 @@ def _regrets(results: Results) -> list[str]:
         "scored on this one. Below zero auto found something better, or what is best on the other draws is not on "
         "this one. Means have Student's t over the tasks: what chooses the oracle makes their draws depend on one "
         "another. Of so few tasks the bootstrap that stands beside the verdict is too narrow (90 to 92% for 95%).", "",
-        "| tasks | n | regret |", "|---|---|---|",
+        *table(("tasks", "n", "regret")),
     ]  # fmt: skip
     regrets = results.regrets("embedding", WITH_EVERY_SOURCE)
     text += [table_row(TITLES[task], n, regret.shown) for (task, n), regret in figures(regrets, by_task=True).items()]
@@ -226,7 +210,7 @@ def _regrets(results: Results) -> list[str]:
 
 def _every_source(results: Results, tasks: Sequence[str]) -> list[str]:
     text, starts = ["## Every start, embedding only", ""], (AUTO, RANDOM, *SOURCES)
-    text += [table_row("n", "start", *(TITLES[task] for task in tasks)), "|---" * (len(tasks) + 2) + "|"]
+    text += table(("n", "start", *(TITLES[task] for task in tasks)))
     for shots in WITH_EVERY_SOURCE:
         for start in starts:
             cells = [results.mean([task], shots, Key("embedding", start)) for task in tasks]
@@ -242,7 +226,7 @@ def _more_samples(results: Results) -> list[str]:
         "Footnote 4 of the paper: embedding-only tuning is lower with few samples and comparable with more; here that "
         f"is to be at most {NEAR:g} points below hypernetwork + embedding on the mean of these tasks. Both are from "
         "auto; in brackets what embedding only has more than the other. The other methods were not run.", "",
-        table_row("n", "task", METHODS["embedding"], *(METHODS[key.method] for key in others)), "|---" * 6 + "|",
+        *table(("n", "task", METHODS["embedding"], *(METHODS[key.method] for key in others))),
     ]  # fmt: skip
     places = [(task, shots) for shots in MORE_SAMPLES for task in of_more(results)]
     alone = results.each(places, OURS[0])
@@ -276,7 +260,7 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
         f"they have {EPOCHS} epochs at least. Row counts and seconds of each stand in the tables: the "
         "probe's rows are not among those trained on, its seconds are in those of ours. Where auto took a start that "
         "is trained from for itself, that is one training, and its seconds count once.", "",
-        "| method | learning rate | steps | rows a step | first draw | credited |", "|---|---|---|---|---|---|",
+        *table(("method", "learning rate", "steps", "rows a step", "first draw", "credited")),
     ]  # fmt: skip
     for (method, name), recipe in facts.recipes.items():
         cells = [
@@ -286,7 +270,7 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
             with_interval(results.chosen_by(method, name)),
         ]
         text.append(table_row(title(Key(method, recipe=name)), *cells, "yes" if CREDITED[method] == name else ""))
-    embedding, tuning = (_listed(settings) for settings in (facts.embedding, facts.tuning))
+    embedding, tuning = (listed(settings) for settings in (facts.embedding, facts.tuning))
     return [
         *text, "",
         f"Embedding only: {embedding}. Tuning: {tuning}; it holds the embeddings of the base's sources in place. "
@@ -305,7 +289,3 @@ def _early(results: Results) -> str:
     """Where ours were trained before there was bfloat16."""
     counts = sorted({run.shots for run, row in results.rows.items() if row.get("arithmetic") == FLOAT32})
     return f", and so are ours of n = {joined(counts)}, which were there before" if counts else ""
-
-
-def _listed(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from bench.transfer.figures import Figure
+from bench.harness.figures import Figure
+from bench.harness.plot import drawing
 from onboard.report.charts import Scale
 
 WIDTH, HEIGHT = 760, 400
@@ -39,15 +40,12 @@ def svg(title: str, lines: Sequence[Line]) -> str:
     )
     x = Scale(math.log(min(counts, default=1)), math.log(max(counts, default=2)))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-family="sans-serif" '
-        f'font-size="12"><title>{escape(title)}</title><rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
         *(_y_tick(_down(y, tick), f"{tick:g}") for tick in y.ticks()),
         *(_text(_across(x, count), HEIGHT - BOTTOM + 20, str(count), "middle") for count in counts),
         _text(LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 8, "labelled rows", "middle"),
         *(part for index, line in enumerate(shown) for part in _drawn(line, index, len(shown), x, y)),
-        "</svg>",
     ]
-    return "\n".join(parts) + "\n"
+    return drawing(title, (WIDTH, HEIGHT), 12, parts)
 
 
 def _drawn(line: Line, index: int, count: int, x: Scale, y: Scale) -> list[str]:

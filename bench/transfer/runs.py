@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 
-from bench.as_a_job import SETTINGS, STEP, Lesson
+from bench.harness.answers import packed
+from bench.harness.as_a_job import SETTINGS, STEP, Lesson
+from bench.harness.as_if_new import shipped_tasks
+from bench.harness.rows import Row
 from bench.transfer.cells import AUTO, OURS, Run
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.material import Cell, Cells, Embedding, Start
@@ -23,12 +25,11 @@ from onboard.evaluate.baselines import predict_learned
 from onboard.jobs.estimate import train_passes
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
-from onboard.model.protected import ProtectedTask, Protection
+from onboard.model.protected import Protection
 from onboard.model.rounding import has_bfloat16
 from onboard.train.settings import FOLDS, SHARES, TuningSettings
 from onboard.train.tuning import Tuned, tune
 
-Row = dict[str, Any]
 BFLOAT16, FLOAT32 = "bfloat16", "float32"  # what ours multiply with the backbone in
 
 
@@ -156,17 +157,9 @@ def _ours(cell: Cell, run: Run) -> Learned:
 def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:
     """The service's tuning from an embedding on the rows of the lesson, or on a part of them."""
     settings = TuningSettings().for_part(len(rows.ids), of=len(lesson.rows.ids))
-    sources, training_set = Protection(_sources(cell)), TrainingSet(rows, lesson.trie)
-    return tune(lesson.engine.rounded(), training_set, z, sources, settings, lesson.seed)
-
-
-def _sources(cell: Cell) -> list[ProtectedTask]:
-    """What holds the hypernetwork in place: the embeddings that the base was shipped with."""
     base, engine = cell.base, cell.bench.engine
-    return [
-        ProtectedTask(source.name, base.embeddings[source.name], engine.trie(source.words), engine.hypernetwork)
-        for source in base.sources
-    ]
+    sources, training_set = Protection(shipped_tasks(base, engine)), TrainingSet(rows, lesson.trie)
+    return tune(lesson.engine.rounded(), training_set, z, sources, settings, lesson.seed)
 
 
 def embedding_passes(rows: int) -> int:
@@ -199,14 +192,3 @@ def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
     if run.method != "hypernetwork":
         return settings
     return settings | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0]))}
-
-
-def packed(right: np.ndarray) -> str:
-    """Bools (n,) as hexadecimal digits, eight rows a byte."""
-    return np.packbits(right).tobytes().hex()
-
-
-def unpacked(row: Row) -> np.ndarray:
-    """Which test rows a run got right (n,)."""
-    right = np.unpackbits(np.frombuffer(bytes.fromhex(row["correct"]), dtype=np.uint8), count=row["rows"])
-    return right.astype(np.bool_)

@@ -1,27 +1,17 @@
-"""Finished rows in a file that several processes append to, each its own part of the plan, until the time is up."""
+"""The runs of a plan that a file holds, and those that it lacks, until the time is up."""
 
 from __future__ import annotations
 
-import json
 import time
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.budgeted import append, finished
+from bench.harness.command import deadline
+from bench.harness.rows import Row, append, finished, plain
 from bench.transfer.cells import Run
-from bench.transfer.runs import Row
 
 Settings = Callable[[Run], Mapping[str, Any]]
-
-
-def part(words: str) -> tuple[int, int]:
-    """The `--part` of a command line: "1/2" is the first of two. Raises ArgumentTypeError for anything else."""
-    index, _, count = words.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise ArgumentTypeError(f"{words!r} is no part; the first of two is 1/2")
-    return int(index), int(count)
 
 
 def rows_of(plan: Sequence[Run], settings: Settings, work: Path) -> dict[Run, Row]:
@@ -57,9 +47,9 @@ def run_missing(
     there = rows_of(plan, settings, work)
     missing = [run for run in plan if run not in there]
     print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
-    begun = clock()
+    time_is_up = deadline(hours, clock)
     for number, run in enumerate(missing, 1):
-        if hours is not None and clock() - begun >= 3600 * hours:
+        if time_is_up():
             print(f"the time is up: {len(missing) - number + 1} runs are left; the same command goes on", flush=True)
             return
         row = {**measure(run), "settings": plain(settings(run))}
@@ -67,8 +57,3 @@ def run_missing(
         which = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
         cost = f"in {row['seconds']:.1f} s" if "seconds" in row else f"as from {row['trained_as']}"
         print(f"{number}/{len(missing)}  {which}: {row['accuracy']:.1f} {cost}", flush=True)
-
-
-def plain(settings: Mapping[str, Any]) -> Any:
-    """As it will be read again."""
-    return json.loads(json.dumps(settings))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from bench.harness.figures import Figure, bootstrap_of_tasks, figure_of_tasks, signed
+from bench.harness.page import VERDICTS, counted, joined, met, table, table_row, unmeasured
 from bench.transfer.cells import MORE_SAMPLES, MORE_SAMPLES_TASKS, TITLES, UNGATED, WITH_EVERY_SOURCE
-from bench.transfer.figures import Figure, Key, Results, bootstrap_of_tasks, figure_of_tasks
-from bench.transfer.words import ASCENDING, METHODS, NONE, OURS, counted, joined, signed, table_row
+from bench.transfer.figures import Key, Results
+from bench.transfer.words import ASCENDING, METHODS, OURS
 
 MOST_REGRET: Final = 1.0  # points
 NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be called comparable
@@ -19,7 +21,7 @@ def wanted_lines(results: Results, tasks: Sequence[str]) -> list[str]:
         "## What was wanted", "",
         "Verdicts go by the value that was found: where its interval reaches across the bound, so few draws and test "
         "rows cannot tell.", "",
-        "| what | found | verdict |", "|---|---|---|",
+        *table(VERDICTS),
         *_regret_verdict(results),
         *_hand_verdict(results),
     ]  # fmt: skip
@@ -44,7 +46,7 @@ def _regret_verdict(results: Results) -> list[str]:
     mean = figure_of_tasks(regrets)
     low, high = bootstrap_of_tasks(regrets)
     shown = f"{mean.told(_decimals(mean, MOST_REGRET))} over {counted(mean.cells, 'cell')}"
-    return [table_row(what, f"{shown}; bootstrap over tasks: {low:.1f} to {high:.1f}", _met(mean.value <= MOST_REGRET))]
+    return [table_row(what, f"{shown}; bootstrap over tasks: {low:.1f} to {high:.1f}", met(mean.value <= MOST_REGRET))]
 
 
 def _hand_verdict(results: Results) -> list[str]:
@@ -56,7 +58,7 @@ def _hand_verdict(results: Results) -> list[str]:
         cells = sum(beside.p_value is not None for beside in besides)
         planned = len(ASCENDING) * sum(task not in UNGATED for task in results.hands)
         text.append(_unmeasured(what, cells, planned) if cells < planned or not planned else
-                    table_row(what, f"below in {len(below)} of {counted(cells, 'cell')}", _met(not below)))  # fmt: skip
+                    table_row(what, f"below in {len(below)} of {counted(cells, 'cell')}", met(not below)))  # fmt: skip
     return text
 
 
@@ -71,7 +73,7 @@ def _gain_verdict(
         return [_unmeasured(what, there, len(tasks))]
     return [
         table_row(
-            what, signed(gain, _decimals(gain, most)), _met(gain.value > most if most == 0 else gain.value >= most)
+            what, signed(gain, _decimals(gain, most)), met(gain.value > most if most == 0 else gain.value >= most)
         )
     ]
 
@@ -82,13 +84,9 @@ def of_more(results: Results) -> list[str]:
 
 
 def _unmeasured(what: str, cells: int, planned: int) -> str:
-    return table_row(what, NONE, f"not measured yet ({cells} of {counted(planned, 'cell')})")
+    return unmeasured(what, f"{cells} of {counted(planned, 'cell')}")
 
 
 def _decimals(figure: Figure, bound: float) -> int:
     """A verdict is not hidden by rounding."""
     return 2 if round(figure.value, 1) == bound else 1
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "**not met**"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.opinions import opinions
+from bench.harness.opinions import opinions
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec

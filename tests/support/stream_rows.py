@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.stream.learning import Row
-from bench.transfer.runs import packed
+from bench.harness.answers import packed
+from bench.harness.rows import Row
 from support.tiny_training import FILLERS, write_split
 
 TELLING = ("great", "awful", "happy", "sad", "poor", "fine")  # a word per label

@@ -13,9 +13,10 @@ import pytest
 import torch
 from support.stream_rows import made_step, make_datasets
 
-from bench import as_a_job
-from bench.as_a_job import Lesson
-from bench.budgeted import finished
+from bench.harness import as_a_job
+from bench.harness.answers import packed
+from bench.harness.as_a_job import Lesson
+from bench.harness.rows import finished
 from bench.stream import __main__ as bench
 from bench.stream import learning, walking
 from bench.stream.figures import Results
@@ -28,7 +29,6 @@ from bench.stream.state import State
 from bench.stream.tasks import NAMED, TASKS, drawn, in_order
 from bench.stream.walking import walk
 from bench.transfer.recipes import Recipe
-from bench.transfer.runs import packed
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes
 from onboard.errors import DamagedError, JobFailedError

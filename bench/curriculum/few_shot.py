@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.as_if_new import candidates, drawn_tests
-from bench.training import train_embedding
+from bench.harness.as_if_new import candidates, drawn_tests, workbench
+from bench.harness.training import train_embedding
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
@@ -19,7 +19,6 @@ from onboard.domain.dataset import Example
 from onboard.evaluate import score_baselines
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import random_candidate
 from onboard.probe.choice import choose
@@ -35,7 +34,7 @@ def measure(
     """Accuracies (per cent) of one task and one draw of its rows, before and after training, and TF-IDF's."""
     options = ReadOptions(test=folder / "test.jsonl.gz", shots=shots, seed=seed, suspects=False)
     dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
-    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
+    bench = workbench(base, engine, dataset)
     test, rows = drawn_tests(dataset, TEST_ROWS), bench.labelled(dataset.train)
     evaluator = Evaluator(
         engine, ProbedTask(rows.ids, rows.targets, bench.words, bench.hashes(dataset.train), mapped=True)

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.statistics.bootstrap import draws_of_groups
+from bench.harness.intervals import mean_shown
+from bench.harness.page import NONE, table, table_row
 from onboard.train.settings import SHARES, FewShotSettings
 from onboard.train.step_length import LossByShare
 
 SERVICE: Final = FewShotSettings()
 CHOSEN: Final = "chosen"  # the share that rows ask for which were predicted without themselves
-LEAST_TASKS, LEAST_CELLS = 2, 4  # of an interval: with fewer it would have no width, or next to none
-_DRAWS: Final = 2000
 Row = Mapping[str, Any]
 Training = tuple[int, int, float]  # steps, rows a step, learning rate
 OWN_TRAINING: Final[Training] = (SERVICE.steps, SERVICE.batch, SERVICE.learning_rate)
@@ -49,7 +48,7 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
     }
     columns = [f"{name}: {what}" for name in groups for what in ("accuracy", "gain", "loss")]
     head = ["steps", "rows a step", "rate", "share", *columns]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     for training in sorted({_training(row) for row in rows}):
         own = {name: [row for row in group if _training(row) == training] for name, group in groups.items()}
         for share in (*(f"{length:g}" for length in SHARES), CHOSEN):
@@ -57,7 +56,7 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
             line += [cell for group in own.values() for cell in _cells(group, share)]
             used = (training, share) == (OWN_TRAINING, CHOSEN)
             lines.append([f"**{cell}**" for cell in line] if used else line)
-    text += [f"| {' | '.join(line)} |" for line in lines]
+    text += table(head, lines, rule=" --- ")
     orders = [
         100 * (judged["test_accuracy"] - judged["one_order"]) for row in rows for judged in row["by_share"].values()
     ]
@@ -71,7 +70,7 @@ def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
         "## The service's recipe, task by task", "",
         "Mean over draws. Rows of the sources are drawn balanced, their tests have natural shares: 69% of CoLA's have "
         "one label.", "",
-        "| task | draws | start | chosen | whole way | shares that were chosen |", f"|{' --- |' * 6}",
+        *table(("task", "draws", "start", "chosen", "whole way", "shares that were chosen"), rule=" --- "),
     ]  # fmt: skip
     for task in sorted({row["cell"]["task"] for row in rows}, key=lambda name: (name in unseen, name)):
         own = [row for row in rows if row["cell"]["task"] == task]
@@ -81,8 +80,8 @@ def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
             for of_rows in (["0"] * len(own), shares, ["1"] * len(own))
         ]
         shown = task if task not in unseen else f"{task} (unseen)"
-        means = " | ".join(f"{np.mean(column):.1f}" for column in columns)
-        lines.append(f"| {shown} | {len(own)} | {means} | {', '.join(shares)} |")
+        means = (f"{np.mean(column):.1f}" for column in columns)
+        lines.append(table_row(shown, len(own), *means, ", ".join(shares)))
     return lines
 
 
@@ -94,12 +93,11 @@ def _training(row: Row) -> Training:
 def _cells(rows: Sequence[Row], share: str) -> list[str]:
     """Accuracy, gain over the start and loss."""
     if not rows:
-        return ["–"] * 3
+        return [NONE] * 3
     by_row = [row["by_share"][bearable(row) if share == CHOSEN else share] for row in rows]
     accuracy = np.array([100 * judged["test_accuracy"] for judged in by_row])
     gain = accuracy - np.array([100 * row["by_share"]["0"]["test_accuracy"] for row in rows])
-    between = interval(gain, [row["cell"]["task"] for row in rows])
-    shown = f"{gain.mean():+.1f}" + (f" ({between[0]:+.1f} to {between[1]:+.1f})" if between else "")
+    shown = mean_shown(gain, [row["cell"]["task"] for row in rows])
     return [f"{accuracy.mean():.1f}", shown, f"{np.mean([judged['test_loss'] for judged in by_row]):.3f}"]
 
 
@@ -107,14 +105,3 @@ def bearable(row: Row) -> str:
     """The share that the service would have taken."""
     losses = {float(share): float(np.mean(judged["fold_losses"])) for share, judged in row["by_share"].items()}
     return f"{LossByShare(losses[0.0], losses).bearable():g}"
-
-
-def interval(gain: np.ndarray, tasks: Sequence[str]) -> tuple[float, float] | None:
-    """95% interval of the mean, by drawing tasks and cells within them; None of fewer than 2 tasks or 4 cells."""
-    if len(set(tasks)) < LEAST_TASKS or len(tasks) < LEAST_CELLS:
-        return None
-    named = np.array(tasks)
-    groups = [np.flatnonzero(named == task) for task in dict.fromkeys(tasks)]
-    means = [gain[chosen].mean() for chosen in draws_of_groups(groups, _DRAWS)]
-    low, high = np.percentile(means, (2.5, 97.5))
-    return float(low), float(high)

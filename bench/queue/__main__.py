@@ -9,7 +9,6 @@ starting. Exits with 1 when a figure is above what is wanted.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -24,10 +23,12 @@ from typing import Any, Final
 
 from sqlalchemy import insert, text
 
-from bench.deployed import PLACES, deployed, measurable
-from bench.machine import describe
-from bench.opinions import opinions
-from bench.writing import write
+from bench.harness.command import CHECKOUT, add_sizes, command_line, sizes_of
+from bench.harness.deployed import PLACES, deployed, measurable
+from bench.harness.opinions import opinions
+from bench.harness.page import made_on, table, table_row
+from bench.harness.programs import PROGRAM, environment_of
+from bench.harness.report import made_by, report
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.domain.worker import WorkerState
@@ -44,8 +45,8 @@ from workers.doorbell import CeleryDoorbell
 from workers.machine import host_name
 
 WANTED: Final = {"submit": 50.0, "claim": 20.0, "queue show": 300.0, "versions": 100.0}  # ms, 95th percentile
-PROGRAM: Final = Path(sys.executable).parent / "onboard"
 _LISTED: Final = "sst2"  # the task with many versions: a source of every base
+WORKERS: Final = (1, 4, 16)  # that claim at the same time
 _SHOWN: Final = 200  # versions, as the command does by default
 
 
@@ -70,26 +71,19 @@ class Sizes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    known = Sizes()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in asdict(known).items():
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
+    parser = command_line(__doc__)
+    add_sizes(parser, Sizes())
     asked = parser.parse_args(arguments)
-    sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
+    sizes = sizes_of(Sizes(), asked)
     places = {name: _place(name, sizes) for name in measurable()}
-    document: dict[str, Any] = {
-        "command": "python -m bench.queue",
-        "machine": describe(),
+    document = {
+        **made_by("python -m bench.queue"),
         "sizes": asdict(sizes),
         "wanted_ms": WANTED,
         "places": places,
+        "kept": all(figures[what]["p95"] <= most for figures in places.values() for what, most in WANTED.items()),
     }
-    document["kept"] = all(figures[what]["p95"] <= most for figures in places.values() for what, most in WANTED.items())
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
@@ -112,7 +106,7 @@ def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[st
             "onboard submit": place.command("submit", "--dataset", str(place.rows), "--task", "told"),
             "onboard queue show": place.command("queue", "show"),
             f"onboard versions {_LISTED}": place.command("versions", _LISTED),
-            **{f"dispatch, {workers} workers": place.dispatch(workers) for workers in (1, 4, 16)},
+            **{f"dispatch, {workers} workers": place.dispatch(workers) for workers in WORKERS},
         }
     finally:
         services.close()
@@ -179,27 +173,23 @@ class Place:
 
     def command(self, *words: str) -> dict[str, Any]:
         """Milliseconds of a whole command, from its start to its end."""
-        settings = self._services.settings
-        given = {"home": settings.home, "base": settings.base, "device": "cpu", "database_url": settings.database_url}
-        given["broker_url"] = settings.broker_url
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-        environment = {**inherited, **{f"ONBOARD_{key.upper()}": str(value) for key, value in given.items()}}
+        environment = environment_of(self._services.settings)
 
         def run() -> None:
-            subprocess.run([str(PROGRAM), *words, "--json"], env=environment, check=True, capture_output=True)
+            subprocess.run([PROGRAM, *words, "--json"], env=environment, check=True, capture_output=True)
 
         return self.timed(run, self._sizes.commands)
 
     def dispatch(self, workers: int) -> dict[str, Any]:
         """Milliseconds per job when so many processes claim and end jobs that do nothing; and of one such turn."""
         quota = self._sizes.dispatched // workers
-        command = [sys.executable, "-m", "bench.queue_loop", self._services.database.url]
+        command = [sys.executable, "-m", "bench.queue.loop", self._services.database.url]
         with ExitStack() as stack:
             loops = [
                 stack.enter_context(
                     subprocess.Popen(
                         [*command, f"w{number}", str(quota)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                        cwd=Path(__file__).parents[1],
+                        cwd=CHECKOUT,
                     )
                 )
                 for number in range(workers)
@@ -233,34 +223,37 @@ def _milliseconds(call: Callable[[], Any]) -> float:
 
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
-    sizes, machine, places = document["sizes"], document["machine"], document["places"]
+    sizes, places = document["sizes"], document["places"]
     head = "".join(f" {PLACES[name]} p50 | p95 | by `SELECT 1` |" for name in places)
     lines = [
         "# What a long queue costs", "",
         f"{sizes['jobs']:,} jobs wait, one task has {sizes['versions']:,} versions, of which `versions` reads the "
         f"newest {_SHOWN}. Milliseconds; commands are whole processes, which mostly start Python. The last column of "
         "each database is the median divided by that of a bare `SELECT 1`.", "",
-        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}, every commit forced to disk. "
+        f"{made_on(document)}, every commit forced to disk. "
         "[Numbers](../../bench/results/queue.json).", "",
         f"| |{head} p95 wanted |", f"|---|{'---|---|---|' * len(places)}---|",
     ]  # fmt: skip
     for what in next(iter(places.values())):
-        cells = "".join(_cells(figures[what]) for figures in places.values())
-        lines.append(f"| {what} |{cells} {f'≤ {WANTED[what]:.0f}' if what in WANTED else ''} |")
-    lines += ["", "| workers | " + " | ".join(f"{PLACES[name]}, ms per job" for name in places) + " |"]
-    lines += ["|---|" + "---|" * len(places)]
-    for workers in (1, 4, 16):
-        per_job = " | ".join(str(figures[f"dispatch, {workers} workers"]["per_job"]) for figures in places.values())
-        lines.append(f"| {workers} | {per_job} |")
+        cells = [cell for figures in places.values() for cell in _cells(figures[what])]
+        lines.append(table_row(what, *cells, f"≤ {WANTED[what]:.0f}" if what in WANTED else ""))
     lines += [
+        "",
+        *table(
+            ["workers", *(f"{PLACES[name]}, ms per job" for name in places)],
+            [
+                [workers, *(figures[f"dispatch, {workers} workers"]["per_job"] for figures in places.values())]
+                for workers in WORKERS
+            ],
+        ),
         "",
         "A turn of `dispatch` is a claim and the end of the job, in two transactions, while the others do the same.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _cells(figure: dict[str, Any]) -> str:
-    return f" {figure['p50']:.1f} | {figure['p95']:.1f} | {figure['p50_by_select_1']:g} × |"
+def _cells(figure: dict[str, Any]) -> tuple[str, str, str]:
+    return f"{figure['p50']:.1f}", f"{figure['p95']:.1f}", f"{figure['p50_by_select_1']:g} ×"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench.services import PostgresServer, RedisServer, missing
+from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.schema import upgrade
 from onboard.settings import Settings
 
@@ -26,7 +26,7 @@ def measurable() -> list[str]:
 @contextmanager
 def deployed(name: str) -> Iterator[tuple[Settings, Path]]:
     """Settings of one of the places, with a tiny base, and a folder for anything else, until the end of the block."""
-    from bench.tiny_base import make_tiny_base
+    from bench.harness.tiny_base import make_tiny_base
 
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from bench.as_if_new import without
+from bench.harness.as_if_new import source_candidates, without
 from onboard.bases import Base
 from onboard.probe.candidates import Candidate
 
@@ -46,12 +46,8 @@ def own(base: Base, task: str) -> list[Known]:
     """The embeddings of the base's sources and anchors, but for the task's own and those that bear its name."""
     assert base.fingerprints is not None
     of, rest = base.fingerprints.of, without(base, task)
-    sources = [
-        Candidate(source.name, base.embeddings[source.name], source.words, source.kind == "regression")
-        for source in rest.sources
-    ]
     anchors = [Candidate(anchor.name, base.embeddings[anchor.name]) for anchor in rest.anchors]
-    return [Known(candidate, of[candidate.embedding]) for candidate in (*sources, *anchors)]
+    return [Known(candidate, of[candidate.embedding]) for candidate in (*source_candidates(rest), *anchors)]
 
 
 def _mixed(real: Sequence[Known], rng: np.random.Generator) -> Known:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench.probe_pool import Known
+from bench.probe.pool import Known
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.domain.task import EmbeddingVersion, Task
