@@ -14,14 +14,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import insert, text
-
-from bench.harness.command import add_sizes, command_line, sizes_of
-from bench.harness.deployed import PLACES, deployed, measurable
+from bench.harness.command import asked_sizes, command_line
+from bench.harness.deployed import MANY, PLACES, add_versions, analyse, deployed, measurable
 from bench.harness.page import made_on, table, table_row
 from bench.harness.report import made_by, report
 from bench.harness.server import Asker, serving
@@ -30,14 +28,11 @@ from onboard.domain.access import Scope
 from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
-from onboard.registry.tables import EmbeddingVersionRow
-from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 WANTED: Final = {"latest": 10.0, "latest, unchanged": 5.0}  # ms, 99th percentile
-_TASK: Final = "sst2"  # a source of every base
-_EMBEDDINGS: Final = f"/v1/tasks/{_TASK}/embeddings"
+_EMBEDDINGS: Final = f"/v1/tasks/{MANY}/embeddings"
 Kind = tuple[str, int, Mapping[str, str]]  # path, status that is expected, headers
 
 
@@ -58,10 +53,7 @@ class Sizes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    parser = command_line(__doc__)
-    add_sizes(parser, Sizes())
-    asked = parser.parse_args(arguments)
-    sizes = sizes_of(Sizes(), asked)
+    asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     places = {name: _place(name, sizes) for name in measurable()}
     document = {
         **made_by("python -m bench.api"),
@@ -119,14 +111,9 @@ def fill(services: Services, count: int) -> str:
 
     register_base(services, find_base(services.settings.base))
     with services.database.write() as session:
-        first = VersionRepository(session).resolve(f"{_TASK}@v1")
-        rows = [
-            {**asdict(replace(first, version=number)), "created_at": float(number)} for number in range(2, count + 1)
-        ]
-        session.execute(insert(EmbeddingVersionRow), rows)
-        AliasRepository(session).move(_TASK, "latest", count)
-        if not services.database.is_sqlite:
-            session.execute(text("ANALYZE"))
+        add_versions(session, count)
+        AliasRepository(session).move(MANY, "latest", count)
+    analyse(services.database)
     return create_token(services.database, "bench", [Scope.READ.value])[1]
 
 

@@ -29,11 +29,9 @@ def main() -> int:
         clone, home = Path(folder) / "onboard", Path(folder) / "home"
         home.mkdir()
         subprocess.run(["git", "clone", "--quiet", str(CHECKOUT), str(clone)], check=True)
-        inherited = {
-            key: value for key, value in os.environ.items() if key.startswith("PIP_") or key in ("PATH", "LANG")
-        }
-        environment = {**inherited, "HOME": str(home), "DEMO_HOME": str(home / "onboard")}
-        environment["PATH"] = ":".join(part for part in inherited["PATH"].split(":") if ".venv" not in part)
+        environment = {key: value for key, value in os.environ.items() if key.startswith("PIP_") or key == "LANG"}
+        environment |= {"HOME": str(home), "DEMO_HOME": str(home / "onboard")}
+        environment["PATH"] = ":".join(part for part in os.environ["PATH"].split(":") if ".venv" not in part)
         started = time.monotonic()
         code = subprocess.run(["make", "install"], cwd=clone, env=environment, check=False).returncode
         installed = time.monotonic() - started

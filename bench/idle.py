@@ -46,9 +46,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         deployments["sqlite + filesystem"] = measure(Settings(home=Path(folder) / "home"), asked.seconds)
         with grown_up(Path(folder)) as settings:
-            deployments["postgresql + redis"] = (
-                measure(settings, asked.seconds) if settings else "skipped: not installed"
-            )
+            grown = measure(settings, asked.seconds) if settings else "skipped: not installed"
+            deployments["postgresql + redis"] = grown
     measured = [deployment for deployment in deployments.values() if isinstance(deployment, dict)]
     quiet = all(deployment["share_of_a_core"] < _WANTED_SHARE for deployment in measured)
     document = {

@@ -18,8 +18,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -246,9 +246,8 @@ def _looked_at(services: Services, base: Base, before: dict[str, str]) -> tuple[
         slot = LeaseRepository(session).holder(f"tuning {base.digest}")
         earlier = [versions.resolve(name) for name in EARLIER]
     holds_by_fault = {
-        "the line has another head": [hypernetwork.version for hypernetwork in line] == list(range(1, head + 1)),
-        "version and head do not belong together": [version.hypernetwork_version for version in mood]
-        == [2] * (head - 1),
+        "the line has another head": [row.version for row in line] == list(range(1, head + 1)),
+        "version and head do not belong together": [row.hypernetwork_version for row in mood] == [2] * (head - 1),
         "the job's state does not fit": (job.state is JobState.SUCCEEDED) == (head == 2),
         "the slot is still taken": slot is None,
         "an earlier version moved": all(version.hypernetwork_version == 1 for version in earlier),
@@ -276,13 +275,8 @@ def made_weights(services: Services, base: Base) -> dict[str, str]:
     return made
 
 
-@contextmanager
-def _services(home: Path, base: Base) -> Iterator[Services]:
-    services = open_services(Settings(home=home, base=str(base.folder), device="cpu"))
-    try:
-        yield services
-    finally:
-        services.close()
+def _services(home: Path, base: Base) -> closing[Services]:
+    return closing(open_services(Settings(home=home, base=str(base.folder), device="cpu")))
 
 
 def _in_a_process(run: Callable[[], object]) -> tuple[int, int]:
@@ -308,11 +302,7 @@ def page(document: dict[str, Any]) -> str:
         moved = sum(outcome["published"] for outcome in of_stage)
         faults = sum(bool(outcome["faults"]) for outcome in of_stage)
         rows.append([stage.value, len(of_stage), len(of_stage) - moved, moved, faults])
-    faulty = [
-        f"- {outcome['stage']}, {outcome['place']}: {fault}"
-        for outcome in document["kills"]
-        for fault in outcome["faults"]
-    ]
+    faulty = [f"- {kill['stage']}, {kill['place']}: {fault}" for kill in document["kills"] for fault in kill["faults"]]
     lines = [
         "# kill -9 of jobs that tune",
         "",
@@ -323,7 +313,7 @@ def page(document: dict[str, Any]) -> str:
         "",
         f"`{document['command']}`, SQLite. [Numbers](../../bench/results/kills.json).",
         "",
-        *table(["killed in", "times", "head after it: the old one", "the new one", "lost, doubled or half"], rows),
+        *table("killed in | times | head after it: the old one | the new one | lost, doubled or half", rows),
         "",
         *(["Nothing was lost, doubled or half."] if document["kept"] else faulty),
     ]

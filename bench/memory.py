@@ -13,6 +13,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,7 +79,7 @@ def page(document: dict[str, Any]) -> str:
         f"**{document['growth']:+.2%}** from job {early} to job {jobs}; wanted: at most {WANTED_GROWTH:.0%}.", "",
         f"{made_on(document)}. "
         "[Numbers](../../bench/results/worker_memory.json).", "",
-        *table(["after job", "MiB"], [[number, f"{course[number - 1] / 2**20:.1f}"] for number in after]),
+        *table("after job | MiB", [[number, f"{course[number - 1] / 2**20:.1f}"] for number in after]),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -91,19 +92,16 @@ def _tiny(folder: Path) -> str:
 
 def measure(settings: Settings, folder: Path, jobs: int, pipeline: str) -> list[int]:
     """Resident bytes of the worker's child after each job."""
-    services, bell = open_services(settings), CeleryDoorbell(settings)
-    checked = datasets(folder)
+    checked, bell = datasets(folder), CeleryDoorbell(settings)
+    fleet = Fleet(settings, folder, Journal(folder / "journal.jsonl"), pipeline=pipeline)
     course, children = [], set()
-    try:
-        with running(Fleet(settings, folder, Journal(folder / "journal.jsonl"), pipeline=pipeline)):
-            for number in range(jobs):
-                request = Request(checked[number % len(checked)], spec_of(settings.base, number))
-                job = _ended(services, submit(services, bell, request)[0])
-                assert job.worker_pid is not None
-                children.add(job.worker_pid)
-                course.append(int(psutil.Process(job.worker_pid).memory_info().rss))
-    finally:
-        services.close()
+    with closing(open_services(settings)) as services, running(fleet):
+        for number in range(jobs):
+            request = Request(checked[number % len(checked)], spec_of(settings.base, number))
+            job = _ended(services, submit(services, bell, request)[0])
+            assert job.worker_pid is not None
+            children.add(job.worker_pid)
+            course.append(int(psutil.Process(job.worker_pid).memory_info().rss))
     assert len(children) == 1, f"the child was replaced: {children}"
     return course
 

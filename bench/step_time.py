@@ -31,7 +31,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.harness.machine import describe
+from bench.harness.report import describe
 
 Step = Callable[[], None]
 

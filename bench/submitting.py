@@ -35,10 +35,6 @@ from onboard.domain.dataset import Example
 
 WANTED_SECONDS: Final = 45.0
 WANTED_SHARE: Final = 1 / 3  # of the probe
-HEAD: Final = (
-    "task", "rows cut", "worker started", "worker there", "probe", "training", "probe's share", "kept",
-    "by default", "tuned",
-)  # fmt: skip
 STARTED, RUNNING = "started", "running"  # what the worker was when the rows were submitted
 BY_DEFAULT: Final = "running, by default"  # the same, and whether to tune is left to `auto`
 
@@ -125,7 +121,8 @@ def page(document: Row) -> str:
         "runs tuned the hypernetwork; it is not judged.", "",
         f"{made_on(document)}. "
         "[Every run](../../bench/results/submitting.json).", "",
-        *table(HEAD),
+        *table("task | rows cut | worker started | worker there | probe | training | probe's share | kept | by default "
+               "| tuned"),
     ]  # fmt: skip
     for task in dict.fromkeys(run["task"] for run in runs):
         every = [run for run in runs if run["task"] == task]

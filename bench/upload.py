@@ -9,13 +9,12 @@ trained. Resident memory is looked at every 20 ms, compared with that after a sm
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -82,15 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
 def measure(folder: Path, size: int) -> dict[str, Any]:
     """Upload so many bytes of rows to a server of its own, and watch its memory."""
     settings = Settings(home=folder / "home", base=str(make_tiny_base(folder / "base").folder), device="cpu")
-    services = open_services(settings)
-    try:
+    with closing(open_services(settings)) as services:
         token = create_token(services.database, "bench", [Scope.SUBMIT, Scope.READ])[1]
-    finally:
-        services.close()
-    with (
-        serving(settings, folder / "server.log") as server,
-        contextlib.closing(Asker(server.url, token, _ANSWER_SECONDS)) as asker,
-    ):
+    log = folder / "server.log"
+    with serving(settings, log) as server, closing(Asker(server.url, token, _ANSWER_SECONDS)) as asker:
         submit(asker, _LEAST_ROW_BYTES * 100)  # what every submission loads once
         with _watched(psutil.Process(server.process.pid)) as peaks:
             started = time.perf_counter()

@@ -84,13 +84,9 @@ def check(services: Services, submitted: Collection[str]) -> Verdict:
     """
     with services.database.read() as session:
         registry = _read(session)
-        violations = [
-            *_jobs(registry, submitted),
-            *_events(registry),
-            *_versions(registry),
-            *_aliases(registry),
-            *_nobody_works(registry),
-        ]
+        violations = list(_jobs(registry, submitted))
+        for looked_at in (_events, _versions, _aliases, _nobody_works):
+            violations += looked_at(registry)
     stored = _stored(services)
     violations += [*_artifacts(registry, services), *_embeddings(registry, services), *_orphans(registry, stored)]
     store = services.artifacts
@@ -120,9 +116,7 @@ def _read(session: Session) -> Kept:
         artifacts={artifact.digest: artifact for artifact in session.scalars(select(ArtifactRow))},
         referenced={digest for column in REFERENCES for digest in session.scalars(select(column)) if digest},
         leases=list(session.scalars(select(LeaseRow.name).where(LeaseRow.expires_at > database_now()))),
-        claims={
-            worker.name: worker.job for worker in WorkerRepository(session).list(include_stopped=True) if worker.job
-        },
+        claims={row.name: row.job for row in WorkerRepository(session).list(include_stopped=True) if row.job},
     )
 
 

@@ -152,13 +152,8 @@ def running(fleet: Fleet) -> Iterator[Fleet]:
 
 
 def _environment(clock: float) -> dict[str, str]:
-    path = [str(CHECKOUT), *([str(_WRONG_CLOCK)] if clock else [])]
-    return {
-        **inherited(),
-        "PYTHONPATH": os.pathsep.join(path),
-        "OMP_NUM_THREADS": "1",
-        "WRONG_CLOCK_SECONDS": str(clock),
-    }
+    path = os.pathsep.join([str(CHECKOUT), *([str(_WRONG_CLOCK)] if clock else [])])
+    return {**inherited(), "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WRONG_CLOCK_SECONDS": str(clock)}
 
 
 def _ends(worker: Worker) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.harness.machine import describe
 from bench.harness.page import table
+from bench.harness.report import describe
 
 Run = dict[str, Any]
 _STATUSES = ("200", "304", "404", "503")  # of answers, that are looked for
@@ -91,14 +91,14 @@ def _kills(totals: dict[str, Any]) -> list[str]:
     by_victim = [(_VICTIMS[victim], number) for victim, number in totals["kills_by_victim"].items()]
     return [
         "`claimed` is the moment between a claim and the first stage; an `idle` worker had no job.", "",
-        *table(("killed in stage", "times"), totals["kills_by_stage"].items()), "",
-        *table(("killed", "times"), by_victim),
+        *table("killed in stage | times", totals["kills_by_stage"].items()), "",
+        *table("killed | times", by_victim),
     ]  # fmt: skip
 
 
 def _faults(faults: dict[str, int]) -> list[str]:
     above = "Besides, one worker in two has a clock that is an hour wrong."
-    return [above, "", *table(("fault", "times"), faults.items())]
+    return [above, "", *table("fault | times", faults.items())]
 
 
 def _readers(runs: Sequence[Run], totals: dict[str, Any]) -> list[str]:
@@ -138,16 +138,14 @@ def _seconds(runs: Sequence[Run], leases: Sequence[Run]) -> list[str]:
     lines = [
         "Seconds from a kill to the job's next attempt, with a lease of 5 s, while everything else breaks too: with so "
         "many kills there is often no other worker that is up, and older jobs come first.", "",
-        *table(
-            ("place", "seed", "killed", "times", "median", "longest", "within lease + 5 s"),
+        *table("place | seed | killed | times | median | longest | within lease + 5 s",
             ((_NAMES[run["place"]], run["seed"], _VICTIMS[victim], waits["n"], waits["p50"], waits["max"],
               waits["within_lease_and_5"]) for run in runs for victim, waits in run["rerun_seconds"].items()),
         ),
     ]  # fmt: skip
     if leases:
         lines += ["", "With the lease of 60 s and nothing else in the way, a second worker being idle:", ""]
-        lines += table(
-            ("place", "kills of a whole worker", "median", "longest", "wanted"),
+        lines += table("place | kills of a whole worker | median | longest | wanted",
             (
                 (_NAMES[lease["place"]], lease["n"], *(f"{lease[what]} s" for what in ("p50", "max")),
                  f"{lease['wanted_seconds']:.0f} s")

@@ -15,9 +15,9 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from bench.curriculum import few_shot
+from bench.harness.as_a_job import train_embedding
 from bench.harness.budgeted import Budget, sources_of, train
 from bench.harness.rows import Row
-from bench.harness.training import train_embedding
 from bench.harness.variants import hypernetwork
 from onboard.bases import Base, find_base
 from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.harness.as_a_job import train_embedding
 from bench.harness.as_if_new import candidates, drawn_tests, workbench
-from bench.harness.training import train_embedding
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 import torch
 
+from bench.harness.as_a_job import train_embedding
 from bench.harness.as_if_new import shipped_tasks, workbench
-from bench.harness.training import train_embedding
 from bench.harness.unseen import make, read_rows
 from onboard.bases import Base
 from onboard.data.splits import shots
@@ -27,11 +27,7 @@ from onboard.train.tuning import tune
 
 SHOTS: Final = 32
 RANDOM: Final = "random"
-TUNED: Final = (
-    "naive origin",
-    "naive answer",
-    "held answer",
-)  # on tasks unlike any earlier one, of bench.harness.unseen
+TUNED: Final = ("naive origin", "naive answer", "held answer")  # on unseen kinds of tasks
 _RANDOM_SHARE: Final = 0.2  # of each tensor's root mean square
 _HELD: Final = TuningSettings(
     steps=40, batch=8, learning_rate=1e-3, z_learning_rate=1e-2, beta=10.0, regulariser="divergence", sampled=16

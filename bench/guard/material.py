@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from bench.harness.as_a_job import train_embedding
 from bench.harness.as_if_new import drawn_tests, workbench
-from bench.harness.training import train_embedding
 from bench.transfer.material import read
 from onboard.bases import Base
 from onboard.data.splits import shots

@@ -128,10 +128,8 @@ def _divergence(engine: Engine, tasks: Sequence[Task], before: Sequence[np.ndarr
     """The mean divergence of `_TRIED` of a step on a few rows; it grows with the square of small steps."""
     changed = moved(engine.hypernetwork, whole, _TRIED)
     after = answers(engine, [question(task, changed, _SIZED_ON) for task in tasks])
-    of_tasks = [
-        (np.exp(old[:_SIZED_ON]) * (old[:_SIZED_ON] - new)).sum(1) for old, new in zip(before, after, strict=True)
-    ]
-    return float(np.mean(of_tasks))
+    first = [old[:_SIZED_ON] for old in before]
+    return float(np.mean([(np.exp(old) * (old - new)).sum(1) for old, new in zip(first, after, strict=True)]))
 
 
 def effects(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -84,13 +84,6 @@ class Passed:
     by_size: list[float | None]
     false_alarm: float | None
     miss: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
-        return {
-            "evidence": self.evidence, "shares": self.shares, "by_size": self.by_size,
-            "false_alarm": self.false_alarm, "miss": self.miss,
-        }  # fmt: skip
 
 
 def passed(changes: Sequence[Change], settings: GuardSettings, rng: np.random.Generator) -> list[Passed]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,9 +13,9 @@ import numpy as np
 
 from bench.guard.changes import moved
 from bench.guard.material import MOST_TOKENS, Task
-from bench.guard.measured import Change, Effect, effects, question
+from bench.guard.measured import SIZES, Change, Effect, effects, question
 from bench.guard.rates import HARMLESS
-from bench.harness.rows import Rows
+from bench.harness.rows import Row, Rows
 from onboard.guard import GuardSettings, Step, guard
 from onboard.guard.answers import answers
 from onboard.guard.canaries import canary_ids
@@ -22,7 +23,6 @@ from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.protected import ProtectedTask, Protection
 
-SIZES: Final = (0.002, 0.008, 0.032)  # of the whole steps: mean divergence over the tasks' test rows, nats
 SEEDS: Final = 5  # of the guard's halves and canaries
 _ANSWERS: Final = ("shares", "losses")
 
@@ -77,17 +77,11 @@ def judged(
         for size in missing[name]:
             started = time.monotonic()
             step = moved(engine.hypernetwork, end, of_whole[name, size].share)
-            shares = [asked.share(step, seed) for seed in range(SEEDS)]
-            by_share = {share: asked.loss(step, share) for share in set(shares)}
-            losses = [by_share[share] for share in shares]
-            known[name, size] = rows.add({"judged": name, "size": size, "shares": shares, "losses": losses})
-            print(f"{name}, {size} nats: let through {shares}, {time.monotonic() - started:.0f} s", flush=True)
+            row = known[name, size] = rows.add({"judged": name, "size": size, **asked.answered(step)})
+            print(f"{name}, {size} nats: let through {row['shares']}, {time.monotonic() - started:.0f} s", flush=True)
     return [
-        JudgedStep(
-            name, size, _worst(of_whole[name, size].effects), *(tuple(known[name, size][key]) for key in _ANSWERS)
-        )
-        for name in directions
-        for size in SIZES
+        JudgedStep(*step, _worst(of_whole[step].effects), *(tuple(known[step][key]) for key in _ANSWERS))
+        for step in product(directions, SIZES)
     ]
 
 
@@ -105,6 +99,12 @@ class Asked:
         """With the answers before any step."""
         before = answers(engine, [question(task, engine.hypernetwork) for task in tasks])
         return cls(engine, tasks, before, settings)
+
+    def answered(self, step: Hypernetwork) -> Row:
+        """The shares that are let through, one a seed, and what each costs."""
+        shares = [self.share(step, seed) for seed in range(SEEDS)]
+        by_share = {share: self.loss(step, share) for share in set(shares)}
+        return {"shares": shares, "losses": [by_share[share] for share in shares]}
 
     def share(self, step: Hypernetwork, seed: int) -> float:
         """How much of the step is let through."""

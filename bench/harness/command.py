@@ -37,16 +37,13 @@ def command_line(description: str | None, name: str = "", rows: str = "json") ->
     return parser
 
 
-def add_sizes(parser: ArgumentParser, known: DataclassInstance) -> None:
-    """An option for every field, with its value as the default."""
+def asked_sizes(parser: ArgumentParser, known: Sizes, arguments: Sequence[str] | None) -> tuple[Namespace, Sizes]:
+    """What a command line asks for, an option for every field of `known` added; and these fields."""
     for field in fields(known):
         value = getattr(known, field.name)
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(value), default=value)
-
-
-def sizes_of(known: Sizes, asked: Namespace) -> Sizes:
-    """What `add_sizes` has asked for."""
-    return replace(known, **{field.name: getattr(asked, field.name) for field in fields(known)})
+    asked = parser.parse_args(arguments)
+    return asked, replace(known, **{field.name: getattr(asked, field.name) for field in fields(known)})
 
 
 def add_shared(parser: ArgumentParser) -> None:

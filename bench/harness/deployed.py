@@ -5,13 +5,21 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
+from sqlalchemy import insert, text
+from sqlalchemy.orm import Session
+
 from bench.harness.services import PostgresServer, RedisServer, missing
+from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
+from onboard.registry.tables import EmbeddingVersionRow
+from onboard.registry.versions import VersionRepository
 from onboard.settings import Settings
 
+MANY: Final = "sst2"  # the task with many versions: a source of every base
 PLACES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
@@ -37,3 +45,17 @@ def deployed(name: str) -> Iterator[tuple[Settings, Path]]:
         with PostgresServer(durable=True) as postgres, RedisServer() as redis:
             upgrade(url := postgres.create("measured"))
             yield settings.model_copy(update={"database_url": url, "broker_url": redis.url}), folder
+
+
+def add_versions(session: Session, count: int) -> None:
+    """Copy the first version of MANY until it has so many."""
+    first = VersionRepository(session).resolve(f"{MANY}@v1")
+    rows = [{**asdict(replace(first, version=number)), "created_at": float(number)} for number in range(2, count + 1)]
+    session.execute(insert(EmbeddingVersionRow), rows)
+
+
+def analyse(database: Database) -> None:
+    """Let PostgreSQL know how many rows there are now."""
+    if not database.is_sqlite:
+        with database.write() as session:
+            session.execute(text("ANALYZE"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 NONE: Final = "–"
-VERDICTS: Final = ("what", "found", "verdict")  # head of a table of what was wanted
+VERDICTS: Final = "what | found | verdict"  # head of a table of what was wanted
 
 
 def table_row(*cells: object) -> str:
@@ -14,9 +14,10 @@ def table_row(*cells: object) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def table(head: Sequence[object], rows: Iterable[Sequence[object]] = (), rule: str = "---") -> list[str]:
-    """The lines of a table."""
-    return [table_row(*head), f"|{f'{rule}|' * len(head)}", *(table_row(*row) for row in rows)]
+def table(head: str | Sequence[object], rows: Iterable[Iterable[object]] = (), rule: str = "---") -> list[str]:
+    """The lines of a table; a head may be told as "place | seed | jobs"."""
+    cells = head.split(" | ") if isinstance(head, str) else head
+    return [table_row(*cells), f"|{f'{rule}|' * len(cells)}", *(table_row(*row) for row in rows)]
 
 
 def made_on(document: Mapping[str, Any]) -> str:

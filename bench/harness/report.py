@@ -1,14 +1,32 @@
-"""What a measurement leaves: its numbers as JSON, and the page that shows them."""
+"""What a measurement leaves: its numbers as JSON, what they were made on, and the page that shows them."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 from argparse import Namespace
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.harness.machine import describe
+
+def describe() -> dict[str, Any]:
+    """The machine, without names or paths: processor, cores, system and the versions that matter."""
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.is_file()
+        else []
+    )
+    return {
+        "processor": names[0] if names else platform.machine(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("torch", "transformers", "onboard")},
+    }
 
 
 def made_by(command: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 Row = dict[str, Any]
 
 
@@ -60,3 +62,13 @@ class Rows:
         whole = {**row, "settings": self.settings}
         append(self.work, whole)
         return whole
+
+
+def packed(right: np.ndarray) -> str:
+    """Which test rows are right (n,), as hexadecimal digits, eight rows a byte."""
+    return np.packbits(right).tobytes().hex()
+
+
+def unpacked(digits: str, count: int) -> np.ndarray:
+    """What `packed` told, as numbers (count,): 1 or 0."""
+    return np.unpackbits(np.frombuffer(bytes.fromhex(digits), dtype=np.uint8), count=count).astype(np.float64)

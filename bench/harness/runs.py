@@ -19,11 +19,7 @@ Run = tuple[str, int]  # variant and seed
 
 
 def run_all(
-    plan: Sequence[Run],
-    measure: Callable[[str, int], Row],
-    work: Path,
-    settings: Mapping[str, Any],
-    processes: int = 1,
+    plan: Sequence[Run], measure: Callable[[str, int], Row], work: Path, settings: Mapping[str, Any], processes: int = 1
 ) -> list[Row]:
     """Measure every run of the plan that the work file does not hold; a line is appended for each.
 

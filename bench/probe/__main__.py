@@ -168,11 +168,7 @@ def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
     for size in sorted(asked.sizes):
         row = probed(cell, known[:size], plain)
         if size <= asked.exhaustive:
-            offered = [
-                *(embedding.candidate for embedding in known[:size]),
-                *plain,
-                Candidate(FINGERPRINT, cell.fingerprint()),
-            ]
+            offered = [*(start.candidate for start in known[:size]), *plain, Candidate(FINGERPRINT, cell.fingerprint())]
             best = choose(everything, offered, np.arange(len(cell.ids)), ProbeSettings(exhaustive=True))
         if best is not None:  # of more embeddings than are measured: the best of the most that are
             accuracy, loss = cell.tested(best)
@@ -203,10 +199,8 @@ def probed(cell: Cell, known: Sequence[Known], plain: Sequence[Candidate]) -> Ro
     """The probe as a job runs it."""
     started, cpu = time.monotonic(), time.process_time()
     fingerprint = cell.fingerprint()
-    nearest = [
-        known[index].candidate for index in prefilter(fingerprint, [embedding.fingerprint for embedding in known])
-    ]
-    offered = [*nearest, *plain, Candidate(FINGERPRINT, fingerprint)]
+    nearest = prefilter(fingerprint, [start.fingerprint for start in known])
+    offered = [*(known[index].candidate for index in nearest), *plain, Candidate(FINGERPRINT, fingerprint)]
     evaluator = cell.evaluator()
     choice = choose(evaluator, offered, np.arange(len(cell.ids)))
     seconds, cpu = time.monotonic() - started, time.process_time() - cpu

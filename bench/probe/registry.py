@@ -6,6 +6,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,8 +34,8 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
         known: an embedding and a fingerprint for each version; the first one's fingerprint is asked for.
     """
     with tempfile.TemporaryDirectory() as folder:
-        services = open_services(Settings(home=Path(folder) / "home", base=str(base.folder), device="cpu"))
-        try:
+        settings = Settings(home=Path(folder) / "home", base=str(base.folder), device="cpu")
+        with closing(open_services(settings)) as services:
             register_base(services, base)
             _publish(services, base, known)
 
@@ -46,8 +47,6 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
                 return len(collect_candidates(services, base, 0, known[0].fingerprint).candidates)
 
             selected, collected = _timed(select), _timed(collect)
-        finally:
-            services.close()
     return {
         "versions": selected[0], "candidates": collected[0],
         "select_seconds": selected[1], "collect_seconds": collected[1],

@@ -16,15 +16,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
-from bench.harness.command import CHECKOUT, add_sizes, command_line, sizes_of
-from bench.harness.deployed import PLACES, deployed, measurable
+from bench.harness.command import CHECKOUT, asked_sizes, command_line
+from bench.harness.deployed import MANY, PLACES, add_versions, analyse, deployed, measurable
 from bench.harness.opinions import opinions
 from bench.harness.page import made_on, table, table_row
 from bench.harness.programs import PROGRAM, environment_of
@@ -36,7 +36,6 @@ from onboard.jobs.status import queues
 from onboard.jobs.submit import Request, submit
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.registry.tables import EmbeddingVersionRow
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
@@ -45,7 +44,6 @@ from workers.doorbell import CeleryDoorbell
 from workers.machine import host_name
 
 WANTED: Final = {"submit": 50.0, "claim": 20.0, "queue show": 300.0, "versions": 100.0}  # ms, 95th percentile
-_LISTED: Final = "sst2"  # the task with many versions: a source of every base
 WORKERS: Final = (1, 4, 16)  # that claim at the same time
 _SHOWN: Final = 200  # versions, as the command does by default
 
@@ -71,10 +69,7 @@ class Sizes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    parser = command_line(__doc__)
-    add_sizes(parser, Sizes())
-    asked = parser.parse_args(arguments)
-    sizes = sizes_of(Sizes(), asked)
+    asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     places = {name: _place(name, sizes) for name in measurable()}
     document = {
         **made_by("python -m bench.queue"),
@@ -93,8 +88,7 @@ def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
 
 def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[str, Any]]:
     """Every figure of one place."""
-    services = open_services(settings)
-    try:
+    with closing(open_services(settings)) as services:
         place = Place(services, folder, sizes)
         place.fill()
         figures = {
@@ -105,11 +99,9 @@ def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[st
             "versions": place.timed(place.list_versions),
             "onboard submit": place.command("submit", "--dataset", str(place.rows), "--task", "told"),
             "onboard queue show": place.command("queue", "show"),
-            f"onboard versions {_LISTED}": place.command("versions", _LISTED),
+            f"onboard versions {MANY}": place.command("versions", MANY),
             **{f"dispatch, {workers} workers": place.dispatch(workers) for workers in WORKERS},
         }
-    finally:
-        services.close()
     one = figures["SELECT 1"]["p50"]
     return {name: {**figure, "p50_by_select_1": round(figure["p50"] / one, 1)} for name, figure in figures.items()}
 
@@ -135,15 +127,8 @@ class Place:
             WorkerRepository(session).enter(
                 "nobody", WorkerState.RUNNING, queues=["default"], host=host_name(), device="cpu", pid=os.getpid()
             )
-            first = VersionRepository(session).resolve(f"{_LISTED}@v1")
-            versions = [
-                {**asdict(replace(first, version=number)), "created_at": float(number)}
-                for number in range(2, self._sizes.versions + 1)
-            ]
-            session.execute(insert(EmbeddingVersionRow), versions)
-        if not self._services.database.is_sqlite:
-            with self._services.database.write() as session:
-                session.execute(text("ANALYZE"))
+            add_versions(session, self._sizes.versions)
+        analyse(self._services.database)
 
     def select_one(self) -> None:
         """What every call costs at least."""
@@ -163,7 +148,7 @@ class Place:
     def list_versions(self) -> None:
         """The newest versions of one task, as many as `onboard versions` shows."""
         with self._services.database.read() as session:
-            newest = VersionRepository(session).newest(_LISTED, _SHOWN)
+            newest = VersionRepository(session).newest(MANY, _SHOWN)
             assert newest[-1].version == self._sizes.versions
 
     def timed(self, call: Callable[[], Any], calls: int | None = None) -> dict[str, Any]:

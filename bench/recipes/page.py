@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -42,26 +43,30 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
     ]  # fmt: skip
     if not rows:
         return "\n".join(text)
+    judged = [share for row in rows for share in row["by_share"].values()]
+    orders = [100 * (share["test_accuracy"] - share["one_order"]) for share in judged]
+    own = [row for row in rows if _training(row) == OWN_TRAINING]
+    beside = f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one."
+    text += [*_trainings(rows, unseen), "", beside, ""]
+    return "\n".join([*text, *_task_by_task(own, unseen), ""])
+
+
+def _trainings(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
+    """A line for each training and share of the way, on known and on unseen kinds."""
     groups = {
         "known": [row for row in rows if row["cell"]["task"] not in unseen],
         "unseen": [row for row in rows if row["cell"]["task"] in unseen],
     }
     columns = [f"{name}: {what}" for name in groups for what in ("accuracy", "gain", "loss")]
-    head = ["steps", "rows a step", "rate", "share", *columns]
     lines = []
-    for training in sorted({_training(row) for row in rows}):
-        own = {name: [row for row in group if _training(row) == training] for name, group in groups.items()}
-        for share in (*(f"{length:g}" for length in SHARES), CHOSEN):
-            line = [*(f"{number:g}" for number in training), share]
-            line += [cell for group in own.values() for cell in _cells(group, share)]
-            used = (training, share) == (OWN_TRAINING, CHOSEN)
-            lines.append([f"**{cell}**" for cell in line] if used else line)
-    text += table(head, lines, rule=" --- ")
-    orders = [
-        100 * (judged["test_accuracy"] - judged["one_order"]) for row in rows for judged in row["by_share"].values()
-    ]
-    text += ["", f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one.", ""]
-    return "\n".join([*text, *_task_by_task([row for row in rows if _training(row) == OWN_TRAINING], unseen), ""])
+    shares = (*(f"{share:g}" for share in SHARES), CHOSEN)
+    for training, share in product(sorted({_training(row) for row in rows}), shares):
+        line = [*(f"{number:g}" for number in training), share]
+        for group in groups.values():
+            line += _cells([row for row in group if _training(row) == training], share)
+        used = (training, share) == (OWN_TRAINING, CHOSEN)
+        lines.append([f"**{cell}**" for cell in line] if used else line)
+    return table(["steps", "rows a step", "rate", "share", *columns], lines, rule=" --- ")
 
 
 def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
@@ -70,7 +75,7 @@ def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
         "## The service's recipe, task by task", "",
         "Mean over draws. Rows of the sources are drawn balanced, their tests have natural shares: 69% of CoLA's have "
         "one label.", "",
-        *table(("task", "draws", "start", "chosen", "whole way", "shares that were chosen"), rule=" --- "),
+        *table("task | draws | start | chosen | whole way | shares that were chosen", rule=" --- "),
     ]  # fmt: skip
     for task in sorted({row["cell"]["task"] for row in rows}, key=lambda name: (name in unseen, name)):
         own = [row for row in rows if row["cell"]["task"] == task]

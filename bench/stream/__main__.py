@@ -18,8 +18,7 @@ from typing import Any
 import torch
 
 from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, deadline, part_of
-from bench.harness.machine import describe
-from bench.harness.report import write
+from bench.harness.report import describe, write
 from bench.stream.estimate import lines
 from bench.stream.figures import Results
 from bench.stream.heat import svg
@@ -43,9 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     material = Material(find_base(asked.base), asked.data, asked.shots, asked.test_rows, asked.max_tokens)
     names = [task.name for task in TASKS if task.name in asked.tasks]
     settings = {method: settings_of(method, asked.shots) for method in asked.methods}
-    journal = Journal(
-        asked.output, {method: _whole(material, names, of_method) for method, of_method in settings.items()}
-    )
+    whole = {method: _whole(material, names, own) for method, own in settings.items()}
+    journal = Journal(asked.output, whole)
     streams = [Stream(order, method) for order in range(asked.orders) for method in METHODS if method in asked.methods]
     mine = part_of(streams, *asked.part)
     if asked.plan:

@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.harness.answers import unpacked
 from bench.harness.figures import LEVEL, Figure, figure, figures
-from bench.harness.rows import Row
+from bench.harness.rows import Row, unpacked
 from bench.stream.methods import FROZEN, LORA
 from bench.stream.sharing import Steps, Stream
 from onboard.statistics.holm import holm_adjusted

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 import torch
 
-from bench.harness.answers import packed
 from bench.harness.as_if_new import candidates, shipped_tasks
-from bench.harness.rows import Row
+from bench.harness.rows import Row, packed
 from bench.stream.material import Material, TaskRows
 from bench.stream.methods import FROZEN, LORA, LORA_RECIPE, METHODS, Method
 from bench.stream.state import State
@@ -22,7 +22,6 @@ from bench.transfer.methods import answers, baseline, fit
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
 from onboard.guard import Judgement, Step, guard
-from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -30,7 +29,6 @@ from onboard.model.protected import ProtectedTask, Protection
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.train.step_length import parts_of
-from onboard.train.tuning import Tuned, tune
 
 BEGUN: Final = ("given", "chosen", "words", "alarm", "from", "start", "embedding")  # told of probe and training
 
@@ -162,38 +160,24 @@ def _learned(material: Material, order: int, state: State) -> list[Candidate]:
 
 
 def _tuned(
-    material: Material,
-    method: Method,
-    name: str,
-    order: int,
-    state: State,
-    begun: Row,
-    seconds: dict[str, float],
+    material: Material, method: Method, name: str, order: int, state: State, begun: Row, seconds: dict[str, float]
 ) -> tuple[np.ndarray, Hypernetwork, Row]:
     """Embedding and hypernetwork as they are published, and what a row tells of it."""
     assert method.tuning is not None
-    rows, (to_tune_with, to_judge_by) = material.of(name, order), material.canaries
-    z = from_hex(begun["embedding"])
+    z, (to_tune_with, to_judge_by) = from_hex(begun["embedding"]), material.canaries
     engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
-    held = earlier if method.tuning.beta else []
-    trie, facts = engine.trie(begun["words"]), Row()
-    lesson = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"])
+    lesson, facts = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"]), Row()
     if method.by_rule:
         with _timed(seconds, "rule"):
             worth = lesson.worth()
         facts = {"worth": asdict(worth)}
         if not worth.tune:
             return z, state.hypernetwork, facts | {"share": 0.0}
-
-    def tuned_on(start: np.ndarray, labelled: LabelledRows) -> Tuned:
-        assert method.tuning is not None
-        settings = method.tuning.for_part(len(labelled.ids), of=len(rows.labelled.ids))
-        to_hold = Protection(held, to_tune_with)
-        return tune(engine.rounded(), TrainingSet(labelled, trie), start, to_hold, settings, rows.seed)
-
+    to_hold = Protection(earlier if method.tuning.beta else [], to_tune_with)
+    tuned_on = partial(lesson.tuned, method.tuning, to_hold)
     try:
         with _timed(seconds, "tune"):
-            tuned = tuned_on(z, rows.labelled)
+            tuned = tuned_on(z, lesson.rows)
         facts |= {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
         if method.guard is None:
             return tuned.z, tuned.hypernetwork, facts
@@ -201,18 +185,16 @@ def _tuned(
             losses = lesson.losses(parts_of(method.guard.shares), tuned, tuned_on)
     except JobFailedError as error:
         return z, state.hypernetwork, facts | {"share": 0.0, "trouble": error.message}
-    proposed_share = losses.wanted(at_all=not method.by_rule)
-    facts |= {"proposed": proposed_share, "by_share": losses.to_json()}
-    if not proposed_share:
+    share = losses.wanted(at_all=not method.by_rule)
+    facts |= {"proposed": share, "by_share": losses.to_json()}
+    if not share:
         return z, state.hypernetwork, facts | {"share": 0.0}
-    proposed = tuned.shortened(state.hypernetwork, z, proposed_share)
+    proposed = tuned.shortened(state.hypernetwork, z, share)
+    step, protection = Step(state.hypernetwork, proposed.hypernetwork, z), Protection(earlier, to_judge_by)
     with _timed(seconds, "guard"):
-        judged = guard(
-            engine, Step(state.hypernetwork, proposed.hypernetwork, z), Protection(earlier, to_judge_by),
-            method.guard, seed=rows.seed,
-        )  # fmt: skip
+        judged = guard(engine, step, protection, method.guard, seed=lesson.seed)
     facts |= {"share": judged.share, "guard": _summary(judged)}
-    if method.by_rule and judged.share and losses.after[proposed_share * judged.share] >= losses.alone:
+    if method.by_rule and judged.share and losses.after[share * judged.share] >= losses.alone:
         return z, state.hypernetwork, facts | {"share": 0.0, "given_up": True}
     taken = proposed.shortened(state.hypernetwork, z, judged.share)
     return taken.z, taken.hypernetwork, facts
@@ -234,9 +216,8 @@ def _right_answers(material: Material, order: int, state: State, first: int) -> 
     with torch.inference_mode():
         generated = engine.hypernetwork(torch.from_numpy(np.stack([task.z for task in learned])))
     tries = [engine.trie(task.words) for task in learned]
-    scores = mixed_log_probabilities(
-        engine, [ids for task_rows in rows for ids in task_rows.test_ids], generated, tries, of
-    )
+    ids = [tokens for task_rows in rows for tokens in task_rows.test_ids]
+    scores = mixed_log_probabilities(engine, ids, generated, tries, of)
     right = scores.argmax(1) == np.concatenate([task_rows.truth for task_rows in rows])
     return [right[of == place] for place in range(len(rows))]
 

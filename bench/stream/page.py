@@ -132,8 +132,8 @@ def _methods(results: Results, methods: Sequence[str]) -> list[str]:
         "of a random embedding. Forgetting: how far a task is below its best. p: that the worst task did not lose, "
         "after Holm over the tasks. Under every method that tunes the hypernetwork all earlier tasks are measured "
         "under the last one, so that pins hide nothing.", "",
-        *table(("method", "average accuracy", "beside frozen", "right after learning", "BWT", "FWT", "forgetting",
-                "worst task", "p", "core seconds per task")),
+        *table("method | average accuracy | beside frozen | right after learning | BWT | "
+"FWT | forgetting | worst task | p | core seconds per task"),
     ]  # fmt: skip
     for method in methods:
         gain = results.gain(method, FROZEN) if method != FROZEN and FROZEN in methods else None
@@ -204,7 +204,7 @@ def _let_through(results: Results) -> list[str]:
         text += [
             "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
             "the guard let a share through. Those that did not get the whole of it:", "",
-            *table(("method", "order", "after", "wanted", "let through", "tasks that did not pass")),
+            *table("method | order | after | wanted | let through | tasks that did not pass"),
         ]  # fmt: skip
     return [*text, *objections, ""] if len(text) > 2 else []
 

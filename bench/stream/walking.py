@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.harness.answers import unpacked
-from bench.harness.rows import Row
+from bench.harness.rows import Row, unpacked
 from bench.stream.learning import advance, alone, begin, from_hex
 from bench.stream.material import Material
 from bench.stream.methods import LORA, METHODS
@@ -56,10 +55,7 @@ def walk(
             heads.keep(state.hypernetwork)  # before the row: whoever finds the row can go on from it
         journal.add(stream, index, task, row)
         rows = [*rows, row]
-        took = sum(row["seconds"].values())
-        print(
-            f"{told(stream)}, {index + 1}/{len(tasks)} {task}: {_outcome(row)} in {took:.0f} core seconds", flush=True
-        )
+        print(f"{told(stream)}, {index + 1}/{len(tasks)} {task}: {_outcome(row)}", flush=True)
     heads.forget()
 
 
@@ -100,4 +96,4 @@ def _step(
 def _outcome(row: Row) -> str:
     right = unpacked(row["correct"][-1], row["rows"][-1])
     share = f", share {row['share']:g}" if "share" in row else ""
-    return f"{100.0 * right.mean():.1f}{share}"
+    return f"{100.0 * right.mean():.1f}{share} in {sum(row['seconds'].values()):.0f} core seconds"

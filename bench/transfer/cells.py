@@ -108,10 +108,7 @@ def plan(suite: str, asked_for: Wanted) -> list[Run]:
 
 
 def _crossed(
-    shots: Iterable[int],
-    seeds: int,
-    ours: Mapping[str, Mapping[str, Sequence[str]]],
-    others: Sequence[str] = (),
+    shots: Iterable[int], seeds: int, ours: Mapping[str, Mapping[str, Sequence[str]]], others: Sequence[str] = ()
 ) -> Iterable[Run]:
     """Cell by cell: of ours by method the starts of each task, then the other methods with their recipes."""
     for count in shots:

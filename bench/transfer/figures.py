@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from bench.harness.answers import unpacked
 from bench.harness.figures import LEVEL, Figure, Matrix, Place, figure, figures
-from bench.harness.rows import Row
+from bench.harness.rows import Row, unpacked
 from bench.transfer.cells import AUTO, RANDOM, SOURCES, UNGATED, Run
 from bench.transfer.recipes import CHOSEN_AT, CREDITED
 from onboard.statistics.holm import holm_adjusted

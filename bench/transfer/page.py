@@ -29,11 +29,7 @@ from bench.transfer.verdicts import NEAR, of_more, wanted_lines
 from bench.transfer.words import ASCENDING, METHODS, OTHERS, OURS, RULED, STARTS, title, ungated
 
 PLOTTED: Final = (*OURS, *OTHERS)
-TABLED: Final = (
-    *(Key(method, start) for method, _, _ in OURS for start in STARTS),
-    RULED,
-    *OTHERS,
-)
+TABLED: Final = (*(Key(method, start) for method, _, _ in OURS for start in STARTS), RULED, *OTHERS)
 MOST_HOURS: Final = 16  # of one core: eight of two
 
 
@@ -169,7 +165,7 @@ def _beside_hand(results: Results) -> list[str]:
         "## Auto beside the source that the paper picked by hand", "",
         f"p: that auto is not below, one-sided, after Holm over the cells of a method; {ungated()} is shown and not "
         "judged.", "",
-        *table(("method", "task", "n", "hand-picked", "auto took", "gain", "p")),
+        *table("method | task | n | hand-picked | auto took | gain | p"),
     ]  # fmt: skip
     for method, _, _ in OURS:
         for beside in results.beside_hand(method, ASCENDING):
@@ -193,7 +189,7 @@ def _regrets(results: Results) -> list[str]:
         "scored on this one. Below zero auto found something better, or what is best on the other draws is not on "
         "this one. Means have Student's t over the tasks: what chooses the oracle makes their draws depend on one "
         "another. Of so few tasks the bootstrap that stands beside the verdict is too narrow (90 to 92% for 95%).", "",
-        *table(("tasks", "n", "regret")),
+        *table("tasks | n | regret"),
     ]  # fmt: skip
     regrets = results.regrets("embedding", WITH_EVERY_SOURCE)
     text += [table_row(TITLES[task], n, regret.shown) for (task, n), regret in figures(regrets, by_task=True).items()]
@@ -260,7 +256,7 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
         f"they have {EPOCHS} epochs at least. Row counts and seconds of each stand in the tables: the "
         "probe's rows are not among those trained on, its seconds are in those of ours. Where auto took a start that "
         "is trained from for itself, that is one training, and its seconds count once.", "",
-        *table(("method", "learning rate", "steps", "rows a step", "first draw", "credited")),
+        *table("method | learning rate | steps | rows a step | first draw | credited"),
     ]  # fmt: skip
     for (method, name), recipe in facts.recipes.items():
         cells = [
@@ -270,9 +266,14 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
             with_interval(results.chosen_by(method, name)),
         ]
         text.append(table_row(title(Key(method, recipe=name)), *cells, "yes" if CREDITED[method] == name else ""))
+    return [*text, *_details(results, facts)]
+
+
+def _details(results: Results, facts: Facts) -> list[str]:
+    """What is not in the table of recipes."""
     embedding, tuning = (listed(settings) for settings in (facts.embedding, facts.tuning))
     return [
-        *text, "",
+        "",
         f"Embedding only: {embedding}. Tuning: {tuning}; it holds the embeddings of the base's sources in place. "
         "The T5 norms stay as they are under ours. Adapters† are new "
         "ones for the task, with the T5 norms beside them; γ starts at 0, since from 1, as the authors have it, a "

@@ -35,9 +35,8 @@ def svg(title: str, lines: Sequence[Line]) -> str:
     shown = [line for line in lines if line.points]
     figures = [figure for line in shown for figure in line.points.values()]
     counts = sorted({count for line in shown for count in line.points})
-    y = Scale(
-        min((figure.low for figure in figures), default=0.0), max((figure.high for figure in figures), default=100.0)
-    )
+    lows, highs = [figure.low for figure in figures], [figure.high for figure in figures]
+    y = Scale(min(lows, default=0.0), max(highs, default=100.0))
     x = Scale(math.log(min(counts, default=1)), math.log(max(counts, default=2)))
     parts = [
         *(_y_tick(_down(y, tick), f"{tick:g}") for tick in y.ticks()),

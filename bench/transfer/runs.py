@@ -10,10 +10,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from bench.harness.answers import packed
 from bench.harness.as_a_job import SETTINGS, STEP, Lesson
 from bench.harness.as_if_new import shipped_tasks
-from bench.harness.rows import Row
+from bench.harness.rows import Row, packed
 from bench.transfer.cells import AUTO, OURS, Run
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.material import Cell, Cells, Embedding, Start
@@ -23,12 +22,10 @@ from onboard.bases.load import fresh_engine
 from onboard.data.splits import held_out_of
 from onboard.evaluate.baselines import predict_learned
 from onboard.jobs.estimate import train_passes
-from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.protected import Protection
 from onboard.model.rounding import has_bfloat16
 from onboard.train.settings import FOLDS, SHARES, TuningSettings
-from onboard.train.tuning import Tuned, tune
 
 BFLOAT16, FLOAT32 = "bfloat16", "float32"  # what ours multiply with the backbone in
 
@@ -139,7 +136,7 @@ def _ours(cell: Cell, run: Run) -> Learned:
     answered = partial(log_probabilities, ids=cell.test_ids, trie=lesson.trie, at_once=bench.scored_at_once)
     if run.method != "hypernetwork":
         return Learned(answered(engine, z=lesson.z).argmax(1), passes, before, {"share": lesson.learned.share})
-    tuned_on = partial(_tuned, cell, lesson)
+    tuned_on = partial(lesson.tuned, TuningSettings(), Protection(shipped_tasks(cell.base, engine)))
     tuned = tuned_on(lesson.z, lesson.rows)
     worth, losses = lesson.worth(), lesson.losses(SHARES, tuned, tuned_on)
     proposed, by_rule = losses.wanted(at_all=True), losses.wanted(at_all=False) if worth.tune else 0.0
@@ -152,14 +149,6 @@ def _ours(cell: Cell, run: Run) -> Learned:
         "auto": packed(by_share[by_rule] == cell.truth),
     }  # fmt: skip
     return Learned(by_share[proposed], passes + tuning_passes(run.shots), before, facts)
-
-
-def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:
-    """The service's tuning from an embedding on the rows of the lesson, or on a part of them."""
-    settings = TuningSettings().for_part(len(rows.ids), of=len(lesson.rows.ids))
-    base, engine = cell.base, cell.bench.engine
-    sources, training_set = Protection(shipped_tasks(base, engine)), TrainingSet(rows, lesson.trie)
-    return tune(lesson.engine.rounded(), training_set, z, sources, settings, lesson.seed)
 
 
 def embedding_passes(rows: int) -> int:

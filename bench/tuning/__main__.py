@@ -23,11 +23,11 @@ from typing import Final
 import numpy as np
 import torch
 
+from bench.harness.as_a_job import train_embedding
 from bench.harness.as_if_new import shipped_tasks, workbench
 from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.rows import Row
 from bench.harness.runs import report_runs, run_all
-from bench.harness.training import train_embedding
 from bench.harness.unseen import KINDS, make, read_rows
 from bench.tuning.page import page
 from onboard.bases import Base, find_base

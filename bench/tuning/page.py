@@ -50,18 +50,8 @@ def _recipes(
         "labelled rows of each that neither tuning nor the guard has seen, and that of the source that loses most.",
         "",
         *table(
-            (
-                "recipe",
-                "gain of the whole step",
-                "sources lose",
-                "worst",
-                "refused",
-                "mean share",
-                "gain of what is taken",
-                "sources lose",
-                "worst",
-                "seconds",
-            )
+            "recipe | gain of the whole step | sources lose | worst | refused | "
+            "mean share | gain of what is taken | sources lose | worst | seconds"
         ),
     ]
     for recipe, rows in tuned.items():

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.answers import packed
-from bench.harness.rows import Row
+from bench.harness.rows import Row, packed
 from bench.transfer.cells import Run
 
 

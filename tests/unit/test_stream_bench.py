@@ -14,9 +14,8 @@ import torch
 from support.stream_rows import made_step, make_datasets
 
 from bench.harness import as_a_job
-from bench.harness.answers import packed
 from bench.harness.as_a_job import Lesson
-from bench.harness.rows import finished
+from bench.harness.rows import finished, packed
 from bench.stream import __main__ as bench
 from bench.stream import learning, walking
 from bench.stream.figures import Results
@@ -256,13 +255,13 @@ def test_the_regulariser_holds_what_came_before_and_naive_tuning_holds_nothing(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[int] = []
-    real = learning.tune
+    real = as_a_job.tune
 
     def counted(engine: Any, training_set: Any, z: Any, protection: Any, *more: Any) -> Any:
         held.append(len(protection.tasks))
         return real(engine, training_set, z, protection, *more)
 
-    monkeypatch.setattr(learning, "tune", counted)
+    monkeypatch.setattr(as_a_job, "tune", counted)
     walked(material, journal, tmp_path, REGULARISED)
     walked(material, journal, tmp_path, NAIVE)
     assert held == [2, 3, 4, 0, 0, 0]
@@ -274,7 +273,7 @@ def test_a_tuning_that_diverges_leaves_the_embedding_alone(
     def diverges(*_: Any, **__: Any) -> Any:
         raise JobFailedError("Tuning the hypernetwork diverged.")
 
-    monkeypatch.setattr(learning, "tune", diverges)
+    monkeypatch.setattr(as_a_job, "tune", diverges)
     rows = walked(material, journal, tmp_path, NAIVE)
     assert all(row["share"] == 0 and row["z"] == row["embedding"] and row["trouble"] for row in rows)
 

@@ -17,9 +17,8 @@ from support.tiny_training import FILLERS, write_split
 from support.transfer_rows import made
 
 from bench.harness import as_a_job
-from bench.harness.answers import packed, unpacked
 from bench.harness.as_a_job import Lesson
-from bench.harness.rows import Row
+from bench.harness.rows import Row, packed, unpacked
 from bench.transfer import __main__ as bench
 from bench.transfer import runs
 from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SOURCES, Run, Wanted, part_of, plan

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.harness.training import train_embedding
+from bench.harness.as_a_job import train_embedding
 from onboard.errors import CancelledError, JobFailedError
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
