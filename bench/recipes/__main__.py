@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.figures import accuracy
 from bench.harness.report import write
 from bench.harness.rows import Rows, plain
 from bench.harness.unseen import KINDS, SEEN, make, read_rows
@@ -139,8 +140,8 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
         return {
             "fold_losses": [round(float(loss), 4) for loss in -(rows.targets * out_of_fold).sum(1)],  # of each row
             "test_loss": mean_loss(tested, targets),
-            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, targets),
-            "one_order": _accuracy(of_single, targets),
+            "fold_accuracy": accuracy(out_of_fold, rows.targets), "test_accuracy": accuracy(tested, targets),
+            "one_order": accuracy(of_single, targets),
         }  # fmt: skip
 
     by_share = {f"{share:g}": judged(share) for share in (0.0, *SHARES)}
@@ -153,10 +154,6 @@ def dataset_of(cell: Cell) -> Dataset:
     if cell.task in KNOWN:
         return shots(read(folder / cell.task), cell.shots, cell.draw)
     return shots(make(cell.task, read_rows(folder, "validation"), TEST_ROWS), cell.shots, cell.draw)
-
-
-def _accuracy(scores: np.ndarray, targets: np.ndarray) -> float:
-    return float((scores.argmax(1) == targets.argmax(1)).mean())
 
 
 if __name__ == "__main__":
