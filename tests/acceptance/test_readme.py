@@ -187,7 +187,7 @@ def test_every_import_that_the_documentation_shows_works() -> None:
 @pytest.mark.parametrize(
     ("heading", "made_by"),
     [
-        ("Errors", r"(?:\bProblem|UnreadableError|_BadValueError|_BadRowError|\.add)\("),
+        ("Errors", r"(?:\bProblem|UnreadableError|RowError|\.add)\("),
         ("Warnings", r"(?:\bFinding\(|\"code\":)"),
     ],
 )
