@@ -46,12 +46,12 @@ class Received(Generic[_FormT]):
 
 async def _dataset(request: Request) -> AsyncIterator[Received[DatasetForm]]:
     async with _received(request) as upload:
-        yield _read(DatasetForm, upload)
+        yield read_form(DatasetForm, upload)
 
 
 async def _job(request: Request) -> AsyncIterator[Received[JobForm]]:
     async with _received(request) as upload:
-        yield _read(JobForm, upload)
+        yield read_form(JobForm, upload)
 
 
 @asynccontextmanager
@@ -89,7 +89,8 @@ def _given(field: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in field.items() if key != "anyOf" and value is not None} | kind
 
 
-def _read(form: type[_FormT], upload: Upload) -> Received[_FormT]:
+def read_form(form: type[_FormT], upload: Upload) -> Received[_FormT]:
+    """The fields of an upload as a form. Raises RequestValidationError when one is missing, unknown or wrong."""
     fields = dict(upload.fields)
     dataset = _source(fields, upload)
     try:

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from onboard.api import guarding, problems
 from onboard.api.deps import decode_cursor, encode_cursor
 from onboard.api.etags import etag, matches
-from onboard.api.receiving import _read
+from onboard.api.receiving import read_form
 from onboard.api.schemas.jobs import DatasetForm, JobForm
 from onboard.api.uploads import FILE_FIELDS, Upload, received, safe_name
 from onboard.domain.job import JobSpec
@@ -106,15 +106,15 @@ async def received_form(pieces: list[bytes], kind: str, place: Path) -> None:
     async with received(request, place) as upload:
         assert all(path.resolve().is_relative_to(place.resolve()) for path in upload.files.values())
         assert upload.content_bytes >= 0
-        read_form(JobForm, upload)
+        order_or_refusal(JobForm, upload)
 
 
 # --- forms and orders ---
 
 
-def read_form(form: type[DatasetForm], upload: Upload) -> None:
+def order_or_refusal(form: type[DatasetForm], upload: Upload) -> None:
     try:
-        order = _read(form, upload).order()
+        order = read_form(form, upload).order()
     except RequestValidationError as error:
         document = json.loads(problems._of_validation(Request({"type": "http"}), error).body)
         assert any(document["field"].startswith(name) for name in upload.fields)
@@ -133,7 +133,7 @@ VALUES = some.lists(TEXTS | some.sampled_from(["0", "-1", "1e400", "nan", "true"
 def test_any_fields_of_a_form_are_an_order_or_refused(fields: dict[str, list[str]]) -> None:
     upload = Upload(Path("/nowhere"), {name: values for name, values in fields.items() if values})
     for form in (DatasetForm, JobForm):
-        require_ours(lambda form=form: read_form(form, upload))
+        require_ours(lambda form=form: order_or_refusal(form, upload))
 
 
 @bounded(250)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import text
+from support.command_line import CommandLine, Said
 from support.real_jobs import opinions, write_rows
 from support.real_services import PostgresServer, free_port, wait_until
 from support.registry_samples import sample_spec
 
 import migrations
-from cli.main import main
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
@@ -36,52 +33,22 @@ pytestmark = pytest.mark.services
 SECRET = "hunter2"
 
 
-@dataclass
-class Told:
-    """What a command said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def remedy(self) -> str:
-        last = self.err.rstrip("\n").splitlines()[-1]
-        assert last.startswith("  → "), self.err
-        return last.removeprefix("  → ")
-
-    def check(self, what: str) -> dict[str, Any]:
-        """One finding of `doctor --json`."""
-        return next(each for each in json.loads(self.out)["checks"] if each["what"] == what)
-
-
-Onboard = Callable[..., Told]
+Onboard = Callable[..., Said]
 
 
 @pytest.fixture
-def onboard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tiny_base: Base) -> Onboard:
-    """The program, in this process; settings are given by name, without their prefix."""
+def onboard(monkeypatch: pytest.MonkeyPatch, command_line: CommandLine, tiny_base: Base) -> Onboard:
+    """The program; settings are given by name, without their prefix."""
 
-    def run(*words: str | Path, **settings: str) -> Told:
+    def run(*words: str | Path, **settings: str) -> Said:
         for name, value in {"base": str(tiny_base.folder), "device": "cpu", **settings}.items():
             monkeypatch.setenv(f"ONBOARD_{name.upper()}", value)
-        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words)])
-        capsys.readouterr()
-        code = _exit_code()
-        said = capsys.readouterr()
+        said = command_line(*words)
         assert "Traceback" not in said.err
         assert SECRET not in said.out + said.err
-        return Told(code, said.out, said.err)
+        return said
 
     return run
-
-
-def _exit_code() -> int:
-    try:
-        main()
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
 
 
 @contextmanager

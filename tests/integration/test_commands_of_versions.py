@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import CommandLine
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk
 
-from cli.main import main
 from onboard.bases import Base, folder_digest
 from onboard.errors import DamagedError
 from onboard.services import Services
@@ -26,17 +26,13 @@ TEXTS = ("good film", "bad plot", "the film was great")
 
 
 @pytest.fixture
-def onboard(tiny_services: Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def onboard(tiny_services: Services, command_line: CommandLine) -> Run:
     """One command of this home: its exit code, its document, what stands on standard error."""
-    for name in ("home", "base", "device"):
-        monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(tiny_services.settings, name)))
+    command_line.at_home(tiny_services.settings)
 
     def run(*words: str) -> tuple[int, Any, str]:
-        monkeypatch.setattr(sys, "argv", ["onboard", *words, "--json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return int(ended.value.code or 0), json.loads(told.out), told.err
+        said = command_line(*words, "--json")
+        return said.code, said.document, said.err
 
     return run
 

@@ -23,11 +23,6 @@ from onboard.versions.fetch import fetch
 INPUTS = [{"task": "mood", "text": text} for text in ("good film", "bad plot", "the film was great")]
 
 
-@pytest.fixture
-def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
-    return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
-
-
 def test_a_version_and_a_shipped_source_are_fetched_as_two_files(
     tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
 ) -> None:

@@ -23,7 +23,6 @@ from support.old_and_needless import (
     make_old,
     path_of,
     put_without_row,
-    service_on,
     store,
 )
 from support.real_s3 import S3Server
@@ -47,11 +46,6 @@ from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore, digest_of
 
 BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
-
-
-@pytest.fixture
-def service(database: Database, tmp_path: Path) -> Services:
-    return service_on(database, tmp_path / "home")
 
 
 def test_old_artifacts_that_nothing_needs_go_with_their_bytes(service: Services) -> None:

@@ -37,10 +37,10 @@ def hashes(dataset: Dataset, split: str = "train") -> np.ndarray:
 @pytest.fixture
 def change_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Lets this and every later call of `holdout` hold out other rows."""
-    rank = splits._rank
+    rank = splits.split_rank
 
     def change() -> None:
-        monkeypatch.setattr(splits, "_rank", lambda seed, key: rank(seed + 1000, key))
+        monkeypatch.setattr(splits, "split_rank", lambda seed, key: rank(seed + 1000, key))
 
     return change
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command_line import CommandLine
 from support.program import Place
 from support.published import add_version, embedding_of
 from support.served import Served, served
 from support.tuned_heads import tuned_head
 
-from cli.main import main
 from onboard.bases import Base
 from onboard.client import Onboard
 from onboard.errors import DamagedError, NotFoundError
@@ -56,18 +55,12 @@ def service(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterat
 
 
 @pytest.fixture
-def said(service: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """Exit code and standard output of a command in this process."""
+def said(service: Served, command_line: CommandLine) -> Said:
+    """Exit code and standard output of a command."""
 
     def run(side: str, *words: object, as_json: bool = True) -> tuple[int, str]:
-        for name, value in {**service.place.environment, **(service.settings if side == "there" else {})}.items():
-            monkeypatch.setenv(name, value)
-        if side == "here":
-            monkeypatch.delenv("ONBOARD_API_URL", raising=False)
-        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words), *["--json"] * as_json])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().out
+        command_line.on_side(side, service)
+        return command_line(*words, *["--json"] * as_json)[:2]
 
     return run
 

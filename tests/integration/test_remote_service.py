@@ -20,13 +20,14 @@ import httpx
 import pytest
 import typer
 from support import watched_jobs as past
+from support.command_line import CommandLine
 from support.program import Place
 from support.published import add_version, embedding_of
 from support.real_jobs import DOCUMENT
 from support.real_services import wait_until
 from support.served import Served, served
 
-from cli.main import app, main
+from cli.main import app
 from onboard.bases import Base
 from onboard.client import Onboard
 from onboard.domain.job import Job, JobState, Stage
@@ -80,20 +81,13 @@ def client(remote: Remote, tmp_path: Path) -> Iterator[Onboard]:
 
 
 @pytest.fixture
-def said(remote: Remote, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """Exit code and standard output of a command in this process: starting one for each would take minutes."""
+def said(remote: Remote, monkeypatch: pytest.MonkeyPatch, command_line: CommandLine) -> Said:
+    """Exit code and standard output of a command."""
 
     def run(side: str, *words: object, given: str = "", as_json: bool = True) -> tuple[int, str]:
-        settings = {**remote.service.place.environment, **(remote.service.settings if side == "there" else {})}
-        for name, value in settings.items():
-            monkeypatch.setenv(name, value)
-        if side == "here":
-            monkeypatch.delenv("ONBOARD_API_URL", raising=False)
+        command_line.on_side(side, remote.service)
         monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given.encode()), encoding="utf-8"))
-        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words), *["--json"] * as_json])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().out
+        return command_line(*words, *["--json"] * as_json)[:2]
 
     return run
 

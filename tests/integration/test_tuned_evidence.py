@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.real_jobs import Desk, opinions
 from support.tuned_heads import tuned_head
-from support.tuned_jobs import diverging_on_less_than, record_of, tune_gently
+from support.tuned_jobs import diverging_on_less_than, record_of
 
 from onboard.bases import Base
 from onboard.evaluate import verdicts
@@ -18,10 +18,7 @@ from onboard.registry.aliases import AliasRepository
 from onboard.services import Services
 from onboard.testing import RecordedProgress
 
-
-@pytest.fixture(autouse=True)
-def _gently(monkeypatch: pytest.MonkeyPatch) -> None:
-    tune_gently(monkeypatch)
+pytestmark = pytest.mark.usefixtures("gently")
 
 
 @pytest.fixture

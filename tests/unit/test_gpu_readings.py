@@ -84,7 +84,7 @@ def _no_cuda_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The machine's cards: none, until a test puts one there."""
-    monkeypatch.setattr(gpu, "_PCI", tmp_path)
+    monkeypatch.setattr(gpu, "PCI", tmp_path)
     return tmp_path
 
 

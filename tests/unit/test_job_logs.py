@@ -140,7 +140,7 @@ def test_where_there_are_none_it_says_whose_they_are(job: Job) -> None:
 def test_a_long_log_is_read_part_by_part(
     services: Services, job: Job, write_log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_logs, "_PART_BYTES", 2000)
+    monkeypatch.setattr(job_logs, "PART_BYTES", 2000)
     for full in (True, False):
         write_log(*(line(job, f"line {number} {full}") for number in range(40)), full=full)
     expected = [f"line {number} {full}" for full in (True, False) for number in range(40)]

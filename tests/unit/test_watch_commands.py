@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import Any
@@ -12,13 +11,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 from support import watched_jobs as past
+from support.command_line import CommandLine
 from typer.testing import CliRunner
 
 from cli import live, watch
 from cli.columns import Columns
 from cli.live import keep_looking
 from cli.local import LocalGateway
-from cli.main import app, main
+from cli.main import app
 from onboard import __version__
 from onboard.domain.figures import QueuesSeen
 from onboard.domain.job import JobState, Stage
@@ -46,14 +46,6 @@ def lines(*words: str) -> list[str]:
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert done.exit_code == 0
     return [" ".join(line.split()) for line in done.stdout.splitlines()]
-
-
-def code_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """The exit code of the program."""
-    monkeypatch.setattr(sys, "argv", ["onboard", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    return int(exit_.value.code or 0)
 
 
 def test_queue_show_has_a_row_per_queue_and_one_for_what_ended(database: Database) -> None:
@@ -157,11 +149,10 @@ def test_jobs_show_of_an_ended_job_neither_waits_nor_runs(database: Database) ->
     assert (document["waiting"], document["running"]) == (None, None)
 
 
-def test_draining_an_unknown_worker_exits_with_3(
-    database: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert code_of(monkeypatch, "workers", "drain", "nobody") == 3
-    assert "There is no live worker 'nobody'." in capsys.readouterr().err
+def test_draining_an_unknown_worker_exits_with_3(database: Database, command_line: CommandLine) -> None:
+    said = command_line("workers", "drain", "nobody")
+    assert said.code == 3
+    assert "There is no live worker 'nobody'." in said.err
 
 
 def test_jobs_list_is_not_cut_where_no_terminal_is(database: Database) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +10,12 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from submitting import submit
+from support.command_line import CommandLine
 from support.published import add_version, embedding_of
 from support.tuned_heads import tuned_head
 from typer.main import get_command_name
 
 from cli.main import app as program
-from cli.main import main
 from onboard.api.access import routes_of
 from onboard.bases import Base
 from onboard.domain.worker import WorkerState
@@ -232,21 +230,17 @@ def test_every_command_that_changes_something_leaves_one_line(
     new_lines: Callable[[], list[dict[str, Any]]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command_line: CommandLine,
 ) -> None:
     (tmp_path / "weather.jsonl").write_bytes(rows)
     tuned_head(stage, tiny_base, scale=0)
     known = {"rows": str(tmp_path / "weather.jsonl"), "base": tiny_base.name, "job": "", "token": ""}
-    for name in ("home", "base", "device"):
-        monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(stage.settings, name)))
+    command_line.at_home(stage.settings)
     monkeypatch.setenv("ONBOARD_START_WORKER", "false")
     for action, subject, words in COMMANDS:
-        monkeypatch.setattr(sys, "argv", ["onboard", *words.format(**known).split(), "--json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert not ended.value.code, said
-        document = json.loads(said.out)
+        said = command_line(*words.format(**known).split(), "--json")
+        assert not said.code, said
+        document = said.document
         known["job"] = document.get("job") or known["job"]
         known["token"] = document.get("id") or known["token"]
         (line,) = new_lines()

@@ -28,8 +28,8 @@ from onboard.services import Services
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(following, "_AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(following, "AWAY_SECONDS", 0.01)
 
 
 def a_job(database: Database) -> str:
@@ -94,7 +94,7 @@ def test_a_reader_comes_back_to_what_it_has_not_seen(database: Database) -> None
 
 
 def test_more_events_than_a_page_come_all_of_them_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_PAGE", 2)
+    monkeypatch.setattr(following, "PAGE", 2)
     job = a_job(database)
     for number in range(6):
         note(database, job, str(number))
@@ -111,7 +111,7 @@ def test_more_events_than_a_page_come_all_of_them_once(database: Database, monke
 def test_while_nothing_happens_a_comment_keeps_the_connection(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "_COMMENT_SECONDS", 0.0)
+    monkeypatch.setattr(following, "COMMENT_SECONDS", 0.0)
     job = a_job(database)
 
     async def read() -> list[str]:

@@ -192,7 +192,7 @@ def test_the_model_is_loaded_once_and_those_who_find_no_place_are_sent_away(
             return ["answer"]
 
     monkeypatch.setattr("onboard.serving.predictor.Predictor", Slow)
-    monkeypatch.setattr(prediction_queue, "_MOST_WAITING", 1)
+    monkeypatch.setattr(prediction_queue, "MOST_WAITING", 1)
     counter = PredictionQueue(tiny_services)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(counter.predict([FINE])))

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
+from support.full_disk import full
 
 from onboard.api import uploads
 from onboard.api.uploads import Upload, received, safe_name
@@ -187,9 +188,6 @@ def test_nothing_of_an_upload_is_left_after_the_answer(
 
 
 def test_a_disk_that_is_full_is_told_and_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
     assert StorageError.retryable
     for module, name in ((Path, "open"), (uploads.tempfile, "mkdtemp")):
         with monkeypatch.context() as patched:

@@ -17,7 +17,7 @@ from sqlalchemy import insert
 from submitting import submit
 from support.published import add_version, embedding_of
 
-from onboard.api.shelf import Shelf
+from onboard.api.schemas.versions import CurrentEmbeddings
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.tables import EmbeddingVersionRow
@@ -330,7 +330,7 @@ def test_the_document_of_all_embeddings_is_made_once_however_many_ask_at_once(
     app: FastAPI, door: TestClient, versions: list[EmbeddingVersion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf, made, asked = app.state.shelf, [], set()
-    both_looked, find, render = threading.Barrier(2), Cache.find, Shelf._rendered_list
+    both_looked, find = threading.Barrier(2), Cache.find
 
     def looked_for(self: Cache[str, bytes], key: str) -> bytes | None:
         found = find(self, key)
@@ -340,7 +340,9 @@ def test_the_document_of_all_embeddings_is_made_once_however_many_ask_at_once(
         return found
 
     monkeypatch.setattr(Cache, "find", looked_for)
-    monkeypatch.setattr(Shelf, "_rendered_list", lambda *given: (made.append(given), render(*given))[1])
+    monkeypatch.setattr(
+        "onboard.api.shelf.CurrentEmbeddings", lambda **given: (made.append(given), CurrentEmbeddings(**given))[1]
+    )
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: shelf.everything("latest")[1](), range(2))
     assert first == second

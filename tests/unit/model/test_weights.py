@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from support.full_disk import full
 
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hypernetwork import Hypernetwork
@@ -179,10 +180,6 @@ def test_a_write_that_breaks_off_leaves_what_was_there(tmp_path: Path, monkeypat
     path = tmp_path / "file.safetensors"
     write_tensors({"z": torch.zeros(4)}, path, {})
     before = path.read_bytes()
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr("onboard.model.weights.shutil.copyfileobj", full)
     with pytest.raises(StorageError, match="No space left"):
         write_tensors({"z": torch.ones(4)}, path, {})

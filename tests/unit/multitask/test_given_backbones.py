@@ -70,7 +70,7 @@ def test_a_hub_that_cannot_be_reached_is_told_with_the_way_without_it(hub: Hub) 
 
 
 def test_a_hub_that_never_answers_is_given_up_within_seconds(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onboard.data.hub_deadline._DEADLINE_SECONDS", 0.2)
+    monkeypatch.setattr("onboard.data.hub_deadline.DEADLINE_SECONDS", 0.2)
     monkeypatch.setattr(hub, "model_info", lambda *arguments, **named: time.sleep(2))
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="no answer within"):

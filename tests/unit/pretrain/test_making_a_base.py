@@ -74,8 +74,8 @@ def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     words = [word + end for word in (*SUBJECTS, *WORDS.split(), *MADE) for end in ENDS]
     known = ["this", "sentence", "speaks", "of", "all", "day", *SOURCE_WORDS, *words]
     monkeypatch.setattr(Teacher, "load", lambda: make_teacher(known))
-    monkeypatch.setattr(topics, "_SKIPPED_WORDS", 0)
-    monkeypatch.setattr(checkpoint, "_EVERY_SECONDS", -1.0)
+    monkeypatch.setattr(topics, "SKIPPED_WORDS", 0)
+    monkeypatch.setattr(checkpoint, "EVERY_SECONDS", -1.0)
     sources = folder_entries(make_sources(tmp_path / "sources"))
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(f"This sentence speaks of {word} all day." for word in words), encoding="utf-8")

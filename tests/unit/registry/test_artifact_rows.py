@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import update
-from support.registry_samples import ARTIFACT, register_sample_base, sample_spec
+from support.registry_samples import ARTIFACT, sample_spec
 
 from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord
@@ -15,13 +15,10 @@ from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
 from onboard.registry.tables import ArtifactRow
 from onboard.storage.artifacts import digest_of
 
+pytestmark = pytest.mark.usefixtures("registered_base")
+
 LOOSE = digest_of(b"loose")
 HOUR = 3600.0
-
-
-@pytest.fixture(autouse=True)
-def _base(database: Database) -> None:
-    register_sample_base(database)
 
 
 def announce(database: Database, digest: str = LOOSE, hours_ago: float = 0.0) -> None:

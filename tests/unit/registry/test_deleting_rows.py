@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from sqlalchemy import update
-from support.old_and_needless import count, ended_job, service_on
+from support.old_and_needless import count, ended_job
 from support.registry_samples import ARTIFACT, BASE, sample_spec, sample_task, sample_version
 
 from onboard.domain.job import JobState
@@ -16,7 +15,6 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
-from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
@@ -29,11 +27,6 @@ from onboard.storage.artifacts import digest_of
 from onboard.versions.delete import delete_task
 
 ROWS = digest_of(b"rows")  # of every sample
-
-
-@pytest.fixture
-def service(database: Database, tmp_path: Path) -> Services:
-    return service_on(database, tmp_path / "home")
 
 
 def snapshot(service: Services, digest: str = ROWS) -> None:

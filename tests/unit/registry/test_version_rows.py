@@ -11,7 +11,6 @@ from support.registry_samples import (
     ARTIFACT,
     BASE,
     publish,
-    register_sample_base,
     running_job,
     sample_base,
     sample_task,
@@ -34,10 +33,7 @@ from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.artifacts import digest_of
 
-
-@pytest.fixture(autouse=True)
-def _base(database: Database) -> None:
-    register_sample_base(database)
+pytestmark = pytest.mark.usefixtures("registered_base")
 
 
 def test_publishing_numbers_the_version_and_ends_the_job_with_its_result(database: Database) -> None:
@@ -291,7 +287,7 @@ def test_a_version_that_an_earlier_service_tells_of_was_mixed_from_nothing(datab
 def test_more_versions_than_a_statement_takes_are_found_in_order(
     database: Database, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "_PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(versions, "PAIRS_AT_ONCE", at_once)
     for task in ("colours", "shapes", "shapes", "colours", "shapes"):
         publish(database, task)
     wanted = [("shapes", 3), ("colours", 2), ("nothing", 1), ("shapes", 1), ("colours", 1), ("shapes", 3)]
