@@ -47,8 +47,8 @@ def grown(tmp_path: Path, postgres_url: str, redis_url: str) -> Iterator[Deploym
 @pytest.fixture(params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
 def deployment(request: pytest.FixtureRequest) -> Deployment:
     """Either of them."""
-    found: Deployment = request.getfixturevalue(request.param)
-    return found
+    deployment: Deployment = request.getfixturevalue(request.param)
+    return deployment
 
 
 @pytest.fixture(scope="session", params=["embedded", pytest.param("grown", marks=pytest.mark.services)])

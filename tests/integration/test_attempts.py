@@ -137,7 +137,7 @@ def _starting_from(monkeypatch: pytest.MonkeyPatch, embedding: str) -> None:
     """Let the probe choose this one, as it may when another is no longer there."""
 
     def choose(evaluator: Any, candidates: Any, *_: Any) -> Any:
-        (named,) = (each for each in candidates if each.embedding == embedding)
+        (named,) = (candidate for candidate in candidates if candidate.embedding == embedding)
         return probing.measure_named(evaluator, named)
 
     monkeypatch.setattr(probing, "choose", choose)

@@ -94,7 +94,7 @@ def test_what_the_service_has_lost_is_told_and_the_rest_is_backed_up(
     restored_into(empty_home, tmp_path / "backup")
     after = empty_home.opened()
     assert fetch(after, "mood@v2", tmp_path / "out").version.version == 2
-    assert [each["digest"] for each in collect_garbage(after).damaged] == [lost]
+    assert [artifact["digest"] for artifact in collect_garbage(after).damaged] == [lost]
     after.close()
 
 

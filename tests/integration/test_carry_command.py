@@ -42,7 +42,7 @@ def test_what_is_carried_is_shown_with_its_new_version(
     assert code == 0
     assert "cleared" in out
     code, out, _ = onboard("mood", "--json")
-    assert (code, [each["version"] for each in json.loads(out)["carried"]]) == (0, [2])
+    assert (code, [outcome["version"] for outcome in json.loads(out)["carried"]]) == (0, [2])
     assert onboard("mood")[1] == "mood is at the head already.\n"
 
 
@@ -52,13 +52,13 @@ def test_a_named_task_that_is_refused_ends_with_4_and_all_with_0(
     tuned_head(tiny_services, tiny_base, HARMFUL)
     for more in ((), ("--dry-run",)):
         code, out, _ = onboard("mood", "--json", *more)
-        assert (code, [each["task"] for each in json.loads(out)["refused"]]) == (4, ["mood"])
+        assert (code, [outcome["task"] for outcome in json.loads(out)["refused"]]) == (4, ["mood"])
     code, out, _ = onboard("mood")
     assert code == 4
     assert "stays" in out
     assert "Submitted again" in out
     code, out, _ = onboard("--all", "--json")
-    assert (code, "mood" in [each["task"] for each in json.loads(out)["refused"]]) == (0, True)
+    assert (code, "mood" in [outcome["task"] for outcome in json.loads(out)["refused"]]) == (0, True)
 
 
 def test_all_tells_how_far_it_is_on_standard_error(

@@ -121,8 +121,12 @@ def test_a_bundle_is_verified_and_predicts_elsewhere_without_home_or_database(
     tiny_services.close()
     tiny_services.settings.resolved_home.rename(tmp_path / "gone")
     answered = _predicted(bundle, inputs, tmp_path / "elsewhere")
-    assert [answer[:3] for answer in answered] == [[each.label, each.task, each.version] for each in expected]
-    assert [answer[3] for answer in answered] == pytest.approx([each.probability for each in expected], abs=1e-4)
+    assert [answer[:3] for answer in answered] == [
+        [prediction.label, prediction.task, prediction.version] for prediction in expected
+    ]
+    assert [answer[3] for answer in answered] == pytest.approx(
+        [prediction.probability for prediction in expected], abs=1e-4
+    )
     assert not (tmp_path / "elsewhere" / "home").exists()
 
 
@@ -133,8 +137,8 @@ def _predicted(bundle: Path, inputs: list[dict[str, str]], folder: Path) -> Any:
         "import json, sys; from onboard.serving import Predictor; found = Predictor(sys.argv[1]).predict("
         "json.loads(sys.argv[2])); print(json.dumps([[f.label, f.task, f.version, f.probability] for f in found]))"
     )
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-    environment = {**kept, "ONBOARD_HOME": str(folder / "home"), "HOME": str(folder), "ONBOARD_DEVICE": "cpu"}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
+    environment = {**inherited, "ONBOARD_HOME": str(folder / "home"), "HOME": str(folder), "ONBOARD_DEVICE": "cpu"}
     done = subprocess.run(
         [sys.executable, "-c", program, str(bundle), json.dumps(inputs)],
         env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,

@@ -75,7 +75,7 @@ def test_a_tuned_job_whose_head_moved_meanwhile_starts_over_under_the_new_one(
     result = desk.run(job, progress).result or {}
     assert progress.stages == [*TUNED, *TUNED]
     line = line_of(tiny_services, tiny_base)
-    assert [(each.version, each.parent) for each in line] == [(1, None), (2, 1), (3, 2)]
+    assert [(head.version, head.parent) for head in line] == [(1, None), (2, 1), (3, 2)]
     assert result["hypernetwork_version"] == record_of(tiny_services, tiny_base).head == 3
 
 
@@ -133,7 +133,7 @@ def test_a_task_that_came_too_late_and_cannot_be_judged_does_not_hold_later_step
 
     def unsure(engine: Any, head: Any, earlier: Sequence[ProtectedTask], *_: Any, **__: Any) -> list[TaskVerdict]:
         return [
-            TaskVerdict(each.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40) for each in earlier
+            TaskVerdict(task.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40) for task in earlier
         ]
 
     monkeypatch.setattr(guarded, "clear", unsure)

@@ -38,9 +38,9 @@ ADDRESS = "/v1/tasks/mood/aliases/production"
 @pytest.fixture
 def service(tiny_services: Services, tiny_base: Base, database: Database) -> Services:
     """On either database."""
-    found = replace(tiny_services, database=database)
-    register_base(found, tiny_base)
-    return found
+    services = replace(tiny_services, database=database)
+    register_base(services, tiny_base)
+    return services
 
 
 @pytest.fixture
@@ -70,18 +70,18 @@ def door(versions: Services) -> Iterator[TestClient]:
 
 def at_once(what: Callable[[int], object]) -> Counter[object]:
     """What came of it when several did it at the same moment."""
-    ready, found = threading.Barrier(AT_ONCE), []
+    ready, outcomes = threading.Barrier(AT_ONCE), []
 
     def one(number: int) -> None:
         ready.wait()
-        found.append(what(number))
+        outcomes.append(what(number))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(AT_ONCE)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return Counter(found)
+    return Counter(outcomes)
 
 
 def told(services: Services, alias: str) -> list[tuple[int | None, int]]:
@@ -127,8 +127,8 @@ def test_of_a_promote_and_a_rollback_of_the_same_version_one_wins(versions: Serv
         except PreconditionFailedError:
             return "too late"
 
-    found = at_once(move)
-    assert found["too late"] == AT_ONCE - 1
+    outcomes = at_once(move)
+    assert outcomes["too late"] == AT_ONCE - 1
     assert told(versions, "production")[0] in ((2, 3), (2, 1))
     assert len(told(versions, "production")) == 3
 
@@ -136,8 +136,8 @@ def test_of_a_promote_and_a_rollback_of_the_same_version_one_wins(versions: Serv
 def test_over_http_one_wins_and_the_others_are_told_to_look_again(door: TestClient, versions: Services) -> None:
     made = door.put(ADDRESS, json={"version": 1}, headers={"If-None-Match": "*"}).raise_for_status()
     seen = {"If-Match": made.headers["ETag"]}
-    found = at_once(lambda number: door.put(ADDRESS, json={"version": 2 + number % 2}, headers=seen).status_code)
-    assert found == {200: 1, 412: AT_ONCE - 1}
+    statuses = at_once(lambda number: door.put(ADDRESS, json={"version": 2 + number % 2}, headers=seen).status_code)
+    assert statuses == {200: 1, 412: AT_ONCE - 1}
     assert len(told(versions, "production")) == 2
     refused = door.put(ADDRESS, json={"version": 1}, headers=seen)
     assert (refused.json()["code"], refused.json()["version"]) == (
@@ -174,10 +174,10 @@ def test_latest_is_replaced_only_where_it_still_means_what_was_compared(
     from onboard.versions import promote as module
 
     def meanwhile(*given: Any) -> Any:
-        found = compare(given[0], *(each.reference for each in given[1:3]))
+        comparison = compare(given[0], *(version.reference for version in given[1:3]))
         with rivals.database.write() as session:
             AliasRepository(session).move("mood", LATEST, 1)
-        return found
+        return comparison
 
     monkeypatch.setattr(module, "compare_versions", meanwhile)
     with pytest.raises(PreconditionFailedError):
@@ -220,7 +220,7 @@ def test_a_promote_that_changes_nothing_is_no_change(versions: Services) -> None
         assert promote(versions, "mood@v1", "production").version == 1
     assert told(versions, "production") == [(None, 1)]
     changes = access.changes(versions.database, 10)["changes"]
-    assert [each["action"] for each in changes].count("alias.promote") == 1
+    assert [change["action"] for change in changes].count("alias.promote") == 1
 
 
 def test_over_http_latest_is_kept_from_what_is_worse(rivals: Services, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,7 +289,7 @@ def stable(document: Any) -> Any:
         }
     if isinstance(document, float):
         return round(document, 5)  # batches of other sizes
-    return [stable(each) for each in document] if isinstance(document, list) else document
+    return [stable(entry) for entry in document] if isinstance(document, list) else document
 
 
 def keys(document: Any) -> Any:
@@ -345,7 +345,7 @@ def test_the_files_of_a_version_and_its_base_are_the_same_from_elsewhere(tmp_pat
 
 def test_doctor_says_what_can_be_told_from_outside(remote: Remote, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out = said("there", "doctor")
-    checks = {each["what"]: each for each in json.loads(out)["checks"]}
+    checks = {check["what"]: check for check in json.loads(out)["checks"]}
     assert (code, list(checks)) == (0, ["service", "ready", "token", "version", "workers"])
     assert checks["token"]["found"] == "tests may submit, read, promote, ops, admin"
     assert checks["workers"]["found"].startswith("w1 on cpu")
@@ -354,7 +354,7 @@ def test_doctor_says_what_can_be_told_from_outside(remote: Remote, said: Said, m
         code, out = said("there", "doctor")
     finally:
         remote.service.token = token
-    wrong = [each["what"] for each in json.loads(out)["checks"] if not each["ok"]]
+    wrong = [check["what"] for check in json.loads(out)["checks"] if not check["ok"]]
     assert (code, wrong) == (6, ["token", "version", "workers"])
 
 
@@ -377,14 +377,14 @@ def test_submit_waits_for_the_version_and_says_what_became_of_it(
 ) -> None:
     data = tmp_path / "waited.jsonl"
     data.write_text("".join(f'{{"text": "text {n}", "label": {n % 2}}}\n' for n in range(40)))
-    found = []
+    answers = []
     for state, result in ((JobState.SUCCEEDED, {"version": 3, "metrics": {"test": {}}}), (JobState.FAILED, None)):
         worker = threading.Thread(target=_worked, args=(remote, state, result))
         worker.start()
         code, out = said("there", "submit", "--dataset", data, "--queue", f"q-{state.value}", "--wait")
         worker.join()
-        found.append((code, json.loads(out)))
-    (done, document), (failed, error) = found
+        answers.append((code, json.loads(out)))
+    (done, document), (failed, error) = answers
     assert (done, document["state"], document["version"]) == (0, "succeeded", 3)
     assert set(document) == DOCUMENT
     assert (failed, error["error"]["code"]) == (1, "job_failed")
@@ -406,10 +406,10 @@ def _worked(remote: Remote, state: JobState, result: dict[str, Any] | None) -> N
 
 def test_an_embedding_is_fetched_verified_and_then_answered_from_the_cache(client: Onboard, tiny_base: Base) -> None:
     name = tiny_base.sources[0].name
-    found = client.embedding(name)
-    assert found.vector.tolist() == tiny_base.embeddings[name].tolist()
-    assert found.pins.base_digest == tiny_base.digest
-    assert client.embedding(name).content == found.content
+    embedding = client.embedding(name)
+    assert embedding.vector.tolist() == tiny_base.embeddings[name].tolist()
+    assert embedding.pins.base_digest == tiny_base.digest
+    assert client.embedding(name).content == embedding.content
     assert {source.name for source in tiny_base.sources} | {"mood"} <= set(client.embeddings())
 
 

@@ -81,8 +81,8 @@ def test_stage_outputs_go_a_day_after_success_and_with_the_log_after_failure(ser
     assert dry.freed == done.freed
     assert done.freed.count == 2
     with service.database.read() as session:
-        kept = set(session.scalars(select(StageOutputRow.job)))
-    assert kept == {fresh.id, failed.id}
+        jobs_with_outputs = set(session.scalars(select(StageOutputRow.job)))
+    assert jobs_with_outputs == {fresh.id, failed.id}
     assert count(service, JobRow) == 4
     digests(service)
 

@@ -106,8 +106,8 @@ def test_members_of_a_zip_file_that_lead_elsewhere_are_not_unpacked(
     restored_into(empty_home, path)  # they are nobody's, and nothing is ever unpacked by its name
     assert not list(tmp_path.rglob("outside*"))
     assert not Path("/tmp/outside-of-it").exists()
-    stored = [each for each in empty_home.settings.resolved_home.rglob("*") if each.is_file()]
-    assert not any(each.read_bytes() == b"evil" for each in stored)
+    stored = [path for path in empty_home.settings.resolved_home.rglob("*") if path.is_file()]
+    assert not any(path.read_bytes() == b"evil" for path in stored)
 
 
 ROWS: dict[str, tuple[str, Callable[[list[Document]], object]]] = {

@@ -61,7 +61,7 @@ def test_the_next_attempt_goes_on_after_the_last_finished_stage(
     stages, result = _again(desk)
     assert stages == ["check", *rest]
     assert (result["hypernetwork_version"], result["guard"]["verdict"]) == (2, "accepted")
-    assert [each.version for each in line_of(tiny_services, tiny_base)] == [1, 2]
+    assert [head.version for head in line_of(tiny_services, tiny_base)] == [1, 2]
 
 
 @pytest.mark.parametrize(("harm", "after"), [("gone", "tune"), ("damaged", "tune"), ("gone", "guard")])

@@ -43,9 +43,9 @@ def test_a_job_that_finds_the_slot_taken_goes_back_to_its_queue_and_runs_later(
     assert (waiting.id, waiting.state, waiting.counted_attempt) == (second.id, JobState.QUEUED, 1)
     assert waiting.not_before_at > waiting.created_at
     with tiny_services.database.read() as session:
-        told = [event.numbers.get("reason", "") for event in EventRepository(session).list(second.id)]
+        reasons = [event.numbers.get("reason", "") for event in EventRepository(session).list(second.id)]
         stages = [event.stage for event in EventRepository(session).list(second.id) if event.kind == "stage_finished"]
-    assert any(first.id in reason for reason in told)
+    assert any(first.id in reason for reason in reasons)
     assert stages == []  # nothing was computed in vain
     desk.let_be_due(second.id)
     after = work(tiny_services, "w2", ["default"], pipeline.run)

@@ -61,11 +61,11 @@ def test_lost_bytes_are_told_by_exit_codes(
     tiny_services.artifacts.delete(version.artifact)
     collected = onboard("gc", "--json")
     assert collected.code == 1
-    assert [each["used_by"] for each in collected.document["damaged"]] == [["embedding_versions mood 1"]]
+    assert [artifact["used_by"] for artifact in collected.document["damaged"]] == [["embedding_versions mood 1"]]
     assert "embedding_versions mood 1" in collected.err
     made = onboard("backup", tmp_path / "backup", "--json")
     assert made.code == 1
-    assert [each["digest"] for each in made.document["absent"]] == [version.artifact]
+    assert [artifact["digest"] for artifact in made.document["absent"]] == [version.artifact]
     assert version.artifact in made.err
 
 
@@ -104,11 +104,11 @@ def test_a_restore_says_what_became_of_tokens_and_webhooks(
     assert "webhooks that had not arrived then will not be sent" in said.out
     assert "tokens" not in said.err
     monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "third"))
-    kept = onboard("restore", tmp_path / "backup", "--keep-tokens", "--send-webhooks", "--json")
-    assert {name: kept.document[name] for name in ("revoked_tokens", "kept_tokens", "dropped_webhooks")} == {
+    restored = onboard("restore", tmp_path / "backup", "--keep-tokens", "--send-webhooks", "--json")
+    assert {name: restored.document[name] for name in ("revoked_tokens", "kept_tokens", "dropped_webhooks")} == {
         "revoked_tokens": 0, "kept_tokens": 1, "dropped_webhooks": 0,
     }  # fmt: skip
-    assert "also those that were revoked since" in kept.err
+    assert "also those that were revoked since" in restored.err
 
 
 def test_doctor_is_red_while_webhooks_fail_and_for_a_day_after_they_were_given_up(
@@ -116,7 +116,7 @@ def test_doctor_is_red_while_webhooks_fail_and_for_a_day_after_they_were_given_u
 ) -> None:
     def seen() -> tuple[int, dict[str, Any]]:
         said = onboard("doctor", "--json")
-        (check,) = (each for each in said.document["checks"] if each["what"] == "webhooks")
+        (check,) = (finding for finding in said.document["checks"] if finding["what"] == "webhooks")
         return said.code, check
 
     with tiny_services.database.write() as session:
