@@ -245,13 +245,13 @@ def test_a_database_that_is_away_is_not_described_to_strangers(
         caplog.clear()
         for path, headers in (("/readyz", {}), ("/v1/me", {"Authorization": "Bearer made-up"})):
             answer = client.get(path, headers=headers)
-            told = answer.json()
-            assert (answer.status_code, told["code"], answer.headers["retry-after"]) == (503, "unavailable", "2")
-            assert told["detail"] == "The database cannot be reached."
-            assert told.keys() == {"type", "title", "status", "detail", "code", "remedy"}
+            problem = answer.json()
+            assert (answer.status_code, problem["code"], answer.headers["retry-after"]) == (503, "unavailable", "2")
+            assert problem["detail"] == "The database cannot be reached."
+            assert problem.keys() == {"type", "title", "status", "detail", "code", "remedy"}
             assert not any(word in answer.text for word in ("127.0.0.1", "inside", "me:", "onboard.db", "sqlite"))
         assert named in caplog.text
-        assert len([each for each in caplog.messages if named in each]) == 2
+        assert len([message for message in caplog.messages if named in message]) == 2
     app.state.services = tiny_services
 
 
@@ -290,9 +290,9 @@ def test_every_answer_has_the_headers_that_protect_a_browser(
 
 
 def test_what_may_be_kept_is_kept_by_the_caller_alone(client: TestClient, token: dict[str, str]) -> None:
-    kept = client.get("/v1/tasks/sst2/embeddings/v1", headers=token).headers
-    assert "private" in kept["cache-control"]
-    assert "Authorization" in kept["vary"]
+    caching = client.get("/v1/tasks/sst2/embeddings/v1", headers=token).headers
+    assert "private" in caching["cache-control"]
+    assert "Authorization" in caching["vary"]
 
 
 def test_pages_load_nothing_at_all(client: TestClient, token: dict[str, str]) -> None:
@@ -348,10 +348,10 @@ def test_too_many_requests_of_a_token_are_told_when_to_come_again_and_another_to
 ) -> None:
     with opened(tiny_services, requests_per_minute=3) as client:
         one, other = bearer(tiny_services, "read"), bearer(tiny_services, "read")
-        told = [client.get(JOBS, headers=one) for _ in range(4)]
-        assert [answer.status_code for answer in told] == [200, 200, 200, 429]
-        assert 1 <= int(told[-1].headers["retry-after"]) <= 20
-        assert told[-1].json()["code"] == "rate_limit"
+        answers = [client.get(JOBS, headers=one) for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 20
+        assert answers[-1].json()["code"] == "rate_limit"
         assert client.get(JOBS, headers=other).status_code == 200
 
 
@@ -368,8 +368,8 @@ def test_wrong_tokens_are_slowed_down_and_a_good_one_from_there_is_not(
     client: TestClient, tiny_services: Services
 ) -> None:
     wrong = {"Authorization": "Bearer wrong"}
-    told = [client.get(JOBS, headers=wrong).status_code for _ in range(FAILURES_PER_MINUTE)]
-    assert set(told) == {401}
+    statuses = [client.get(JOBS, headers=wrong).status_code for _ in range(FAILURES_PER_MINUTE)]
+    assert set(statuses) == {401}
     # meanwhile one a second was forgiven, so on a slow machine the next may still be let through
     assert any(client.get(JOBS, headers=wrong).status_code == 429 for _ in range(FAILURES_PER_MINUTE))
     good = access.create_token(tiny_services.database, "good", ["read"])[1]

@@ -117,12 +117,12 @@ def bearer(services: Services, *scopes: str) -> dict[str, str]:
 
 def test_every_route_of_the_application_is_in_the_table_and_no_other(client: TestClient) -> None:
     assert isinstance(client.app, FastAPI)
-    found = {
+    routes = {
         (method, route.path)
         for route in routes_of(client.app)
         for method in getattr(route, "methods", None) or ("ANY",)
     }
-    assert found == set(NEEDED)
+    assert routes == set(NEEDED)
 
 
 def test_the_open_paths_are_four() -> None:
@@ -192,8 +192,8 @@ def test_a_token_that_is_not_good_opens_nothing(client: TestClient, tiny_service
     for method, path in NEEDED:
         if is_open(path):
             continue
-        for each in (method, "HEAD", "OPTIONS"):
-            assert client.request(each, address(path), headers=headers).status_code == 401, (each, path)
+        for used in (method, "HEAD", "OPTIONS"):
+            assert client.request(used, address(path), headers=headers).status_code == 401, (used, path)
 
 
 def test_a_good_token_in_the_address_or_in_a_form_opens_nothing(client: TestClient, tiny_services: Services) -> None:
@@ -229,7 +229,7 @@ def test_any_token_opens_what_needs_no_scope(client: TestClient, tiny_services: 
 def test_methods_that_a_path_does_not_have_are_405_with_a_token(client: TestClient, tiny_services: Services) -> None:
     headers = bearer(tiny_services, *Scope)
     for path in GUARDED:
-        has = {method for method, each in NEEDED if address(each) == path}
+        has = {method for method, route in NEEDED if address(route) == path}
         for method in ("HEAD", "OPTIONS", "PATCH"):
             if method not in has:
                 assert client.request(method, path, headers=headers).status_code == 405, (method, path)

@@ -108,8 +108,8 @@ def test_nothing_is_wrong_where_all_is_quiet(quiet: Quiet) -> None:
 
 
 def test_a_job_that_is_gone_or_that_nobody_submitted_is_seen(quiet: Quiet) -> None:
-    assert [each.kind for each in check(quiet.services, [*quiet.jobs, "0123"]).violations] == ["lost"]
-    assert [each.kind for each in check(quiet.services, quiet.jobs[1:]).violations] == ["doubled"]
+    assert [violation.kind for violation in check(quiet.services, [*quiet.jobs, "0123"]).violations] == ["lost"]
+    assert [violation.kind for violation in check(quiet.services, quiet.jobs[1:]).violations] == ["doubled"]
 
 
 FIRST = "(SELECT id FROM jobs WHERE number = 1)"
@@ -189,7 +189,7 @@ def damage(path: Path) -> None:
 @pytest.mark.parametrize("harm", [damage, Path.unlink])
 def test_bytes_that_are_damaged_or_gone_are_seen(quiet: Quiet, harm: Callable[[Path], None]) -> None:
     harm(quiet.path(0))
-    assert [each.kind for each in quiet.verdict().violations] == ["artifact"]
+    assert [violation.kind for violation in quiet.verdict().violations] == ["artifact"]
 
 
 def test_bytes_without_a_row_are_seen_and_what_a_killed_writer_left_is_counted(quiet: Quiet) -> None:
@@ -197,5 +197,5 @@ def test_bytes_without_a_row_are_seen_and_what_a_killed_writer_left_is_counted(q
     (stored.parent / f"{stored.name[:2]}{'0' * 62}").write_bytes(b"whose?")
     (stored.parent / f".{stored.name}.{'0' * 32}").write_bytes(b"hal")
     verdict = quiet.verdict()
-    assert [each.kind for each in verdict.violations] == ["orphan"]
+    assert [violation.kind for violation in verdict.violations] == ["orphan"]
     assert verdict.facts["unfinished_files_left_for_gc"] == 1
