@@ -68,19 +68,21 @@ def earlier(
     if rows:
         ids = texts(engine, rows, seed + 100)
         chances = np.exp(answers(engine, [Question(before, z, trie, ids)])[0])
-        drawn = [np.random.default_rng((seed, row)).choice(2, p=each / each.sum()) for row, each in enumerate(chances)]
+        drawn = [
+            np.random.default_rng((seed, row)).choice(2, p=chance / chance.sum()) for row, chance in enumerate(chances)
+        ]
         held = LabelledRows(ids, np.eye(2, dtype=np.float32)[drawn])
     return ProtectedTask(name, z, trie, before, held, texts(engine, own, seed + 200) if own else (), trouble)
 
 
 def shaken(hypernetwork: Hypernetwork, scale: float, seed: int = 0) -> Hypernetwork:
     """A frozen copy whose weights all moved at random, by `scale` of each tensor's root mean square."""
-    found = copy.deepcopy(hypernetwork).requires_grad_(False)
+    changed = copy.deepcopy(hypernetwork).requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for weight in found.parameters():
+        for weight in changed.parameters():
             weight += torch.randn(weight.shape, generator=generator) * scale * weight.square().mean().sqrt()
-    return found
+    return changed
 
 
 class Counted:

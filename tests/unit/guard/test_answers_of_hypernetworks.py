@@ -27,9 +27,9 @@ def questions(tiny_engine: Engine) -> list[Question]:
 def test_each_task_is_answered_by_its_own_hypernetwork(
     tiny_engine: Engine, questions: list[Question], generated_bytes: int
 ) -> None:
-    found = answers(tiny_engine, questions, generated_bytes=generated_bytes)
+    scored = answers(tiny_engine, questions, generated_bytes=generated_bytes)
     own = tiny_engine.hypernetwork
-    for question, scores in zip(questions, found, strict=True):
+    for question, scores in zip(questions, scored, strict=True):
         tiny_engine.hypernetwork = question.hypernetwork
         alone = log_probabilities(tiny_engine, question.ids, question.z, question.trie)
         np.testing.assert_allclose(scores, alone, atol=1e-5)

@@ -101,7 +101,7 @@ def test_equal_content_gives_equal_bytes_that_the_library_reads(tmp_path: Path) 
 def test_digests_follow_values_names_types_and_shapes() -> None:
     z = torch.arange(6.0)
     others = [{"z": z + 1}, {"y": z}, {"z": z.double()}, {"z": z.view(2, 3)}, {"z": z, "y": z}]
-    assert len({digest(each) for each in [{"z": z}, *others]}) == 6
+    assert len({digest(tensors) for tensors in [{"z": z}, *others]}) == 6
     assert digest({"z": z}) == digest({"z": z.clone()})
 
 
@@ -184,4 +184,4 @@ def test_a_write_that_breaks_off_leaves_what_was_there(tmp_path: Path, monkeypat
     with pytest.raises(StorageError, match="No space left"):
         write_tensors({"z": torch.ones(4)}, path, {})
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]

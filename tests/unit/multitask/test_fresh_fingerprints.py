@@ -32,7 +32,7 @@ def test_a_share_of_the_turns_is_under_a_fingerprint_of_that_step_and_the_embedd
     embeddings_of = fresh_embeddings_of(embeddings, taker, 0.3, seed=7)
     fresh, optimiser = np.zeros((400, 2), dtype=bool), torch.optim.AdamW(embeddings.parameters(), lr=0.1)
     for step in range(400):
-        before = [each.detach().clone() for each in embeddings]
+        before = [embedding.detach().clone() for embedding in embeddings]
         z = embeddings_of([2, 0], step)
         assert z.shape == (2, 3)
         assert torch.equal(embeddings_of([2, 0], step), z)
@@ -67,11 +67,11 @@ def test_fresh_fingerprints_are_of_other_rows_at_every_turn_and_on_the_scale_of_
     taker, again = (Fingerprinter(tiny_engine, tasks, SIZE, 3) for _ in range(2))
     assert list(taker.present.of) == ["films", "plots", "moods"]
     for task, first in enumerate(taker.present.of.values()):
-        found = [taker.fresh(task, turn) for turn in (1, 2, 3)]
-        assert len({each.tobytes() for each in (first, *found)}) == 4
-        for turn, each in enumerate(found):
-            assert np.linalg.norm(each) == pytest.approx(SIZE**0.5, rel=1e-5)
-            assert again.fresh(task, turn + 1).tobytes() == each.tobytes()
+        fresh = [taker.fresh(task, turn) for turn in (1, 2, 3)]
+        assert len({fingerprint.tobytes() for fingerprint in (first, *fresh)}) == 4
+        for turn, taken in enumerate(fresh):
+            assert np.linalg.norm(taken) == pytest.approx(SIZE**0.5, rel=1e-5)
+            assert again.fresh(task, turn + 1).tobytes() == taken.tobytes()
 
 
 def test_no_turn_s_fingerprint_is_of_the_batches_of_another_or_of_those_that_are_trained_on(

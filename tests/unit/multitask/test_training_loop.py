@@ -230,7 +230,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_what_to_do(
             train(path.parent)
     assert "same command again" in caught.value.remedy
     assert path.read_bytes() == good
-    assert [each.name for each in path.parent.iterdir()] == [path.name]  # no half file is left
+    assert [file.name for file in path.parent.iterdir()] == [path.name]  # no half file is left
     resumed, steps = train(path.parent)
     assert steps == [3, 4, 5, 6, 7]
     assert all(torch.equal(resumed[name], whole[name]) for name in whole)
