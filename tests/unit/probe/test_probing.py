@@ -56,15 +56,15 @@ def everything(evaluator: Evaluator) -> np.ndarray:
 
 def test_the_loss_is_that_of_the_labels_under_the_candidates_embedding(evaluator: Make, tiny_engine: Engine) -> None:
     candidate = Candidate("a@v1", z(1))
-    found = evaluator().score(candidate, np.arange(8))
+    score = evaluator().score(candidate, np.arange(8))
     ids = tiny_engine.encoder.encode([(text, None) for text in TEXTS])
     scores = log_probabilities(tiny_engine, ids, candidate.z, tiny_engine.trie(WORDS))
     expected = at_best_temperature(scores, np.eye(2)[[0, 1] * 4]).mean()
-    assert found is not None
-    assert found.loss == pytest.approx(expected, abs=1e-5)
-    assert found.low < found.loss < found.high
-    assert (found.rows, found.overlap, found.words) == (8, 0, WORDS)
-    assert found.accuracy == pytest.approx((scores.argmax(1) == [0, 1] * 4).mean())
+    assert score is not None
+    assert score.loss == pytest.approx(expected, abs=1e-5)
+    assert score.low < score.loss < score.high
+    assert (score.rows, score.overlap, score.words) == (8, 0, WORDS)
+    assert score.accuracy == pytest.approx((scores.argmax(1) == [0, 1] * 4).mean())
 
 
 def test_the_order_of_the_rows_changes_neither_the_losses_nor_the_choice(evaluator: Make) -> None:
@@ -81,12 +81,12 @@ def test_the_order_of_the_rows_changes_neither_the_losses_nor_the_choice(evaluat
 def test_rows_that_a_candidate_was_trained_on_are_left_out_and_counted(evaluator: Make) -> None:
     measured = evaluator()
     known = Candidate("a@v1", z(1), trained_rows=np.sort(HASHES[:3]))
-    found = measured.score(known, everything(measured))
+    score = measured.score(known, everything(measured))
     alone = measured.score(Candidate("a@v1", z(1)), np.arange(3, 8))
-    assert found is not None
+    assert score is not None
     assert alone is not None
-    assert (found.rows, found.overlap) == (5, 3)
-    assert found.loss == pytest.approx(alone.loss, abs=1e-6)
+    assert (score.rows, score.overlap) == (5, 3)
+    assert score.loss == pytest.approx(alone.loss, abs=1e-6)
 
 
 def test_a_candidate_with_too_few_unknown_rows_is_not_measured_unless_it_was_asked_for(evaluator: Make) -> None:
@@ -147,7 +147,7 @@ def test_rows_that_trained_the_head_are_known_to_every_candidate(evaluator: Make
     of_its_own = measured.score(Candidate("b@v1", z(1), trained_rows=np.sort(HASHES[2:4])), everything(measured))
     assert of_none is not None
     assert of_its_own is not None
-    assert [(each.rows, each.overlap) for each in (of_none, of_its_own)] == [(5, 3), (4, 4)]
+    assert [(score.rows, score.overlap) for score in (of_none, of_its_own)] == [(5, 3), (4, 4)]
 
 
 def test_one_that_was_asked_for_is_measured_on_what_it_knows(evaluator: Make) -> None:
@@ -178,11 +178,11 @@ def test_a_small_memory_budget_measures_fewer_candidates_at_once_and_the_same(
     monkeypatch.setattr(evaluators, "mixed_edge_logits", watched)
     generous, tight = evaluator(ROWS), evaluator(ROWS, generated_bytes=1)
     rows = np.arange(len(ROWS))
-    for each in (generous, tight):
-        each.measure(known, rows)
+    for measured in (generous, tight):
+        measured.measure(known, rows)
     assert at_once == [5, 1, 1, 1, 1, 1]
     for candidate in known:
-        one, other = (each.losses(candidate, rows) for each in (generous, tight))
+        one, other = (measured.losses(candidate, rows) for measured in (generous, tight))
         np.testing.assert_allclose(other, one, atol=1e-4)
 
 
@@ -193,12 +193,12 @@ def test_a_probe_of_nothing_is_an_error_of_the_caller(evaluator: Make) -> None:
 
 def test_a_candidates_words_may_stand_for_the_labels(evaluator: Make) -> None:
     measured = evaluator()
-    found = measured.score(Candidate("a@v1", z(1), words=("good", "bad")), everything(measured))
+    score = measured.score(Candidate("a@v1", z(1), words=("good", "bad")), everything(measured))
     plain = measured.score(Candidate("a@v1", z(1)), everything(measured))
-    assert found is not None
+    assert score is not None
     assert plain is not None
-    assert set(found.words) <= {"yes", "no", "good", "bad"}
-    assert found.words != WORDS[::-1]
+    assert set(score.words) <= {"yes", "no", "good", "bad"}
+    assert score.words != WORDS[::-1]
     assert plain.words == WORDS
 
 
@@ -229,10 +229,10 @@ def test_the_random_candidate_is_the_same_for_a_seed_and_another_for_another() -
 
 def test_the_mean_candidate_is_the_mean_of_all() -> None:
     embeddings = [z(1), z(2), z(3)]
-    found = mean_candidate(embeddings)
-    np.testing.assert_allclose(found.z, (z(1) + z(2) + z(3)) / 3, rtol=1e-6)
-    assert found.z.dtype == np.float32
-    assert mean_candidate(embeddings).z.tobytes() == found.z.tobytes()
+    candidate = mean_candidate(embeddings)
+    np.testing.assert_allclose(candidate.z, (z(1) + z(2) + z(3)) / 3, rtol=1e-6)
+    assert candidate.z.dtype == np.float32
+    assert mean_candidate(embeddings).z.tobytes() == candidate.z.tobytes()
 
 
 def test_the_probe_can_be_stopped_before_every_batch(evaluator: Make) -> None:
@@ -252,5 +252,5 @@ def test_the_probe_can_be_stopped_before_every_batch(evaluator: Make) -> None:
 @given(st.lists(st.integers(-9, 9)), st.sets(st.integers(-9, 9)))
 def test_what_stands_among_many_in_order_is_found(values: list[int], many: set[int]) -> None:
     among = np.array(sorted(many), dtype=np.int64)
-    found = in_sorted(np.array(values, dtype=np.int64), among)
-    assert found.tolist() == [value in many for value in values]
+    standing = in_sorted(np.array(values, dtype=np.int64), among)
+    assert standing.tolist() == [value in many for value in values]

@@ -82,7 +82,7 @@ def test_the_reconciler_ends_what_is_over_its_limit_on_a_worker_whose_parent_is_
     claim(database, "gone"), claim(database, "gone")
     let_time_pass(database, 61)
     assert reconcile(database, MemoryDoorbell(), "w2", lease_seconds=60)
-    assert [get(database, each).state for each in (job, endless)] == [JobState.FAILED, JobState.RUNNING]
+    assert [get(database, job_id).state for job_id in (job, endless)] == [JobState.FAILED, JobState.RUNNING]
     assert (get(database, job).error or {})["code"] == "time_limit"
 
 
@@ -127,12 +127,12 @@ def test_attempts_that_were_handed_back_or_made_up_for_do_not_lengthen_the_back_
 
 def test_a_retry_keeps_the_limit_or_has_a_new_one(database: Database) -> None:
     job = add(database, time_limit_seconds=60)
-    for wanted, expected in ((None, 60), (120.0, 120)):
+    for limit, expected in ((None, 60), (120.0, 120)):
         claim(database)
         let_time_pass(database, 1000)
         assert end_overdue(database) == [job.id]
         with database.write() as session:
-            assert JobRepository(session).retry(job.id, time_limit_seconds=wanted).time_limit_seconds == expected
+            assert JobRepository(session).retry(job.id, time_limit_seconds=limit).time_limit_seconds == expected
 
 
 @pytest.mark.parametrize("wrong", [0, -1.0, float("nan"), float("inf")])
@@ -153,18 +153,18 @@ def test_an_older_worker_leaves_a_newer_programs_job_alone(database: Database) -
         assert claims.open(["default"]) == 0  # so that it may leave, and make room for a newer one
         assert claims.runnable() == {"default": 1}  # it rings for the newer ones all the same
         assert ClaimRepository(session).too_new(["default"]) is None
-    found = claim(database, release=release_number() + 1)
-    assert found is not None
-    assert found.id == job.id
+    claimed = claim(database, release=release_number() + 1)
+    assert claimed is not None
+    assert claimed.id == job.id
 
 
 def test_a_newer_job_does_not_stand_in_the_way_of_others(database: Database) -> None:
     newer, ours = add(database, priority=9), add(database)
     with database.write() as session:
         session.execute(update(JobRow).where(JobRow.id == newer.id).values(needs_release=release_number() + 1))
-    found = claim(database)
-    assert found is not None
-    assert found.id == ours.id
+    claimed = claim(database)
+    assert claimed is not None
+    assert claimed.id == ours.id
     assert get(database, newer).state is JobState.QUEUED
 
 
@@ -182,9 +182,9 @@ def test_a_request_that_this_code_cannot_read_fails_alone_and_can_be_listed(data
         if not database.is_sqlite:
             coloured = "jsonb_set(spec::jsonb, '{colour}', to_jsonb('red'::text))"
         session.execute(text(f"UPDATE jobs SET spec = {coloured} WHERE id = :id"), {"id": strange.id})
-    found = claim(database)
-    assert found is not None
-    assert found.id == plain.id
+    claimed = claim(database)
+    assert claimed is not None
+    assert claimed.id == plain.id
     failed = get(database, strange)
     assert failed.state is JobState.FAILED
     assert failed.error is not None
@@ -194,7 +194,7 @@ def test_a_request_that_this_code_cannot_read_fails_alone_and_can_be_listed(data
 
 def test_releases_are_numbers_in_their_order() -> None:
     ordered = ["0.1.0", "0.1.9", "0.2.0", "0.10.0", "1.0", "1.0.1.dev3", "12.3.4"]
-    numbers = [release_number(each) for each in ordered]
+    numbers = [release_number(release) for release in ordered]
     assert numbers == sorted(numbers)
     assert len(set(numbers)) == len(numbers)
     assert [release_name(number) for number in numbers] == [*ordered[:4], "1.0.0", "1.0.1", "12.3.4"]

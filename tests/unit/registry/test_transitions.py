@@ -44,10 +44,10 @@ def seen(database: Database) -> Sequence[Transition]:
 
 
 def counts(database: Database) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for each in seen(database):
-        found[f"{each.previous} → {each.state}"] += each.count
-    return dict(found)
+    total: Counter[str] = Counter()
+    for transition in seen(database):
+        total[f"{transition.previous} → {transition.state}"] += transition.count
+    return dict(total)
 
 
 def fold(database: Database, settled_seconds: float = 0.0) -> None:
@@ -151,8 +151,8 @@ def test_durations_are_put_into_buckets_and_summed_by_queue(database: Database) 
     add(database, "a"), add(database, "a"), add(database, "b"), claim(database, "a"), claim(database, "a")
     date(database, 0, 0, 0, 30, 30.5)
     for _ in range(2):  # the same from the events and from what is folded
-        waits = sorted((each for each in seen(database) if each.state is JobState.RUNNING), key=lambda e: e.seconds)
-        assert [(each.queue, each.up_to_seconds, each.count, each.seconds) for each in waits] == [
+        waits = sorted((wait for wait in seen(database) if wait.state is JobState.RUNNING), key=lambda e: e.seconds)
+        assert [(wait.queue, wait.up_to_seconds, wait.count, wait.seconds) for wait in waits] == [
             ("a", 30.0, 1, 30.0), ("a", 60.0, 1, 30.5),
         ]  # fmt: skip
         fold(database)
@@ -162,7 +162,7 @@ def test_the_last_bucket_has_no_end(database: Database) -> None:
     add(database), claim(database)
     date(database, 0, 2 * BUCKET_SECONDS[-2])
     fold(database)
-    (wait,) = [each for each in seen(database) if each.state is JobState.RUNNING]
+    (wait,) = [transition for transition in seen(database) if transition.state is JobState.RUNNING]
     assert wait.up_to_seconds == BUCKET_SECONDS[-1] == float("inf")
 
 
@@ -174,13 +174,13 @@ def test_the_pause_before_a_new_attempt_is_no_waiting(database: Database) -> Non
         session.execute(update(JobRow).values(not_before_at=database_now()))
     claim(database)
     date(database, 0, 1, 2, 25)
-    assert sum(each.seconds for each in seen(database) if each.state is JobState.RUNNING) == 1 + 3
+    assert sum(transition.seconds for transition in seen(database) if transition.state is JobState.RUNNING) == 1 + 3
 
 
 def test_a_clock_that_was_set_back_takes_nothing_away(database: Database) -> None:
     add(database), claim(database)
     date(database, 100, 50)
-    assert [each.seconds for each in seen(database)] == [0.0, 0.0]
+    assert [transition.seconds for transition in seen(database)] == [0.0, 0.0]
 
 
 def test_the_reconciler_folds_what_has_settled(database: Database) -> None:
