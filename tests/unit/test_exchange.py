@@ -168,11 +168,11 @@ def test_a_base_without_fingerprints_takes_those_of_new_tasks_and_its_export_tak
     assert FINGERPRINTS not in {path.name for path in files}
     second = imported(tmp_path / "exported", tmp_path / "second")
     assert first.fingerprints is second.fingerprints is None
-    found = fingerprint_on(first)
-    assert (found.shape, found.dtype) == ((64,), np.float32)
-    assert np.isfinite(found).all()
-    assert found.std() > 0
-    assert fingerprint_on(second).tobytes() == found.tobytes()
+    fingerprint = fingerprint_on(first)
+    assert (fingerprint.shape, fingerprint.dtype) == ((64,), np.float32)
+    assert np.isfinite(fingerprint).all()
+    assert fingerprint.std() > 0
+    assert fingerprint_on(second).tobytes() == fingerprint.tobytes()
 
 
 @pytest.mark.parametrize("harm", ["other bytes", "a task is missing", "no scale", "no projections"])

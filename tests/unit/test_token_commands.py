@@ -75,9 +75,9 @@ def test_the_log_of_changes_is_read_from_the_newest_on(say: CommandLine) -> None
     for name in ("one", "two", "three"):
         say("token", "create", name, "--scope", "read")
     page = document(say("audit", "--limit", "2", "--json"))
-    assert [each["facts"]["name"] for each in page["changes"]] == ["three", "two"]
+    assert [change["facts"]["name"] for change in page["changes"]] == ["three", "two"]
     rest = document(say("audit", "--before", page["next"], "--json"))
-    assert ([each["facts"]["name"] for each in rest["changes"]], rest["next"]) == (["one"], None)
+    assert ([change["facts"]["name"] for change in rest["changes"]], rest["next"]) == (["one"], None)
     code, out, err = say("audit", "--limit", "2")
     assert (code, "token.create" in out) == (0, True)
     assert f"onboard audit --before {page['next']}" in err

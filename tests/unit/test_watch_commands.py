@@ -227,16 +227,16 @@ def test_following_a_job_without_a_terminal_says_once_what_somebody_has_to_do(
 class Looks:
     """What is seen at each look: a document, an error, or in the end Ctrl-C."""
 
-    def __init__(self, *found: dict[str, Any] | Exception) -> None:
-        self._found: Iterator[dict[str, Any] | Exception] = iter(found)
+    def __init__(self, *answers: dict[str, Any] | Exception) -> None:
+        self._found: Iterator[dict[str, Any] | Exception] = iter(answers)
 
     def __call__(self) -> dict[str, Any]:
-        found = next(self._found, None)
-        if found is None:
+        answer = next(self._found, None)
+        if answer is None:
             raise KeyboardInterrupt
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 AWAY = UnavailableError("The database cannot be reached.", "Start PostgreSQL.")
@@ -248,9 +248,9 @@ def watched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """Looks again and again without the time between; exit code, standard output and error."""
     monkeypatch.setattr(live.time, "sleep", lambda seconds: None)
 
-    def watched(*found: dict[str, Any] | Exception, as_json: bool = False) -> tuple[int, str, str]:
+    def watched(*answers: dict[str, Any] | Exception, as_json: bool = False) -> tuple[int, str, str]:
         with pytest.raises(live.typer.Exit) as exit_:
-            keep_looking(Looks(*found), lambda seen: f"{len(seen['queues'])} queues", as_json, 2.0)
+            keep_looking(Looks(*answers), lambda seen: f"{len(seen['queues'])} queues", as_json, 2.0)
         return (exit_.value.exit_code, *capsys.readouterr())
 
     return watched
@@ -287,7 +287,7 @@ def test_on_a_terminal_the_old_figures_stay_under_the_words_for_a_database_that_
     screen = Console(file=StringIO(), force_terminal=True, color_system=None, width=200)
     monkeypatch.setattr("rich.live.get_console", lambda: screen)
     with live._InPlace(2.0) as display:
-        display.show(seen(0.0), lambda found: "the figures")
+        display.show(seen(0.0), lambda queues: "the figures")
         display.away(AWAY, 12.0)
         drawn = screen.file.getvalue().rpartition("\x1b[2K")[2]
     assert [line.strip() for line in drawn.splitlines()] == [
