@@ -47,7 +47,7 @@ def test_it_says_what_went_and_what_descends_and_how_to_rebuild_that(said: Run) 
 def test_what_it_cannot_do_it_says_with_a_remedy(said: Run) -> None:
     code, _, error = said("tasks delete sst2 --unlearn")
     assert code == 4
-    assert "Run it without --unlearn" in error
+    assert "Delete it without --unlearn" in error
     assert said("tasks delete nothing")[0] == 3
     code, out, _ = said("tasks delete .. --json")
     assert (code, json.loads(out)["error"]["code"]) == (2, "input")

@@ -287,7 +287,7 @@ def test_on_a_terminal_the_old_figures_stay_under_the_words_for_a_database_that_
     screen = Console(file=StringIO(), force_terminal=True, color_system=None, width=200)
     monkeypatch.setattr("rich.live.get_console", lambda: screen)
     with live._InPlace(2.0) as display:
-        display.show(seen(0.0), lambda queues: "the figures")
+        display.show(seen(0.0), lambda _: "the figures")
         display.away(AWAY, 12.0)
         drawn = screen.file.getvalue().rpartition("\x1b[2K")[2]
     assert [line.strip() for line in drawn.splitlines()] == [
