@@ -128,6 +128,14 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 
 @pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[Database]:
+    """A fresh, migrated database of a PostgreSQL server."""
+    database = Database(postgres_url)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
 def services(tmp_path: Path) -> Iterator[Services]:
     """The embedded default in a fresh home."""
     services = open_services(Settings(home=tmp_path / "home"))

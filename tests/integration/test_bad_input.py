@@ -210,24 +210,17 @@ def grown_up(postgres_url: str, redis_url: str) -> dict[str, str]:
     return {"database_url": postgres_url, "broker_url": redis_url}
 
 
-@pytest.fixture
-def registry(postgres_url: str) -> Iterator[Database]:
-    database = Database(postgres_url)
-    yield database
-    database.dispose()
-
-
-def enter(registry: Database, name: str, queue: str, onboard: str) -> None:
-    with registry.write() as session:
+def enter(database: Database, name: str, queue: str, onboard: str) -> None:
+    with database.write() as session:
         WorkerRepository(session).enter(
             name, WorkerState.RUNNING, queues=[queue], host="h", device="cuda:0", pid=1, facts={"onboard": onboard}
         )
 
 
 def test_a_queue_that_no_worker_ever_served_is_told_and_the_job_waits(
-    onboard: Onboard, grown_up: dict[str, str], registry: Database, tmp_path: Path
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database, tmp_path: Path
 ) -> None:
-    enter(registry, "w1", "gpu-large", "0.1.0")
+    enter(postgres_database, "w1", "gpu-large", "0.1.0")
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
     submitted = onboard("submit", "--dataset", rows, "--queue", "gpu-larg", "--json", **grown_up)
     assert submitted.code == 0  # whoever starts workers for what waits submits first
@@ -244,9 +237,9 @@ def test_a_queue_that_no_worker_ever_served_is_told_and_the_job_waits(
     assert "name of a queue" in wrong.err
 
 
-def test_an_older_worker_is_told(onboard: Onboard, grown_up: dict[str, str], registry: Database) -> None:
-    enter(registry, "w1", "default", "0.0.9")
-    enter(registry, "w2", "default", "99.0.0")
+def test_an_older_worker_is_told(onboard: Onboard, grown_up: dict[str, str], postgres_database: Database) -> None:
+    enter(postgres_database, "w1", "default", "0.0.9")
+    enter(postgres_database, "w2", "default", "99.0.0")
     diagnosis = onboard("doctor", "--json", **grown_up)
     assert diagnosis.code == 4
     assert "w1 has 0.0.9" in diagnosis.check("workers")["found"]
@@ -254,8 +247,10 @@ def test_an_older_worker_is_told(onboard: Onboard, grown_up: dict[str, str], reg
     assert "pip install" in diagnosis.check("workers")["remedy"]
 
 
-def test_a_finished_job_cannot_be_cancelled(onboard: Onboard, grown_up: dict[str, str], registry: Database) -> None:
-    with registry.write() as session:
+def test_a_finished_job_cannot_be_cancelled(
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database
+) -> None:
+    with postgres_database.write() as session:
         job, _ = JobRepository(session).add(sample_spec())
     assert onboard("jobs", "cancel", job.id, **grown_up).code == 0
     refused = onboard("jobs", "cancel", job.id, **grown_up)
@@ -265,7 +260,7 @@ def test_a_finished_job_cannot_be_cancelled(onboard: Onboard, grown_up: dict[str
 
 
 def test_a_time_limit_is_kept_and_a_wrong_one_is_told(
-    onboard: Onboard, grown_up: dict[str, str], registry: Database, tmp_path: Path
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database, tmp_path: Path
 ) -> None:
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
     submitted = onboard("submit", "--dataset", rows, "--time-limit", "90", "--json", **grown_up)
@@ -273,7 +268,7 @@ def test_a_time_limit_is_kept_and_a_wrong_one_is_told(
     assert json.loads(onboard("jobs", "show", job, "--json", **grown_up).out)["time_limit_seconds"] == 90
     assert onboard("jobs", "cancel", job, **grown_up).code == 0
     assert onboard("jobs", "retry", job, "--time-limit", "120", **grown_up).code == 0
-    with registry.read() as session:
+    with postgres_database.read() as session:
         again = JobRepository(session).get(job)
     assert (again.state, again.time_limit_seconds) == (JobState.QUEUED, 120)
     wrong = onboard("submit", "--dataset", rows, "--time-limit", "0", **grown_up)
@@ -286,12 +281,12 @@ def test_a_time_limit_is_kept_and_a_wrong_one_is_told(
 
 @pytest.mark.parametrize(("device", "code"), [("gpu", 2), ("cuda:97", 5)])
 def test_a_device_that_is_not_there_ends_a_worker_before_it_starts(
-    onboard: Onboard, grown_up: dict[str, str], registry: Database, device: str, code: int
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database, device: str, code: int
 ) -> None:
     refused = onboard("worker", "--device", device, **grown_up)
     assert refused.code == code
     assert "ONBOARD_DEVICE" in refused.remedy
-    with registry.read() as session:
+    with postgres_database.read() as session:
         assert WorkerRepository(session).list(include_stopped=True) == []
 
 

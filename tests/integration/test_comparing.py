@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from support.callers import bearer
 from support.opposed import opposed
 from support.real_jobs import Desk, opinions
 
@@ -15,7 +16,6 @@ from onboard.api import shelf
 from onboard.api.app import create_app
 from onboard.bases import Base
 from onboard.errors import DamagedError, InputError, NotBetterError, UnavailableError
-from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
 from onboard.versions import compare as comparing
 from onboard.versions.compare import compare
@@ -74,8 +74,7 @@ def test_only_what_is_better_is_promoted_if_that_is_asked_for(rivals: Desk) -> N
 
 @pytest.fixture
 def reader(rivals: Desk) -> Iterator[TestClient]:
-    _, secret = create_token(rivals.services.database, "reader", ["read"])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(rivals.services.database, "read")
     with TestClient(create_app(rivals.services.settings), "http://localhost", headers=headers) as client:
         yield client
 

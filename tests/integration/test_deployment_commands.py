@@ -256,28 +256,20 @@ def test_the_health_check_of_postgresql_tells_whether_it_is_up(postgres: Postgre
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "dead")
 
 
-@pytest.fixture
-def database(postgres_url: str) -> Iterator[Database]:
-    """PostgreSQL alone: KEDA asks nothing else."""
-    database = Database(postgres_url)
-    yield database
-    database.dispose()
-
-
 @pytest.mark.parametrize("path", kubernetes_of("ScaledObject"))
 def test_keda_counts_what_is_queued_and_running_in_the_queue_of_its_workers(
-    path: str, database: Database, postgres_url: str
+    path: str, postgres_database: Database, postgres_url: str
 ) -> None:
     (trigger,) = kubernetes()[path]["spec"]["triggers"]
     queue = "gpu-large" if "gpu-large" in path else "default"
     for state, count in zip(STATES, (3, 2, 5, 5, 5, 5), strict=True):
         for jobs_queue in (queue, "other"):
-            add_jobs(database, postgres_url, jobs_queue, state, count)
+            add_jobs(postgres_database, postgres_url, jobs_queue, state, count)
     assert answer(postgres_url, trigger["metadata"]["query"]) == 5
-    with database.write() as session:
+    with postgres_database.write() as session:
         QueueRepository(session).set_paused("other", True)
     assert answer(postgres_url, trigger["metadata"]["query"]) == 5
-    with database.write() as session:
+    with postgres_database.write() as session:
         QueueRepository(session).set_paused(queue, True)
     assert answer(postgres_url, trigger["metadata"]["query"]) == 2
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from support.callers import bearer
 from support.opposed import learn_rivals
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk
@@ -22,7 +23,6 @@ from onboard.domain.names import LATEST
 from onboard.errors import DamagedError, NotBetterError, PreconditionFailedError
 from onboard.hypernetworks.register import register_base
 from onboard.operations import access
-from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
 from onboard.registry.snapshots import SnapshotRepository
@@ -61,10 +61,10 @@ def rivals(service: Services, tiny_base: Base, tmp_path: Path, few_steps: None, 
 @pytest.fixture
 def door(versions: Services) -> Iterator[TestClient]:
     """Somebody with a token that may read and promote."""
-    _, secret = create_token(versions.database, "releases", ["read", "promote"])
+    headers = bearer(versions.database, "read", "promote", name="releases")
     given = {"database_url": versions.database.url, "broker_url": "memory://"}
     app = create_app(versions.settings.model_copy(update=given))
-    with TestClient(app, "http://localhost", headers={"Authorization": f"Bearer {secret}"}) as client:
+    with TestClient(app, "http://localhost", headers=headers) as client:
         yield client
 
 
@@ -224,10 +224,10 @@ def test_a_promote_that_changes_nothing_is_no_change(versions: Services) -> None
 
 
 def test_over_http_latest_is_kept_from_what_is_worse(rivals: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, secret = create_token(rivals.database, "releases", ["read", "promote"])
+    headers = bearer(rivals.database, "read", "promote", name="releases")
     given = {"database_url": rivals.database.url, "broker_url": "memory://"}
     app = create_app(rivals.settings.model_copy(update=given))
-    with TestClient(app, "http://localhost", headers={"Authorization": f"Bearer {secret}"}) as door:
+    with TestClient(app, "http://localhost", headers=headers) as door:
         refused = door.put("/v1/tasks/mood/aliases/latest", json={"version": 2}, headers={"If-Match": '"v1"'})
         assert (refused.status_code, refused.json()["code"]) == (409, "not_better")
         assert refused.json()["comparison"]["comparison"]["verdict"] == "worse"

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from support.callers import bearer
 from support.program import Place
 from support.published import embedding_of
 from support.real_jobs import Desk, opinions
 
 from onboard.api.app import create_app
-from onboard.operations.access import create_token
 from onboard.pipeline import train as training
 from onboard.serving import Predictor
 from onboard.train.fewshot import Trained
@@ -61,8 +61,7 @@ def test_every_door_tells_the_same_probabilities(two_versions: Desk, tmp_path: P
     assert [prediction.probability for prediction in expected[:8]] != [
         prediction.probability for prediction in expected[8:]
     ]
-    _, secret = create_token(services.database, "reader", ["read"])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(services.database, "read")
     with TestClient(create_app(services.settings), "http://localhost", headers=headers) as door:
         answers = door.post("/v1/predict", json={"inputs": inputs}).json()["predictions"]
     place = Place(tmp_path, Path(services.settings.base))  # its home is the desk's

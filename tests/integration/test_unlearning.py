@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk, HookedProgress, opinions
-from support.tuned_heads import tuned_head
+from support.tuned_heads import head_of, tuned_head
 
 from onboard.bases import Base
 from onboard.domain.job import JobState
@@ -49,11 +49,6 @@ def without(tmp_path: Path, tiny_base: Base, few_steps: None) -> Iterator[Desk]:
 def run_all(desk: Desk) -> None:
     while any(job.state is JobState.QUEUED for job in desk.jobs()):
         desk.run(desk.claim())
-
-
-def head_of(services: Services, base: Base) -> int:
-    with services.database.read() as session:
-        return BaseRepository(session).get(base.digest).head
 
 
 def weights(services: Services, base: Base, version: int) -> dict[str, bytes]:

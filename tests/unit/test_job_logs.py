@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.registry_samples import sample_spec
+from support.registry_samples import claim_job, sample_spec
 from typer.testing import CliRunner, Result
 
 from cli import job_logs as command
@@ -35,10 +35,7 @@ def document(*words: str) -> dict[str, Any]:
 
 
 def claim(services: Services, worker: str) -> Job:
-    with services.database.write() as session:
-        job = ClaimRepository(session).claim(worker, ["default"], lease_seconds=-1)
-    assert job is not None
-    return job
+    return claim_job(services.database, worker, lease_seconds=-1)
 
 
 def finish(services: Services, job: Job) -> None:

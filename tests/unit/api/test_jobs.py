@@ -12,13 +12,13 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
 from submitting import submit
+from support.callers import bearer
 
 from onboard.api import intake
 from onboard.api.app import create_app
 from onboard.api.deps import encode_cursor
 from onboard.data.snapshot import load
 from onboard.domain.access import ALL_SCOPES
-from onboard.operations.access import create_token
 from onboard.registry.audit import entries
 from onboard.registry.jobs import JobRepository
 from onboard.registry.retention import RetentionRepository
@@ -209,8 +209,7 @@ def postgres_door(
     """The door to a deployment whose registry is in PostgreSQL, and that deployment."""
     more = {"database_url": postgres_url, "broker_url": "filesystem://", "home": tmp_path / "grown"}
     services = open_services(tiny_services.settings.model_copy(update=more))
-    _, secret = create_token(services.database, "tester", [scope.value for scope in ALL_SCOPES])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(services.database, *ALL_SCOPES)
     with TestClient(create_app(services.settings), "http://localhost", headers=headers) as client:
         yield client, services
     services.close()

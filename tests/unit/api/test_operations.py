@@ -12,6 +12,7 @@ import openapi_spec_validator
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from support.callers import bearer
 
 from onboard.api import prediction_queue
 from onboard.api.access import is_open, routes_of, scope_of
@@ -19,7 +20,6 @@ from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.problems import of_error
 from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
-from onboard.operations.access import create_token
 from onboard.services import Services
 from onboard.storage.files import errors_in_our_words
 
@@ -131,8 +131,7 @@ def test_a_wrong_body_names_its_field(door: TestClient, body: dict[str, Any], fi
 
 
 def test_who_may_read_sees_queues_and_workers_and_changes_none(app: FastAPI, tiny_services: Services) -> None:
-    _, secret = create_token(tiny_services.database, "reader", [Scope.READ])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(tiny_services.database, Scope.READ)
     with TestClient(app, "http://localhost", headers=headers) as reader:
         assert [reader.get(path).status_code for path in ("/v1/queue", "/v1/workers")] == [200, 200]
         changes = ("/v1/queue/pause", "/v1/queue/resume", "/v1/workers/one/drain")

@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import update
+from support.callers import bearer
 
 from onboard.api.access import is_open, routes_of
 from onboard.api.app import create_app
@@ -111,10 +112,6 @@ def client(tiny_services: Services) -> Iterator[TestClient]:
         yield client
 
 
-def bearer(services: Services, *scopes: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {access.create_token(services.database, 'test', scopes)[1]}"}
-
-
 def test_every_route_of_the_application_is_in_the_table_and_no_other(client: TestClient) -> None:
     assert isinstance(client.app, FastAPI)
     routes = {
@@ -207,7 +204,7 @@ def test_a_good_token_in_the_address_or_in_a_form_opens_nothing(client: TestClie
 
 @pytest.mark.parametrize("held", list(Scope))
 def test_a_scope_opens_just_what_is_listed(client: TestClient, tiny_services: Services, held: Scope) -> None:
-    headers = bearer(tiny_services, held)
+    headers = bearer(tiny_services.database, held)
     for (method, path), needed in NEEDED.items():
         if needed in (ANYBODY, SIGNED_IN):
             continue
@@ -220,14 +217,14 @@ def test_a_scope_opens_just_what_is_listed(client: TestClient, tiny_services: Se
 
 
 def test_any_token_opens_what_needs_no_scope(client: TestClient, tiny_services: Services) -> None:
-    headers = bearer(tiny_services, Scope.SUBMIT)
+    headers = bearer(tiny_services.database, Scope.SUBMIT)
     for (method, path), needed in NEEDED.items():
         if needed == SIGNED_IN:
             assert client.request(method, path, headers=headers).status_code in (200, 303), (method, path)
 
 
 def test_methods_that_a_path_does_not_have_are_405_with_a_token(client: TestClient, tiny_services: Services) -> None:
-    headers = bearer(tiny_services, *Scope)
+    headers = bearer(tiny_services.database, *Scope)
     for path in GUARDED:
         has = {method for method, route in NEEDED if address(route) == path}
         for method in ("HEAD", "OPTIONS", "PATCH"):

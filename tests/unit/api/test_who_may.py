@@ -9,6 +9,7 @@ import pytest
 from fastapi import Depends, FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import delete, update
+from support.callers import bearer
 
 from onboard.api.access import require_guarded, requires
 from onboard.api.app import create_app
@@ -31,10 +32,6 @@ def client(tiny_services: Services) -> Iterator[TestClient]:
     settings = tiny_services.settings.model_copy(update={"start_worker": False})
     with TestClient(create_app(settings), base_url="http://localhost", follow_redirects=False) as client:
         yield client
-
-
-def bearer(database: Database, *scopes: Scope) -> dict[str, str]:
-    return {"Authorization": f"Bearer {access.create_token(database, 'test', scopes)[1]}"}
 
 
 def change(database: Database, table: type[TokenRow | SessionRow | SignInCodeRow], **values: object) -> None:

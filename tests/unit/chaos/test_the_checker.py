@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.registry_samples import register_sample_base, sample_spec, sample_task, sample_version
+from support.registry_samples import add_job, claim_job, register_sample_base, sample_task, sample_version
 
 from bench.chaos.checker import Verdict, check
 from onboard.domain.job import JobState
@@ -75,14 +75,11 @@ def quiet(services: Services) -> Quiet:
 
 
 def submit(services: Services, task: str) -> str:
-    with services.database.write() as session:
-        return JobRepository(session).add(sample_spec(task))[0].id
+    return add_job(services.database, task).id
 
 
 def claim(services: Services, lease_seconds: float = 60) -> tuple[str, int]:
-    with services.database.write() as session:
-        job = ClaimRepository(session).claim("w", ["default"], lease_seconds=lease_seconds)
-    assert job is not None
+    job = claim_job(services.database, "w", lease_seconds=lease_seconds)
     return job.id, job.attempt
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from support.published import embedding_of
 
 from onboard.guard.answers import Question, answers
 from onboard.model.batch import LabelledRows
@@ -47,10 +48,6 @@ def pairs(engine: Engine, count: int, seed: int = 0) -> list[list[int]]:
     return engine.encoder.encode(made)
 
 
-def embedding(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(16).astype(np.float32)
-
-
 def earlier(
     engine: Engine,
     name: str,
@@ -63,7 +60,7 @@ def earlier(
 ) -> ProtectedTask:
     """A task whose labelled rows have the labels that its reference gives them with its own probabilities."""
     before = reference or engine.hypernetwork
-    trie, z = engine.trie(["yes", "no"]), embedding(seed)
+    trie, z = engine.trie(["yes", "no"]), embedding_of(seed)
     held = None
     if rows:
         ids = texts(engine, rows, seed + 100)

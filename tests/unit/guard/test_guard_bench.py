@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guarded import embedding, shaken, texts
+from guarded import shaken, texts
+from support.published import embedding_of
 
 from bench.guard import __main__ as bench
 from bench.guard.changes import moved
@@ -42,7 +43,7 @@ def prepared(tiny_engine: Engine) -> list[Task]:
     ids = texts(tiny_engine, 16 + 4 + SINGLES + 6)
     trie = tiny_engine.trie(["yes", "no"])
     targets = np.eye(2)[[0, 1] * 8]
-    return [Task(f"task-{seed}", embedding(seed), trie, ids, targets, np.ones(16), 4) for seed in range(2)]
+    return [Task(f"task-{seed}", embedding_of(seed), trie, ids, targets, np.ones(16), 4) for seed in range(2)]
 
 
 def test_finished_changes_are_not_measured_again(tiny_engine: Engine, prepared: list[Task], tmp_path: Path) -> None:

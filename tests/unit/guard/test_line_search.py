@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from guarded import Counted, earlier, embedding, pairs, shaken, texts
+from guarded import Counted, earlier, pairs, shaken, texts
+from support.published import embedding_of
 
 from onboard.errors import CancelledError
 from onboard.guard import GuardSettings, Judgement, Step, TaskVerdict, clear, guard, line_search
@@ -22,7 +23,7 @@ from onboard.model.protected import ProtectedTask, Protection
 from onboard.model.weights import hypernetwork_digest
 
 SETTINGS = GuardSettings(fewest_rows=60, texts=16)
-NEAR = embedding(50)
+NEAR = embedding_of(50)
 
 
 @pytest.fixture

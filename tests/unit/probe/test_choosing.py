@@ -11,6 +11,7 @@ import pytest
 from evaluators import evaluator_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.published import embedding_of
 
 from onboard.data.hashes import row_hashes
 from onboard.data.splits import fair_order
@@ -46,17 +47,13 @@ def evaluator(tiny_engine: Engine) -> Make:
     return make
 
 
-def z(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
-
-
 def candidates() -> list[Candidate]:
-    tasks = [Candidate(f"t{seed}@v1", z(seed), words=("good", "bad")) for seed in range(5)]
-    return [*tasks, Candidate(RANDOM, z(50)), Candidate(MEAN, np.mean([task.z for task in tasks], axis=0))]
+    tasks = [Candidate(f"t{seed}@v1", embedding_of(seed), words=("good", "bad")) for seed in range(5)]
+    return [*tasks, Candidate(RANDOM, embedding_of(50)), Candidate(MEAN, np.mean([task.z for task in tasks], axis=0))]
 
 
 def tried(name: str, losses: Sequence[float], weights: dict[str, float] | None = None) -> Tried:
-    return Tried(Finalist(Candidate(name, z(1)), WORDS), np.array(losses), weights)
+    return Tried(Finalist(Candidate(name, embedding_of(1)), WORDS), np.array(losses), weights)
 
 
 def decided(monkeypatch: pytest.MonkeyPatch, evaluator: Evaluator, *ended: Tried) -> ProbeResult:
@@ -298,7 +295,7 @@ def test_the_better_of_those_that_know_nothing_is_tuned_beside_the_best(
     monkeypatch: pytest.MonkeyPatch, evaluator: Make
 ) -> None:
     names = ("a@v1", "b@v1", "c@v1", "d@v1", MEAN, RANDOM)
-    standing = tuple(Candidate(name, z(1)) for name in names)
+    standing = tuple(Candidate(name, embedding_of(1)) for name in names)
     scores = tuple(CandidateScore(name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for name in names)
     few: list[str] = []
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.published import embedding_of
 
 from bench.training import train_embedding
 from onboard.errors import CancelledError, JobFailedError
@@ -26,32 +27,11 @@ from onboard.train.settings import FewShotSettings
 
 SIZE = 16
 SHORT = FewShotSettings(steps=6, batch=4, seeds=1)
-TEXTS = [
-    "good film",
-    "bad plot",
-    "a fine and great film",
-    "awful plot",
-    "happy film",
-    "sad",
-    "great film and plot",
-    "poor",
-]
-
-
-@pytest.fixture
-def rows(tiny_engine: Engine) -> LabelledRows:
-    ids = tiny_engine.encoder.encode([(text, None) for text in TEXTS])
-    return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
-
-
-@pytest.fixture
-def trie(tiny_engine: Engine) -> LabelTrie:
-    return tiny_engine.trie(["yes", "no"])
 
 
 @pytest.fixture
 def start() -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(SIZE).astype(np.float32)
+    return embedding_of(0)
 
 
 def state(engine: Engine) -> dict[str, bytes]:

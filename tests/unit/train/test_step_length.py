@@ -15,16 +15,9 @@ from onboard.train.settings import TuningSettings
 from onboard.train.step_length import LossByShare, tuned_out_of_fold
 from onboard.train.tuning import Tuned, tune
 
-TEXTS = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
 FOLD = np.array([1, 0, 2, 2, 1, 0, 1, 0])
 STARTS = np.random.default_rng(5).standard_normal((3, 16)).astype(np.float32)
 SETTINGS = TuningSettings(steps=2, most_steps=2, batch=4, learning_rate=1e-2, z_learning_rate=0.1)
-
-
-@pytest.fixture
-def rows(tiny_engine: Engine) -> LabelledRows:
-    ids = tiny_engine.encoder.encode([(text, None) for text in TEXTS])
-    return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
 
 
 def test_a_row_is_answered_after_each_share_of_a_step_that_was_taken_without_it(

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.published import embedding_of
 
 from onboard.bases import Base
 from onboard.bases.load import fresh_engine
@@ -30,19 +31,7 @@ SIZE = 16
 SHORT = TuningSettings(
     steps=5, batch=4, learning_rate=3e-3, z_learning_rate=1e-2, beta=1.0, regulariser="divergence", sampled=4
 )
-NEW = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
 CANARIES = ["the film was good", "it is not a plot", "no", "same and other", "a sad and awful film"]
-
-
-@pytest.fixture
-def rows(tiny_engine: Engine) -> LabelledRows:
-    ids = tiny_engine.encoder.encode([(text, None) for text in NEW])
-    return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
-
-
-@pytest.fixture
-def trie(tiny_engine: Engine) -> LabelTrie:
-    return tiny_engine.trie(["yes", "no"])
 
 
 @pytest.fixture
@@ -52,7 +41,7 @@ def canaries(tiny_engine: Engine) -> list[list[int]]:
 
 @pytest.fixture
 def z() -> np.ndarray:
-    return vector(0)
+    return embedding_of(0)
 
 
 @pytest.fixture
@@ -60,13 +49,9 @@ def earlier(tiny_engine: Engine) -> list[ProtectedTask]:
     """Tasks of two and of three labels."""
     words = (["good", "bad"], ["same", "other", "not"], ["positive", "negative"])
     return [
-        ProtectedTask(f"task{number}@v1", vector(number), tiny_engine.trie(labels), tiny_engine.hypernetwork)
+        ProtectedTask(f"task{number}@v1", embedding_of(number), tiny_engine.trie(labels), tiny_engine.hypernetwork)
         for number, labels in enumerate(words, 1)
     ]
-
-
-def vector(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
 
 
 def state(*modules: torch.nn.Module) -> list[bytes]:
