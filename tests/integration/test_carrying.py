@@ -19,6 +19,7 @@ from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError, UnavailableError
 from onboard.guard import TaskVerdict
 from onboard.hypernetworks.register import register_base
+from onboard.model.protected import Protection
 from onboard.operations import access
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -83,8 +84,8 @@ def mood(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
 def cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard that lets everything through."""
 
-    def passed(engine: Any, candidate: Any, earlier: Any, *more: Any) -> list[TaskVerdict]:
-        return [TaskVerdict(task.name, "pass", "divergence", 0.0, 0.0, 0.0, 96, 0, 0.01) for task in earlier]
+    def passed(engine: Any, candidate: Any, protection: Protection, *more: Any) -> list[TaskVerdict]:
+        return [TaskVerdict(task.name, "pass", "divergence", 0.0, 0.0, 0.0, 96, 0, 0.01) for task in protection.tasks]
 
     monkeypatch.setattr(clearing, "clear", passed)
 

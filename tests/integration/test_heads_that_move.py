@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from support.tuned_jobs import TUNED, dataset_artifact, line_of, record_of
 from onboard.bases import Base
 from onboard.errors import ConflictError
 from onboard.guard.judgement import TaskVerdict
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import Protection
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import outcome
 from onboard.services import Services
@@ -131,9 +130,10 @@ def test_a_task_that_came_too_late_and_cannot_be_judged_does_not_hold_later_step
     desk.submit(opinions(24), "straggler", init="random")
     desk.run(desk.claim(), _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base)))
 
-    def unsure(engine: Any, head: Any, earlier: Sequence[ProtectedTask], *_: Any, **__: Any) -> list[TaskVerdict]:
+    def unsure(engine: Any, head: Any, protection: Protection, *_: Any, **__: Any) -> list[TaskVerdict]:
         return [
-            TaskVerdict(task.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40) for task in earlier
+            TaskVerdict(task.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40)
+            for task in protection.tasks
         ]
 
     monkeypatch.setattr(guarded, "clear", unsure)
