@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onboard.services import Services
     from onboard.serving.predictor import Prediction, Predictor
 
-_MOST_WAITING: Final = 16  # requests that are answered or wait for it
+MOST_WAITING: Final = 16  # requests that are answered or wait for it
 _RETRY_SECONDS: Final = 1
 
 
@@ -67,7 +67,7 @@ class PredictionQueue:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._turns = Turns()
-        self._places = threading.BoundedSemaphore(_MOST_WAITING)
+        self._places = threading.BoundedSemaphore(MOST_WAITING)
         self._predictor: Predictor | None = None
 
     def predict(self, inputs: Sequence[dict[str, Any]], left: Callable[[], bool] = lambda: False) -> list[Prediction]:

@@ -159,9 +159,9 @@ def test_any_name_of_a_dataset_gives_a_tasks_name_or_is_refused(dataset: str, ta
 @bounded(150)
 @given(some.text(max_size=300))
 def test_whatever_a_file_is_called_it_lies_in_its_folder(name: str) -> None:
-    kept = safe_name(name)
-    assert Path("/folder", kept).resolve().parent == Path("/folder")
-    assert 0 < len(kept) <= 100
+    safe = safe_name(name)
+    assert Path("/folder", safe).resolve().parent == Path("/folder")
+    assert 0 < len(safe) <= 100
 
 
 # --- cursors, tags, hosts ---
@@ -238,8 +238,8 @@ URLS = TEXTS | some.from_regex(r"https?://[a-z0-9.@:\[\]%/?#_-]{0,40}", fullmatc
 @example("https://shop.example/\ud800", "")
 def test_any_url_of_a_webhook_is_an_allowed_host_or_refused(url: str, secret: str) -> None:
     def read() -> None:
-        found = Endpoint.parse(url, {"shop.example"})
-        assert (found.host, found.https) == ("shop.example", True)
+        endpoint = Endpoint.parse(url, {"shop.example"})
+        assert (endpoint.host, endpoint.https) == ("shop.example", True)
 
     require_ours(read)
     require_ours(lambda: Webhooks.parse(url, "shop.example", secret, insecure=False))

@@ -50,15 +50,15 @@ def test_the_report_names_texts_to_label_next_whatever_their_order(desk: Desk, o
     order.unlabelled.unlink()  # the worker may be on another machine
     result = desk.run(desk.claim()).result
     assert result is not None
-    told = result["label_next"]
+    suggested = result["label_next"]
     labelled = {row["text"] for row in TRAIN}
     known = sum(row["text"] in labelled for row in POOL)
-    assert (told["read"], told["known"], told["repeated"]) == (61, known, 1)
-    assert told["considered"] == 60 - known
-    texts = [row["text"] for row in told["rows"]]
+    assert (suggested["read"], suggested["known"], suggested["repeated"]) == (61, known, 1)
+    assert suggested["considered"] == 60 - known
+    texts = [row["text"] for row in suggested["rows"]]
     assert 0 < len(texts) == len(set(texts)) <= 20
     assert set(texts) <= {row["text"] for row in POOL} - labelled
-    for row in told["rows"]:
+    for row in suggested["rows"]:
         assert sum(answer["probability"] for answer in row["answers"]) == pytest.approx(1.0, abs=1e-3)
         assert 0 <= row["uncertainty"] <= 1
     page = render({**result, "state": "succeeded"})
@@ -81,9 +81,9 @@ def test_texts_of_a_scale_are_shown_with_what_they_may_be(desk: Desk) -> None:
     rows = [{"text": row["text"], "label": number / 7} for number, row in enumerate(opinions(30))]
     path = write_rows(desk.folder / "pool.jsonl", [{"text": row["text"]} for row in opinions(12, start=40)])
     options = {"unlabelled": path, "kind": "regression"}
-    told = desk.learn(rows, "scale", options=options, init="stsb")["label_next"]["rows"]
-    assert told
-    assert all(0 <= row["value"] <= 30 / 7 and row["spread"] > 0 and "answers" not in row for row in told)
+    suggested = desk.learn(rows, "scale", options=options, init="stsb")["label_next"]["rows"]
+    assert suggested
+    assert all(0 <= row["value"] <= 30 / 7 and row["spread"] > 0 and "answers" not in row for row in suggested)
 
 
 def test_the_command_takes_a_file_and_refuses_one_that_helps_nobody(desk: Desk, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class TaskEmbeddings:
         return {name: self.z[index].detach()[0].float().cpu().numpy() for index, name in enumerate(names)}
 
 
-class _Fingerprinter:
+class Fingerprinter:
     """Takes the fingerprints of training tasks, of rows that are drawn apart from those that a step trains on.
 
     Args:
@@ -168,7 +168,7 @@ def train_hypernetwork(
     sampling = Sampling(groups, recipe.steps, recipe.batch, recipe.temperature, seed, recipe.tasks_per_batch)
     size, taker = recipe.embedding_size, None
     if recipe.embedding_start == "fingerprint":
-        taker = _Fingerprinter(engine, sampling.tasks, size, seed)
+        taker = Fingerprinter(engine, sampling.tasks, size, seed)
         started = torch.from_numpy(np.stack(list(taker.present.of.values())))
     else:
         generator = torch.Generator().manual_seed(seed)
@@ -179,7 +179,7 @@ def train_hypernetwork(
     precision = precision_of(recipe.precision, engine.device)
     modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, **beside.modules}
     loss_of = multitask_loss(
-        hypernetwork_scores(engine, _embeddings_of(embeddings, taker, recipe.fingerprint_share, seed)), sampling,
+        hypernetwork_scores(engine, fresh_embeddings_of(embeddings, taker, recipe.fingerprint_share, seed)), sampling,
         precision, running.processes, recipe.label_smoothing,
         {source.name for source in sources if source.kind == "regression"},
     )  # fmt: skip
@@ -199,7 +199,9 @@ def train_hypernetwork(
     return TaskEmbeddings(embeddings, None if taker is None else taker.taken_again())
 
 
-def _embeddings_of(embeddings: nn.ParameterList, taker: _Fingerprinter | None, share: float, seed: int) -> EmbeddingsOf:
+def fresh_embeddings_of(
+    embeddings: nn.ParameterList, taker: Fingerprinter | None, share: float, seed: int
+) -> EmbeddingsOf:
     """Each task's own; in a share of the turns the fingerprint of other rows of it, from which a new task starts."""
     if taker is None or not share:
         return own_embeddings(embeddings)

@@ -44,17 +44,17 @@ def taking(tmp_path: Path) -> Iterator[Intake]:
 
 
 def in_the_background(call: Callable[[], object]) -> tuple[threading.Thread, list[OnboardError]]:
-    found: list[OnboardError] = []
+    errors: list[OnboardError] = []
 
     def run() -> None:
         try:
             call()
         except OnboardError as error:
-            found.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    return thread, found
+    return thread, errors
 
 
 def test_after_a_child_that_died_the_next_dataset_is_checked(
@@ -80,13 +80,13 @@ def test_a_client_that_leaves_ends_its_child_and_frees_the_place(
 ) -> None:
     monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker, left = tmp_path / "there", threading.Event()
-    thread, found = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), LARGE, left.is_set))
+    thread, errors = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), LARGE, left.is_set))
     wait_until(marker.exists, 60)
     child = int(marker.read_text())
     assert psutil.pid_exists(child)
     left.set()
     thread.join()
-    assert "went away" in found[0].message
+    assert "went away" in errors[0].message
     assert not psutil.pid_exists(child)
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
@@ -104,9 +104,9 @@ def test_who_waits_for_a_turn_may_leave_and_the_fifth_is_sent_away(
         taking.check(Submission(dataset), LARGE, stays)
     assert refused.value.data["retry_after_seconds"] > 0
     left.set()
-    for thread, found in waiting:
+    for thread, errors in waiting:
         thread.join()
-        assert "went away" in found[0].message
+        assert "went away" in errors[0].message
     monkeypatch.setattr(intake.submissions, "check", check)
     assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
 
@@ -117,10 +117,10 @@ def test_a_service_that_ends_does_not_wait_for_a_child(
     monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker = tmp_path / "there"
     with Intake(Settings(home=tmp_path / "home")) as taking:
-        thread, found = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), LARGE, stays))
+        thread, errors = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), LARGE, stays))
         wait_until(marker.exists, 60)
     thread.join()
-    assert isinstance(found[0], UnavailableError)
+    assert isinstance(errors[0], UnavailableError)
 
 
 _PARENT = """

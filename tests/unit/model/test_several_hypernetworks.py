@@ -66,10 +66,10 @@ def test_gradients_reach_every_hypernetwork_of_a_joined_batch(tiny_engine: Engin
     z = torch.from_numpy(embedding_of(1))[None]
     joined = GeneratedAdapters.joined([head(z) for head in heads], [1, 0])
     joined.encoder.down[0].sum().backward()
-    found = [head.encoder.down.weight.grad for head in heads]
-    assert found[1] is not None
-    assert found[1].abs().sum() > 0
-    assert found[0] is None or found[0].abs().sum() == 0
+    gradients = [head.encoder.down.weight.grad for head in heads]
+    assert gradients[1] is not None
+    assert gradients[1].abs().sum() > 0
+    assert gradients[0] is None or gradients[0].abs().sum() == 0
 
 
 def test_nothing_cannot_be_joined() -> None:
