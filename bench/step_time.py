@@ -132,7 +132,7 @@ def hypernetwork_step(
 
     from onboard.model.attach import attach
     from onboard.model.backbone import norm_parameters
-    from onboard.model.weights import new_hypernetwork
+    from onboard.model.methods import new_hypernetwork
 
     model, inputs = backbone(setup), batch(setup)
     module = new_hypernetwork(method, setup.sizes).to(setup.device).requires_grad_(hypernetwork)
@@ -153,7 +153,7 @@ def hypernetwork_alone(setup: Setup, *, tasks: int) -> Step:
     """The hypernetwork's forward, and backward from gradients that are given; nothing is updated."""
     import torch
 
-    from onboard.model.weights import new_hypernetwork
+    from onboard.model.methods import new_hypernetwork
 
     module = new_hypernetwork("hyperformer++", setup.sizes).to(setup.device)
     size = (1, module.sizes["task_embedding_size"])

@@ -23,11 +23,11 @@ from onboard.domain.dataset import Dataset, Example
 from onboard.errors import StorageError
 from onboard.evaluate import score_baselines
 from onboard.model.engine import Engine
+from onboard.model.methods import FIRST_METHOD, METHODS
 from onboard.model.quantised_backbone import save_quantised_backbone
 from onboard.model.weights import save_hypernetwork
 
 _BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
-_METHODS = {"hyperformer++": "HyperFormer++", "hyperformer": "HyperFormer"}
 
 Weights = Literal["float16", "int8"]  # how backbone and hypernetwork are stored
 
@@ -219,8 +219,9 @@ def test_line(metrics: Mapping[str, Any]) -> str:
 
 
 def _made(document: Mapping[str, Any]) -> str:
-    method = document.get("method", "hyperformer++")
-    return f"{_backbone_text(document.get('backbone', {}))}, frozen, with {_METHODS.get(method, method)} adapters"
+    method = document.get("method", FIRST_METHOD)
+    title = METHODS[method].TITLE if method in METHODS else method
+    return f"{_backbone_text(document.get('backbone', {}))}, frozen, with {title} adapters"
 
 
 def _backbone_text(backbone: Mapping[str, Any]) -> str:

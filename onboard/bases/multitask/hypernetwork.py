@@ -31,9 +31,9 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.initialisation import is_projector, scale_projectors
+from onboard.model.methods import new_hypernetwork
 from onboard.model.methods.open_start import open_to_embeddings
 from onboard.model.projections import Projections
-from onboard.model.weights import new_hypernetwork
 
 _FINGERPRINTED: Final = (4, 8)  # batches and rows of each that a fingerprint is taken from, few as a new task has
 _STARTS: Final = {"scaled": scale_projectors, "open": open_to_embeddings}

@@ -24,8 +24,8 @@ from onboard.errors import StorageError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
+from onboard.model.methods import new_hypernetwork
 from onboard.model.quantised import round_to_stored
-from onboard.model.weights import new_hypernetwork
 
 ROUNDED: dict[Weights, Callable[[nn.Module], None]] = {"float16": round_to_half, "int8": round_to_stored}
 ROWS = (Example("a good film", None, "yes"), Example("a bad plot", None, "no"))
