@@ -176,9 +176,9 @@ def adapters(setup: Setup) -> Step:
     """Adapters†: a set of adapters for each of eight tasks as plain parameters, one task a step, T5 norms trained."""
     import torch
 
+    from bench.adapter_table import AdapterTable
     from onboard.model.attach import attach
     from onboard.model.backbone import norm_parameters
-    from onboard.model.methods.adapter_table import AdapterTable
 
     model, inputs = backbone(setup), batch(setup)
     table = AdapterTable(**setup.sizes, tasks=TASKS).to(setup.device)

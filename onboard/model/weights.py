@@ -16,7 +16,7 @@ from torch import Tensor
 
 from onboard.domain.safetensors_header import with_sorted_header
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
-from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.methods import FIRST_METHOD, METHODS, new_hypernetwork
 from onboard.model.quantised import dequantise, quantise
 
@@ -130,9 +130,3 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
 def hypernetwork_digest(hypernetwork: Hypernetwork) -> str:
     """Identity of a hypernetwork's weights, whatever file they lie in."""
     return digest(hypernetwork.state_dict())
-
-
-def generated_digest(generated: GeneratedAdapters) -> str:
-    """Identity of generated weights. Generate one task at a time: the product's rounding may depend on its shape."""
-    stacks = {"encoder": generated.encoder, "decoder": generated.decoder}
-    return digest({f"{stack}.{name}": w for stack, ws in stacks.items() for name, w in ws._asdict().items()})

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from bench.generated import generated_digest
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.methods import METHODS, new_hypernetwork
@@ -15,7 +16,6 @@ from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import (
     digest,
-    generated_digest,
     hypernetwork_digest,
     load_hypernetwork,
     read_tensors,
