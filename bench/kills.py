@@ -29,6 +29,7 @@ from typing import Any, Final
 import torch
 from sqlalchemy import event
 
+from bench.generated import generated_digest
 from bench.machine import describe
 from bench.opinions import opinions
 from bench.tiny_base import make_tiny_base
@@ -40,7 +41,6 @@ from onboard.domain.progress import Progress
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submit import Request, submit
-from onboard.model.weights import generated_digest
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
 
 from onboard.errors import DamagedError, InputError, NotFoundError
-from onboard.model.exporters import official_config, official_tensors, official_views
+from onboard.model.exporters import official_config, official_tensors
 from onboard.model.importers import load_hyperformer
 from onboard.model.official import read_checkpoint
 
@@ -130,7 +130,7 @@ def test_the_parity_fixture_is_written_with_the_authors_names_and_values(parity_
 
 def test_the_views_are_every_parameter_once(method: str, tmp_path: Path) -> None:
     hypernetwork = read_checkpoint(write_checkpoint(tmp_path, method)).hypernetwork
-    views = official_views(hypernetwork)
+    views = hypernetwork.official_views()
     for view in views.values():
         view.zero_()
     assert all(parameter.eq(0).all() for parameter in hypernetwork.parameters())
@@ -142,7 +142,7 @@ def test_every_family_comes_back_with_the_same_logits(
     family: str, method: str, backbone_of: Callable[..., Any], tmp_path: Path
 ) -> None:
     from onboard.model.attach import attach
-    from onboard.model.weights import new_hypernetwork
+    from onboard.model.methods import new_hypernetwork
 
     backbone = backbone_of(family)
     config = backbone.config

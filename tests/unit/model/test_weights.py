@@ -9,17 +9,16 @@ import torch
 from safetensors.torch import load_file
 from support.full_disk import full
 
+from bench.generated import generated_digest
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods import METHODS, new_hypernetwork
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import (
-    METHODS,
     digest,
-    generated_digest,
     hypernetwork_digest,
     load_hypernetwork,
-    new_hypernetwork,
     read_tensors,
     save_hypernetwork,
     write_tensors,

@@ -16,15 +16,15 @@ from onboard.bases import find_base
 from onboard.bases.curriculum import Source
 from onboard.bases.fingerprints import FINGERPRINTS
 from onboard.bases.load import load_engine
-from onboard.bases.multitask.assemble import Description, Weights, save_base
+from onboard.bases.multitask.assemble import Description, TrainedBase, Weights, save_base
 from onboard.bases.multitask.hypernetwork import round_to_half
 from onboard.domain.dataset import Example
 from onboard.errors import StorageError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
+from onboard.model.methods import new_hypernetwork
 from onboard.model.quantised import round_to_stored
-from onboard.model.weights import new_hypernetwork
 
 ROUNDED: dict[Weights, Callable[[nn.Module], None]] = {"float16": round_to_half, "int8": round_to_stored}
 ROWS = (Example("a good film", None, "yes"), Example("a bad plot", None, "no"))
@@ -40,8 +40,8 @@ def make_engine(folder: Path) -> Engine:
 
 
 def write(engine: Engine, weights: Weights, output: Path) -> None:
-    described = Description("trial", "MIT", {}, "|", 32, "hyperformer++", 16, 1, {}, weights)
-    save_base(engine, {"moods": np.ones(16)}, described.document([SOURCE], {}, {}, {}), [SOURCE], output)
+    trained = TrainedBase(engine, [SOURCE], {"moods": np.ones(16)})
+    save_base(trained, Description("trial", "MIT", {}, 1, {}, weights).document(trained, {}), output)
 
 
 def weights_of(engine: Engine) -> dict[str, torch.Tensor]:

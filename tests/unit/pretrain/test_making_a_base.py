@@ -155,7 +155,7 @@ def test_what_was_measured_is_what_is_stored_in_int8(
     assert "int8" in (base.folder / "card.md").read_text(encoding="utf-8")
     for rows in read_sources(given.recipe.sources, given.recipe.seed):
         z = base.embeddings[rows.name]
-        again = measure(engine, z, rows.worded(engine.encoder), rows.dataset.test)
+        again = measure(engine, z, rows.worded(engine.encoder))
         assert again == base.document["sources"][rows.name]["metrics"]
 
 
