@@ -31,7 +31,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.machine import describe
+from bench.harness.report import describe
 
 Step = Callable[[], None]
 
@@ -176,7 +176,7 @@ def adapters(setup: Setup) -> Step:
     """Adapters†: a set of adapters for each of eight tasks as plain parameters, one task a step, T5 norms trained."""
     import torch
 
-    from bench.adapter_table import AdapterTable
+    from bench.harness.adapter_table import AdapterTable
     from onboard.model.attach import attach
     from onboard.model.backbone import norm_parameters
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from support.real_jobs import Desk, opinions
 
-from bench.services import wait_until
+from bench.harness.services import wait_until
 from onboard.bases import Base
 from onboard.hypernetworks.register import register_base
 from onboard.registry.database import Database

@@ -17,7 +17,7 @@ import pytest
 from support.program import PROGRAM, Place, kill_tree, remedy_of
 from support.real_jobs import opinions
 
-from bench.server import first_document
+from bench.harness.server import first_document
 from onboard.api.serve import GRACE_SECONDS
 from onboard.bases import Base
 

@@ -18,7 +18,7 @@ from support.tuned_jobs import (
     tune_violently,
 )
 
-from bench.training import train_embedding
+from bench.harness.as_a_job import train_embedding
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.tuning import refused_by_guard

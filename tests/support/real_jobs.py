@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import update
 
-from bench.opinions import opinions
+from bench.harness.opinions import opinions
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.stream.learning import Row
-from bench.transfer.runs import packed
+from bench.harness.rows import Row, packed
 from support.tiny_training import FILLERS, write_split
 
 TELLING = ("great", "awful", "happy", "sad", "poor", "fine")  # a word per label

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
-from bench.tiny_base import make_tiny_tokenizer
+from bench.harness.tiny_base import make_tiny_tokenizer
 
 FILLERS = ("film", "plot", "the", "was", "and")
 WORDS = (*FILLERS, "great", "awful", "positive", "negative", "train", "validation", "test", "yes", "no", "good", "bad")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from bench.generated import generated_digest
+from bench.harness.generated import generated_digest
 from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.errors import JobFailedError

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from support.real_door import answering
 
-from bench import api, deployed
-from bench.server import Asker
+from bench import api
+from bench.harness import deployed
+from bench.harness.server import Asker
 from onboard.api.app import create_app
 from onboard.services import Services
 from onboard.settings import Settings

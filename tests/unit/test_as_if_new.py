@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.as_if_new import bears, candidates, drawn_tests, without
-from bench.probe_pool import own
+from bench.harness.as_if_new import bears, candidates, drawn_tests, without
+from bench.probe.pool import own
 from onboard.bases import Base
 from onboard.domain.dataset import Dataset, Example
 

@@ -11,9 +11,10 @@ import pytest
 import torch
 from support.tiny_training import make_sources
 
-from bench import probe, probe_registry
-from bench.probe_pool import own, pool
-from bench.probe_table import page
+from bench.probe import __main__ as probe
+from bench.probe import registry as probe_registry
+from bench.probe.page import page
+from bench.probe.pool import own, pool
 from onboard.bases import Base
 from onboard.probe.settings import ProbeSettings
 from onboard.train.settings import FewShotSettings

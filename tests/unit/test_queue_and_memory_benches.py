@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bench import memory, queue
+from bench import memory
+from bench.queue import __main__ as queue
 from cli.main import app
 from onboard.jobs.status import queues
 from onboard.services import Services

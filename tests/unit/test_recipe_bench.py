@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from support.tiny_training import make_sources
 
-from bench import recipes
-from bench.recipe_table import OWN_TRAINING, bearable, interval, page
-from bench.recipes import RIVALS, UNSEEN, Cell, grid, measure, run, settings_of
+from bench.harness.intervals import interval
+from bench.recipes import __main__ as recipes
+from bench.recipes.__main__ import RIVALS, UNSEEN, Cell, grid, measure, run, settings_of
+from bench.recipes.page import OWN_TRAINING, bearable, page
 from onboard.bases import Base
 from onboard.domain.dataset import Dataset, Example
 

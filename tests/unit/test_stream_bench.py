@@ -13,9 +13,9 @@ import pytest
 import torch
 from support.stream_rows import made_step, make_datasets
 
-from bench import as_a_job
-from bench.as_a_job import Lesson
-from bench.budgeted import finished
+from bench.harness import as_a_job
+from bench.harness.as_a_job import Lesson
+from bench.harness.rows import finished, packed
 from bench.stream import __main__ as bench
 from bench.stream import learning, walking
 from bench.stream.figures import Results
@@ -28,7 +28,6 @@ from bench.stream.state import State
 from bench.stream.tasks import NAMED, TASKS, drawn, in_order
 from bench.stream.walking import walk
 from bench.transfer.recipes import Recipe
-from bench.transfer.runs import packed
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes
 from onboard.errors import DamagedError, JobFailedError
@@ -256,13 +255,13 @@ def test_the_regulariser_holds_what_came_before_and_naive_tuning_holds_nothing(
     material: Material, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[int] = []
-    real = learning.tune
+    real = as_a_job.tune
 
     def counted(engine: Any, training_set: Any, z: Any, protection: Any, *more: Any) -> Any:
         held.append(len(protection.tasks))
         return real(engine, training_set, z, protection, *more)
 
-    monkeypatch.setattr(learning, "tune", counted)
+    monkeypatch.setattr(as_a_job, "tune", counted)
     walked(material, journal, tmp_path, REGULARISED)
     walked(material, journal, tmp_path, NAIVE)
     assert held == [2, 3, 4, 0, 0, 0]
@@ -274,7 +273,7 @@ def test_a_tuning_that_diverges_leaves_the_embedding_alone(
     def diverges(*_: Any, **__: Any) -> Any:
         raise JobFailedError("Tuning the hypernetwork diverged.")
 
-    monkeypatch.setattr(learning, "tune", diverges)
+    monkeypatch.setattr(as_a_job, "tune", diverges)
     rows = walked(material, journal, tmp_path, NAIVE)
     assert all(row["share"] == 0 and row["z"] == row["embedding"] and row["trouble"] for row in rows)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.stream_rows import made_step
 
-from bench.machine import describe
+from bench.harness.report import describe
 from bench.stream.figures import Results
 from bench.stream.heat import colour, svg
 from bench.stream.methods import FROZEN, GUARDED, LORA, METHODS, NAIVE

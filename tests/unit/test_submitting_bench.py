@@ -52,7 +52,7 @@ def test_it_fails_when_one_run_took_longer_than_is_wanted(
 def test_without_the_datasets_it_says_so_and_measures_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bench.budgeted.Path.is_dir", lambda path: False)
+    monkeypatch.setattr("bench.harness.command.Path.is_dir", lambda path: False)
     assert submitting.main([]) == 0
     assert "skipped" in capsys.readouterr().out
 

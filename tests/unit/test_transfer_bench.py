@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from support.tiny_training import FILLERS, write_split
 from support.transfer_rows import made
 
-from bench import as_a_job
-from bench.as_a_job import Lesson
+from bench.harness import as_a_job
+from bench.harness.as_a_job import Lesson
+from bench.harness.rows import Row, packed, unpacked
 from bench.transfer import __main__ as bench
 from bench.transfer import runs
 from bench.transfer.cells import AUTO, HAND_PICKED, RANDOM, SOURCES, Run, Wanted, part_of, plan
@@ -34,7 +35,7 @@ from bench.transfer.recipes import (
     RecipeKey,
     grid,
 )
-from bench.transfer.runs import Row, measure, packed, unpacked
+from bench.transfer.runs import measure
 from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import Base
 from onboard.bases.load import load_engine
@@ -82,7 +83,7 @@ def test_each_method_learns_what_one_word_tells(
     row = measure(cells, Run("imdb", 32, 0, method, start, recipe), QUICK)
     assert row["recipe"] == recipe
     assert row["accuracy"] > 80
-    assert row["accuracy"] == pytest.approx(100 * unpacked(row).mean(), abs=0.01)
+    assert row["accuracy"] == pytest.approx(100 * unpacked(row["correct"], row["rows"]).mean(), abs=0.01)
     passes = {"tfidf": 0, "embedding": 800, "hypernetwork": 800 + 4 * 80 * 8}
     assert row["row_passes"] == passes.get(method, 60 * 16)
     assert all(value.equal(before[name]) for name, value in weights.items()), "the shared backbone was trained"
@@ -279,7 +280,7 @@ def test_rows_of_before_recipes_had_names_are_found_and_each_recipe_has_rows_of_
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
 def test_right_answers_survive_their_packing(right: list[bool]) -> None:
     row = {"correct": packed(np.array(right)), "rows": len(right)}
-    assert unpacked(row).tolist() == right
+    assert unpacked(row["correct"], row["rows"]).tolist() == right
 
 
 @pytest.fixture

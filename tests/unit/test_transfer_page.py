@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from support.transfer_rows import made
 
+from bench.harness.figures import figure
 from bench.transfer.cells import AUTO, Run, Wanted, plan
-from bench.transfer.figures import Key, Results, figure, oracle
+from bench.transfer.figures import Key, Results, oracle
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
 from bench.transfer.recipes import CHOSEN_BY, CREDITED, GENTLE, RECIPES, USUAL

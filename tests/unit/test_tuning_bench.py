@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from support.tiny_base import with_fingerprints
 
-from bench.tuning import Place
-from bench.tuning_table import page, taken
-from bench.unseen import KINDS, make
+from bench.harness.unseen import KINDS, make
+from bench.tuning.__main__ import Place
+from bench.tuning.page import page, taken
 from onboard.bases import Base
 from onboard.bases.load import load_engine
 from onboard.domain.dataset import Example

@@ -15,7 +15,7 @@ from bench.chaos.plan import AIMS, FAULTS, plan
 from bench.chaos.report import document, page, read_results
 from bench.chaos.reruns import summary
 from bench.chaos.run import Options
-from bench.writing import write
+from bench.harness.report import write
 
 
 @pytest.mark.parametrize("place", PLACES)

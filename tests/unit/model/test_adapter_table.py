@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import T5Config, T5ForConditionalGeneration
 
-from bench.adapter_table import AdapterTable
+from bench.harness.adapter_table import AdapterTable
 from onboard.model.attach import attach
 from onboard.model.backbone import norm_parameters
 

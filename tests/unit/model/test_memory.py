@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.training import train_embedding
+from bench.harness.as_a_job import train_embedding
 from onboard.errors import OutOfMemoryError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import BATCH, log_probabilities

@@ -8,7 +8,7 @@ import torch
 from support.published import embedding_of
 from support.tuned_heads import perturbed
 
-from bench.generated import generated_digest
+from bench.harness.generated import generated_digest
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork

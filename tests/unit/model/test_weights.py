@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from support.full_disk import full
 
-from bench.generated import generated_digest
+from bench.harness.generated import generated_digest
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.methods import METHODS, new_hypernetwork

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.published import embedding_of
 
-from bench.training import train_embedding
+from bench.harness.as_a_job import train_embedding
 from onboard.errors import CancelledError, JobFailedError
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine

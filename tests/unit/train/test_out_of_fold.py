@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.tiny_base import WORDS as VOCABULARY
 
-from bench.training import train_embedding
+from bench.harness.as_a_job import train_embedding
 from onboard.data.limits import FEWEST_FOLDED_ROWS
 from onboard.domain.dataset import Dataset, Example
 from onboard.errors import CancelledError

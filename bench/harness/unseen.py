@@ -51,9 +51,9 @@ def _answer(rows: Rows, _: np.random.Generator) -> Iterator[Example]:
     questions = [row.text_a for row in rows["qnli"]]
     questions += [text for row in rows["qqp"] for text in (row.text_a, row.text_b or "")]
     for question in dict.fromkeys(questions):
-        found = [label for label, pattern in _ASKED.items() if pattern.search(question)]
-        if len(found) == 1:
-            yield Example(question, None, found[0])
+        answers = [label for label, pattern in _ASKED.items() if pattern.search(question)]
+        if len(answers) == 1:
+            yield Example(question, None, answers[0])
 
 
 def _longer(rows: Rows, _: np.random.Generator) -> Iterator[Example]:
@@ -121,9 +121,9 @@ def make(kind: str, rows: Rows, test_rows: int) -> Dataset:
         by_label.setdefault(str(row.label), []).append(row)
     shuffled = [_shuffled(own, random) for own in by_label.values()]
     pool = min(_POOL, min(map(len, shuffled)) // 2)
-    each = -(-test_rows // len(shuffled))
+    of_label = -(-test_rows // len(shuffled))
     train = in_canonical_rows([row for own in shuffled for row in own[:pool]])
-    test = _shuffled([row for own in shuffled for row in own[pool : pool + each]], random)
+    test = _shuffled([row for own in shuffled for row in own[pool : pool + of_label]], random)
     return Dataset("classification", in_canonical_order(by_label), train, test=tuple(test[:test_rows]))
 
 
@@ -133,11 +133,11 @@ def _shuffled(rows: list[Example], random: np.random.Generator) -> list[Example]
 
 def read_rows(folder: Path, split: str) -> dict[str, list[Example]]:
     """The rows of a split of every source in the folder, by source."""
-    found = {}
+    by_source = {}
     for path in sorted(folder.glob(f"*/{split}.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             read = [json.loads(line) for line in lines]
-        found[path.parent.name] = [
+        by_source[path.parent.name] = [
             Example(row.get("text", row.get("text_a")), row.get("text_b"), row["label"]) for row in read
         ]
-    return found
+    return by_source

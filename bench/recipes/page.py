@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
-from onboard.statistics.bootstrap import draws_of_groups
+from bench.harness.intervals import mean_shown
+from bench.harness.page import NONE, table, table_row
 from onboard.train.settings import SHARES, FewShotSettings
 from onboard.train.step_length import LossByShare
 
 SERVICE: Final = FewShotSettings()
 CHOSEN: Final = "chosen"  # the share that rows ask for which were predicted without themselves
-LEAST_TASKS, LEAST_CELLS = 2, 4  # of an interval: with fewer it would have no width, or next to none
-_DRAWS: Final = 2000
 Row = Mapping[str, Any]
 Training = tuple[int, int, float]  # steps, rows a step, learning rate
 OWN_TRAINING: Final[Training] = (SERVICE.steps, SERVICE.batch, SERVICE.learning_rate)
@@ -30,7 +30,7 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         unseen: names of the tasks whose kind the base does not know.
     """
     tasks = dict.fromkeys(row["cell"]["task"] for row in rows)
-    told = [
+    text = [
         "# Recipes of few-shot training", "",
         f"`{command}`. Each source task is learned as if it were new (its own embedding and the made tasks that bear "
         "its name are not among the candidates): kinds that the base knows. Beside them stand kinds that it has "
@@ -42,25 +42,31 @@ def page(rows: Sequence[Row], planned: int, command: str, unseen: Collection[str
         f"Measured: {len(rows)} of {planned} trainings ({', '.join(tasks)}).", "",
     ]  # fmt: skip
     if not rows:
-        return "\n".join(told)
+        return "\n".join(text)
+    judged = [share for row in rows for share in row["by_share"].values()]
+    orders = [100 * (share["test_accuracy"] - share["one_order"]) for share in judged]
+    own = [row for row in rows if _training(row) == OWN_TRAINING]
+    beside = f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one."
+    text += [*_trainings(rows, unseen), "", beside, ""]
+    return "\n".join([*text, *_task_by_task(own, unseen), ""])
+
+
+def _trainings(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
+    """A line for each training and share of the way, on known and on unseen kinds."""
     groups = {
         "known": [row for row in rows if row["cell"]["task"] not in unseen],
         "unseen": [row for row in rows if row["cell"]["task"] in unseen],
     }
     columns = [f"{name}: {what}" for name in groups for what in ("accuracy", "gain", "loss")]
-    head = ["steps", "rows a step", "rate", "share", *columns]
-    lines = [head, ["---"] * len(head)]
-    for training in sorted({_training(row) for row in rows}):
-        own = {name: [row for row in group if _training(row) == training] for name, group in groups.items()}
-        for share in (*(f"{each:g}" for each in SHARES), CHOSEN):
-            line = [*(f"{number:g}" for number in training), share]
-            line += [cell for group in own.values() for cell in _cells(group, share)]
-            used = (training, share) == (OWN_TRAINING, CHOSEN)
-            lines.append([f"**{cell}**" for cell in line] if used else line)
-    told += [f"| {' | '.join(line)} |" for line in lines]
-    orders = [100 * (each["test_accuracy"] - each["one_order"]) for row in rows for each in row["by_share"].values()]
-    told += ["", f"The mean of {SERVICE.seeds} orders is {np.mean(orders):+.2f} points beside one.", ""]
-    return "\n".join([*told, *_task_by_task([row for row in rows if _training(row) == OWN_TRAINING], unseen), ""])
+    lines = []
+    shares = (*(f"{share:g}" for share in SHARES), CHOSEN)
+    for training, share in product(sorted({_training(row) for row in rows}), shares):
+        line = [*(f"{number:g}" for number in training), share]
+        for group in groups.values():
+            line += _cells([row for row in group if _training(row) == training], share)
+        used = (training, share) == (OWN_TRAINING, CHOSEN)
+        lines.append([f"**{cell}**" for cell in line] if used else line)
+    return table(["steps", "rows a step", "rate", "share", *columns], lines, rule=" --- ")
 
 
 def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
@@ -69,19 +75,18 @@ def _task_by_task(rows: Sequence[Row], unseen: Collection[str]) -> list[str]:
         "## The service's recipe, task by task", "",
         "Mean over draws. Rows of the sources are drawn balanced, their tests have natural shares: 69% of CoLA's have "
         "one label.", "",
-        "| task | draws | start | chosen | whole way | shares that were chosen |", f"|{' --- |' * 6}",
+        *table("task | draws | start | chosen | whole way | shares that were chosen", rule=" --- "),
     ]  # fmt: skip
-    for task in sorted({row["cell"]["task"] for row in rows}, key=lambda each: (each in unseen, each)):
+    for task in sorted({row["cell"]["task"] for row in rows}, key=lambda name: (name in unseen, name)):
         own = [row for row in rows if row["cell"]["task"] == task]
         shares = [bearable(row) for row in own]
         columns = [
-            [100 * row["by_share"][share]["test_accuracy"] for row, share in zip(own, each, strict=True)]
-            for each in (["0"] * len(own), shares, ["1"] * len(own))
+            [100 * row["by_share"][share]["test_accuracy"] for row, share in zip(own, of_rows, strict=True)]
+            for of_rows in (["0"] * len(own), shares, ["1"] * len(own))
         ]
-        told = task if task not in unseen else f"{task} (unseen)"
-        lines.append(
-            f"| {told} | {len(own)} | {' | '.join(f'{np.mean(each):.1f}' for each in columns)} | {', '.join(shares)} |"
-        )
+        shown = task if task not in unseen else f"{task} (unseen)"
+        means = (f"{np.mean(column):.1f}" for column in columns)
+        lines.append(table_row(shown, len(own), *means, ", ".join(shares)))
     return lines
 
 
@@ -93,27 +98,15 @@ def _training(row: Row) -> Training:
 def _cells(rows: Sequence[Row], share: str) -> list[str]:
     """Accuracy, gain over the start and loss."""
     if not rows:
-        return ["–"] * 3
-    found = [row["by_share"][bearable(row) if share == CHOSEN else share] for row in rows]
-    accuracy = np.array([100 * each["test_accuracy"] for each in found])
+        return [NONE] * 3
+    by_row = [row["by_share"][bearable(row) if share == CHOSEN else share] for row in rows]
+    accuracy = np.array([100 * judged["test_accuracy"] for judged in by_row])
     gain = accuracy - np.array([100 * row["by_share"]["0"]["test_accuracy"] for row in rows])
-    between = interval(gain, [row["cell"]["task"] for row in rows])
-    shown = f"{gain.mean():+.1f}" + (f" ({between[0]:+.1f} to {between[1]:+.1f})" if between else "")
-    return [f"{accuracy.mean():.1f}", shown, f"{np.mean([each['test_loss'] for each in found]):.3f}"]
+    shown = mean_shown(gain, [row["cell"]["task"] for row in rows])
+    return [f"{accuracy.mean():.1f}", shown, f"{np.mean([judged['test_loss'] for judged in by_row]):.3f}"]
 
 
 def bearable(row: Row) -> str:
     """The share that the service would have taken."""
-    losses = {float(share): float(np.mean(each["fold_losses"])) for share, each in row["by_share"].items()}
+    losses = {float(share): float(np.mean(judged["fold_losses"])) for share, judged in row["by_share"].items()}
     return f"{LossByShare(losses[0.0], losses).bearable():g}"
-
-
-def interval(gain: np.ndarray, tasks: Sequence[str]) -> tuple[float, float] | None:
-    """95% interval of the mean, by drawing tasks and cells within them; None of fewer than 2 tasks or 4 cells."""
-    if len(set(tasks)) < LEAST_TASKS or len(tasks) < LEAST_CELLS:
-        return None
-    named = np.array(tasks)
-    groups = [np.flatnonzero(named == task) for task in dict.fromkeys(tasks)]
-    means = [gain[chosen].mean() for chosen in draws_of_groups(groups, _DRAWS)]
-    low, high = np.percentile(means, (2.5, 97.5))
-    return float(low), float(high)

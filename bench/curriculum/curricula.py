@@ -1,68 +1,35 @@
-"""What a base can learn of kinds of tasks that it has not seen, against the number and variety of its training tasks.
-
-    python -m bench.curriculum [--base mini] [--steps 800] [--draws 3] [--processes 2]
-
-For each curriculum a HyperFormer++ hypernetwork is trained from scratch on the base's frozen backbone, with the same
-steps and rows. Then only a new embedding is trained on 32 rows of
-
-- TREC (question types, in no curriculum), from the candidate that the probe chooses (`bench/few_shot.py`);
-- tasks of the made kinds (topics, form, style, pairs), from the embedding of least loss. The kind is unseen where the
-  curriculum leaves it out: that is what the curricula "everything but …" are for. The backbone is the base's, and
-  `mini`'s has seen all kinds: unseen they are to the hypernetwork.
-
-Needs the source and target tasks beside the checkout and the teacher (pip install 'onboard[mini]'); says so and stops
-where they are missing. Finished runs are kept in a work folder: the same command goes on where it was stopped. Writes
-bench/results/curriculum.json and, from it, docs/results/curriculum.md.
-"""
+"""One run: a hypernetwork trained on a curriculum, then new embeddings under it."""
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
-from bench import few_shot
-from bench.budgeted import (
-    CHECKOUT,
-    DATA,
-    Budget,
-    Row,
-    command_line,
-    run_all,
-    settings_of,
-    shown,
-    sources_of,
-    train,
-    write_report,
-)
-from bench.training import train_embedding
-from bench.variants import hypernetwork
+from bench.curriculum import few_shot
+from bench.harness.as_a_job import train_embedding
+from bench.harness.budgeted import Budget, sources_of, train
+from bench.harness.rows import Row
+from bench.harness.variants import hypernetwork
 from onboard.bases import Base, find_base
 from onboard.bases.curriculum import KINDS, Curriculum, CurriculumCounts, Material, TrainingTask, build_curriculum
 from onboard.bases.curriculum.topics import common_words
 from onboard.bases.load import fresh_engine
 from onboard.bases.multitask.recipe import read_toml
 from onboard.bases.pretrain.teacher import Teacher
-from onboard.errors import NotFoundError
 from onboard.model.batch import LabelledRows
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.train.settings import FewShotSettings
-
-WORK = CHECKOUT / "build" / "bench"
-RECIPE = CHECKOUT / "recipes" / "mini.toml"
 
 MADE = ("topics", "form", "style", "pairs")
 CURRICULA: dict[str, tuple[str, ...]] = {  # name: kinds
@@ -72,7 +39,7 @@ CURRICULA: dict[str, tuple[str, ...]] = {  # name: kinds
     "+ form": ("sources", "renamed", "topics", "form"),
     "+ pairs": ("sources", "renamed", "topics", "form", "pairs"),
     "everything": KINDS,
-    **{f"everything but {kind}": tuple(each for each in KINDS if each != kind) for kind in MADE},
+    **{f"everything but {kind}": tuple(other for other in KINDS if other != kind) for kind in MADE},
 }
 NUMBERS = (32, 128)  # tasks out of everything, the sources among them; 8 are the sources, all are everything
 SHOTS, TEST_ROWS = 32, 200
@@ -96,46 +63,6 @@ class Options:
     budget: Budget
     texts: int
     draws: int
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is missing, print and write the table."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    asked = _parser().parse_args(words)
-    for folder in (asked.sources, asked.target):
-        if not folder.is_dir():
-            print(f"skipped: the tasks are not here ({folder}); name their folders: --sources DIR --target DIR")
-            return 0
-    budget = Budget.asked_for(asked)
-    options = Options(
-        asked.base, asked.sources, asked.target, asked.work, asked.recipe, budget, asked.texts, asked.draws
-    )
-    counts = _counts(options)
-    settings = {
-        **settings_of(asked), "texts": asked.texts, "draws": asked.draws, "target": asked.target.name,
-        "curriculum": counts.model_dump(mode="json"),
-    }  # fmt: skip
-    try:
-        _material(options)  # once, before there are several processes
-    except NotFoundError as error:
-        print(f"skipped: {error.message} {error.remedy}")
-        return 0
-    names = asked.curricula or [*CURRICULA, *(f"{number} tasks" for number in NUMBERS)]
-    plan = [(name, seed) for seed in range(asked.seeds) for name in names]
-    rows = run_all(plan, partial(measure, options=options), asked.work / "curriculum.jsonl", settings, asked.processes)
-    write_report(f"python -m bench.curriculum {' '.join(words)}", asked, settings, rows, markdown)
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = command_line(__doc__, "curriculum", steps=800, seeds=1)
-    parser.add_argument("--target", type=Path, default=DATA / "target" / "trec", help="a task in no curriculum")
-    parser.add_argument("--recipe", type=Path, default=RECIPE, help="whose [curriculum] it is")
-    parser.add_argument("--draws", type=int, default=3, help="draws of the 32 rows")
-    parser.add_argument("--texts", type=int, default=12000, help="plain texts that the teacher reads")
-    parser.add_argument("--curricula", nargs="*", default=[], help="only these; all when left out")
-    parser.add_argument("--work", type=Path, default=WORK, help="finished runs, and what the teacher said")
-    return parser
 
 
 def measure(name: str, seed: int, options: Options) -> Row:
@@ -175,7 +102,7 @@ def measure(name: str, seed: int, options: Options) -> Row:
 def _whole(options: Options) -> Curriculum:
     """Everything that the recipe makes, once a process: all bases of one run have the same tokenizer."""
     encoder = fresh_engine(find_base(options.base)).encoder
-    return build_curriculum(sources_of(options.sources), _material(options), _counts(options), encoder, 0)
+    return build_curriculum(sources_of(options.sources), material_of(options), counts_of(options), encoder, 0)
 
 
 def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
@@ -185,19 +112,20 @@ def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
     count = int(name.split()[0])
     own = whole.of("sources")
     others = [task.name for task in whole.tasks[len(own) :]]
-    kept = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
-    kept |= {task.name for task in own}
-    groups = [(tuple(task for task in tasks if task.name in kept), share) for tasks, share in whole.groups]
+    chosen = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
+    chosen |= {task.name for task in own}
+    groups = [(tuple(task for task in tasks if task.name in chosen), share) for tasks, share in whole.groups]
     filled = [(group, kind) for group, kind in zip(groups, whole.kinds, strict=True) if group[0]]
     return Curriculum(tuple(group for group, _ in filled), tuple(kind for _, kind in filled))
 
 
-def _counts(options: Options) -> CurriculumCounts:
+def counts_of(options: Options) -> CurriculumCounts:
+    """How many tasks of each kind the recipe makes."""
     return CurriculumCounts(**read_toml(options.recipe)["curriculum"])
 
 
 @lru_cache(1)
-def _material(options: Options) -> Material:
+def material_of(options: Options) -> Material:
     """Texts of the sources and common words with the teacher's vectors; from the work folder or computed.
 
     Raises:
@@ -243,11 +171,11 @@ def _panel(
     """Mean accuracy (per cent) over a few tasks of a kind after training z on 32 rows, with the commonest answer's."""
     fixed = [task for task in tasks if task.batch(0, 2).trie.labels == len(task.words) <= PANEL_LABELS]
     order = np.random.default_rng(1).permutation(len(fixed))[:PANEL_TASKS]
-    found = [_few_shot(engine, candidates, fixed[index], seed) for index in order.tolist()]
-    if not found:
+    accuracies = [_few_shot(engine, candidates, fixed[index], seed) for index in order.tolist()]
+    if not accuracies:
         return None
-    ours, commonest = (round(statistics.fmean(column), 2) for column in zip(*found, strict=True))
-    return {"accuracy": ours, "commonest": commonest, "tasks": len(found)}
+    ours, commonest = (round(statistics.fmean(column), 2) for column in zip(*accuracies, strict=True))
+    return {"accuracy": ours, "commonest": commonest, "tasks": len(accuracies)}
 
 
 def _few_shot(engine: Engine, candidates: Sequence[np.ndarray], task: TrainingTask, seed: int) -> tuple[float, float]:
@@ -266,54 +194,12 @@ def _few_shot(engine: Engine, candidates: Sequence[np.ndarray], task: TrainingTa
 
 def _rows(task: TrainingTask, count: int) -> tuple[list[Sequence[int]], np.ndarray]:
     """Rows of a task that differ from one another: token ids and targets (n, K)."""
-    found: dict[tuple[int, ...], tuple[Sequence[int], np.ndarray]] = {}
+    by_ids: dict[tuple[int, ...], tuple[Sequence[int], np.ndarray]] = {}
     for step in range(20 * count // DRAWN_AT_ONCE):
         drawn = task.batch(FRESH + step, DRAWN_AT_ONCE)
         for ids, target in zip(drawn.ids, drawn.targets, strict=True):
-            found.setdefault(tuple(ids), (ids, target))
-        if len(found) >= count:
+            by_ids.setdefault(tuple(ids), (ids, target))
+        if len(by_ids) >= count:
             break
-    rows = list(found.values())[:count]
+    rows = list(by_ids.values())[:count]
     return [ids for ids, _ in rows], np.array([target for _, target in rows], dtype=np.float32)
-
-
-def markdown(document: Mapping[str, Any]) -> str:
-    """docs/results/curriculum.md."""
-    budget, target = document["budget"], document["target"]
-    lines = [
-        "# What the curriculum is worth", "",
-        f"Made by `{document['command'].strip()}`; the numbers of every run stand in "
-        "[curriculum.json](../../bench/results/curriculum.json).",
-        f"Each hypernetwork is trained from scratch on the base's frozen backbone for {budget['steps']} steps of "
-        f"{budget['batch']} rows; more tasks get no more steps.",
-        f"Then a new embedding alone is trained on {SHOTS} rows. Accuracy in per cent; {target} with the 95% interval "
-        f"over {document['draws']} draws of the rows. (seen): the kind was in training, these very tasks among it.",
-        f"Unseen means unseen by the hypernetwork: the backbone of `mini` has learned all of it, but not {target}.", "",
-        f"| curriculum | tasks | {target}, chosen start | {target}, random start | {' | '.join(MADE)} |",
-        "|---" * (4 + len(MADE)) + "|",
-    ]  # fmt: skip
-    names = dict.fromkeys(run["variant"] for run in document["runs"])
-    for name in names:
-        runs = [run for run in document["runs"] if run["variant"] == name]
-        auto, random = (
-            shown([value for run in runs for value in run["target"][column]])
-            for column in ("auto_after", "random_after")
-        )
-        made = [_cell(kind, runs) for kind in MADE]
-        lines.append(f"| {name} | {runs[0]['tasks']} | {auto} | {random} | {' | '.join(made)} |")
-    first = document["runs"][0]
-    commonest = [f"{first['made'][kind]['commonest']:.1f}" if first["made"][kind] else "–" for kind in MADE]
-    tfidf = shown(first["target"]["tfidf"])
-    lines.append(f"| TF-IDF on the same rows; commonest answer | | {tfidf} | | {' | '.join(commonest)} |")
-    return "\n".join([*lines, ""])
-
-
-def _cell(kind: str, runs: Sequence[Row]) -> str:
-    if runs[0]["made"][kind] is None:
-        return "–"
-    value = shown([run["made"][kind]["accuracy"] for run in runs])
-    return f"{value} (seen)" if kind in runs[0]["kinds"] else value
-
-
-if __name__ == "__main__":
-    sys.exit(main())

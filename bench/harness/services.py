@@ -115,12 +115,12 @@ class PostgresServer:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-            found = connection.execute(
+            tables = connection.execute(
                 "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
                 " WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
             ).fetchone()
-            assert found is not None
-            connection.execute(f"TRUNCATE {found[0]} RESTART IDENTITY CASCADE".encode())
+            assert tables is not None
+            connection.execute(f"TRUNCATE {tables[0]} RESTART IDENTITY CASCADE".encode())
 
     @property
     def _data(self) -> Path:
@@ -180,7 +180,7 @@ class RedisServer:
 
 
 def _program(name: str) -> str:
-    found = _find(name)
-    if found is None:
+    path = _find(name)
+    if path is None:
         raise FileNotFoundError(f"{name} is not installed (apt-get install postgresql redis-server)")
-    return found
+    return path

@@ -1,4 +1,4 @@
-"""One claiming process of bench/queue: `python -m bench.queue_loop URL NAME JOBS`.
+"""One claiming process of bench/queue: `python -m bench.queue.loop URL NAME JOBS`.
 
 It says "ready", waits for a line, claims and ends so many jobs that do nothing, and prints the milliseconds of each.
 """

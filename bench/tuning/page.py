@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.unseen import SEEN
+from bench.harness.page import table, table_row
+from bench.harness.unseen import SEEN
 
 Row = Mapping[str, Any]
 
@@ -48,19 +49,22 @@ def _recipes(
         f"tasks. What the sources lose is the mean increase of their log-loss in nats, on {document['source_rows']} "
         "labelled rows of each that neither tuning nor the guard has seen, and that of the source that loses most.",
         "",
-        "| recipe | gain of the whole step | sources lose | worst | refused | mean share | gain of what is taken | "
-        "sources lose | worst | seconds |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        *table(
+            "recipe | gain of the whole step | sources lose | worst | refused | "
+            "mean share | gain of what is taken | sources lose | worst | seconds"
+        ),
     ]
     for recipe, rows in tuned.items():
         of = [rows[cell] for cell in cells]
-        kept = [taken(row, alone[cell]) for cell, row in zip(cells, of, strict=True)]
+        ends = [taken(row, alone[cell]) for cell, row in zip(cells, of, strict=True)]
         shares = [row["share"] for row in of]
         lines.append(
-            f"| {recipe} | {_gain([row['whole'] for row in of], before)} | {_lost([row['whole'] for row in of])} | "
-            f"{shares.count(0.0)} of {len(shares)} | {np.mean(shares):.2f} | {_gain(kept, before)} | {_lost(kept)} | "
-            f"{np.mean([row['tune_seconds'] for row in of]):.0f} |"
-        )
+            table_row(
+                recipe, _gain([row["whole"] for row in of], before), *_lost([row["whole"] for row in of]),
+                f"{shares.count(0.0)} of {len(shares)}", f"{np.mean(shares):.2f}", _gain(ends, before), *_lost(ends),
+                f"{np.mean([row['tune_seconds'] for row in of]):.0f}",
+            )
+        )  # fmt: skip
     return lines
 
 
@@ -70,9 +74,9 @@ def _gain(rows: Sequence[Row], before: np.ndarray) -> str:
     return f"{gains.mean():+.1f} ± {half:.1f}"
 
 
-def _lost(rows: Sequence[Row]) -> str:
-    each = [[source["increase"] for source in row["sources"].values()] or [0.0] for row in rows]
-    return f"{np.mean([np.mean(own) for own in each]):+.4f} | {max(map(max, each)):+.3f}"
+def _lost(rows: Sequence[Row]) -> tuple[str, str]:
+    by_run = [[source["increase"] for source in row["sources"].values()] or [0.0] for row in rows]
+    return f"{np.mean([np.mean(own) for own in by_run]):+.4f}", f"{max(map(max, by_run)):+.3f}"
 
 
 def _tasks(tuned: Mapping[str, Mapping[tuple[str, int], Row]], alone: Mapping[tuple[str, int], Row]) -> list[str]:
@@ -85,8 +89,7 @@ def _tasks(tuned: Mapping[str, Mapping[tuple[str, int], Row]], alone: Mapping[tu
         "`auto`: whether its rule would tune, given the test rows as held-out ones. "
         f"{', '.join(SEEN)}: a kind that the base knows.",
         "",
-        "| task | TF-IDF | alone | auto | " + " | ".join(names) + " |",
-        "|---" * (4 + len(names)) + "|",
+        *table(("task", "TF-IDF", "alone", "auto", *names)),
     ]
     for (task, seed), row in alone.items():
         after = []
@@ -94,5 +97,5 @@ def _tasks(tuned: Mapping[str, Mapping[tuple[str, int], Row]], alone: Mapping[tu
             of = tuned[name][task, seed]
             after.append(f"{100 * taken(of, row)['accuracy']:.1f} ({of['share']:g})")
         before = [f"{100 * row['tfidf']:.1f}", f"{100 * row['accuracy']:.1f}", "yes" if row["auto"] else "no"]
-        lines.append(f"| {task} {seed} | {' | '.join([*before, *after])} |")
+        lines.append(table_row(f"{task} {seed}", *before, *after))
     return lines

@@ -3,7 +3,7 @@
     python -m bench.probe --work FOLDER [--tasks sst2 …] [--draws 2] [--output bench/results/probe.json]
                           [--table docs/results/probe.md]
 
-The embeddings are the base's own, mixtures of two of them, and perturbed ones (`bench/probe_pool.py`); the task's own,
+The embeddings are the base's own, mixtures of two of them, and perturbed ones (`bench/probe/pool.py`); the task's own,
 and what bears its name, is not among them. The probe is timed as a job runs it: fingerprint, prefilter, race, last
 round. Beside it every embedding is measured on all rows (up to --exhaustive of them), and a few one by one, as a probe
 without batches would, to tell what that costs. Both choices are trained as a job trains, with the folds that say how
@@ -28,21 +28,20 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from bench import probe_registry
-from bench.as_a_job import SETTINGS, STEP, Lesson
-from bench.as_if_new import drawn_tests
-from bench.budgeted import DATA, append, datasets_there, finished
-from bench.machine import describe
-from bench.probe_pool import Known, own, pool
-from bench.probe_table import page
-from bench.writing import write
+from bench.harness.as_a_job import SETTINGS, STEP, Lesson
+from bench.harness.as_if_new import drawn_tests, workbench
+from bench.harness.command import DATA, command_line, command_of, datasets_there
+from bench.harness.report import made_by, report
+from bench.harness.rows import Row, append, finished, plain
+from bench.probe import registry
+from bench.probe.page import page
+from bench.probe.pool import Known, own, pool
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.limits import PROBE_TOKENS
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.model.batched import log_probabilities
-from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import FINGERPRINT, Candidate, ProbeResult, mean_candidate, random_candidate
 from onboard.probe.choice import choose
@@ -56,8 +55,6 @@ EXHAUSTIVE: Final = 1_000
 SAMPLED: Final = 20  # embeddings that are measured one by one
 TEST_ROWS: Final = 500
 REGISTRY: Final = "registry"
-
-Row = dict[str, Any]
 
 
 @dataclass
@@ -91,14 +88,14 @@ class Cell:
         """What the rows look like to the base (t,)."""
         return self.bench.fingerprint(self.ids, self.targets)
 
-    def tested(self, found: ProbeResult) -> tuple[float, float]:
+    def tested(self, probed: ProbeResult) -> tuple[float, float]:
         """Accuracy in per cent and log-loss in nats on the test rows, after a job's training from the choice."""
-        words = found.chosen.words
-        key = found.z.tobytes() + repr(words).encode()
+        words = probed.chosen.words
+        key = probed.z.tobytes() + repr(words).encode()
         if key not in self._tested:
             engine, trie = self.bench.engine, self.bench.engine.trie(words)
             rows = self.bench.labelled(self.bench.dataset.train)
-            lesson = Lesson(engine, self.bench, rows, found.z, trie, self.draw)
+            lesson = Lesson(engine, self.bench, rows, probed.z, trie, self.draw)
             scores = log_probabilities(engine, self.test_ids, lesson.z, trie)
             right = (scores.argmax(1) == self.test_targets.argmax(1)).mean()
             self._tested[key] = 100 * float(right), -float((self.test_targets * scores).sum(1).mean())
@@ -107,7 +104,8 @@ class Cell:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing; print and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = command_line(__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--base", default="mini")
     parser.add_argument("--tasks", nargs="*", default=list(TASKS))
@@ -117,39 +115,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--exhaustive", type=int, default=EXHAUSTIVE, help="most embeddings that are all measured")
     parser.add_argument("--data", type=Path, default=DATA / "source")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_args(words)
     if not datasets_there(asked.data):
         return 0
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
-    rows = run(base, asked)
     document = {
-        "command": "python -m bench.probe " + " ".join(sys.argv[1:] if arguments is None else arguments),
-        "machine": describe(), "base": base.digest, "shots": asked.shots, "exhaustive": asked.exhaustive, "rows": rows,
-    }  # fmt: skip
-    text = page(document)
-    print(text)
-    write(document, asked.output, text, asked.table)
-    return 0
+        **made_by(command_of("probe", words)),
+        "base": base.digest,
+        "shots": asked.shots,
+        "exhaustive": asked.exhaustive,
+        "rows": run(base, asked),
+    }
+    return report(document, asked, page)
 
 
 def run(base: Base, asked: argparse.Namespace) -> list[Row]:
     """Everything that was asked for, in that order; what is missing is measured and its line added."""
     output = asked.work / "probe.jsonl"
     done = {json.dumps(row["key"]): row for row in finished(output)}
-    settings = json.loads(json.dumps([asdict(ProbeSettings()), PROBE_TOKENS, asdict(SETTINGS), STEP]))
-    found = []
+    settings = plain([asdict(ProbeSettings()), PROBE_TOKENS, asdict(SETTINGS), STEP])
+    rows = []
     for draw in range(asked.draws):
         for task in asked.tasks:
             key = [base.digest, task, asked.shots, draw, asked.sizes, asked.exhaustive, settings]
-            found.append(_once(done, output, key, partial(measure, base, asked, task, draw)))
+            rows.append(_once(done, output, key, partial(measure, base, asked, task, draw)))
     for size in asked.sizes:
         key = [base.digest, REGISTRY, size]
         known = pool(base, "", size)
-        found.append(_once(done, output, key, partial(probe_registry.measure, base, known)))
-    return found
+        rows.append(_once(done, output, key, partial(registry.measure, base, known)))
+    return rows
 
 
 def _once(done: dict[str, Row], output: Path, key: list[Any], work: Callable[[], Row]) -> Row:
@@ -173,7 +168,7 @@ def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
     for size in sorted(asked.sizes):
         row = probed(cell, known[:size], plain)
         if size <= asked.exhaustive:
-            offered = [*(each.candidate for each in known[:size]), *plain, Candidate(FINGERPRINT, cell.fingerprint())]
+            offered = [*(start.candidate for start in known[:size]), *plain, Candidate(FINGERPRINT, cell.fingerprint())]
             best = choose(everything, offered, np.arange(len(cell.ids)), ProbeSettings(exhaustive=True))
         if best is not None:  # of more embeddings than are measured: the best of the most that are
             accuracy, loss = cell.tested(best)
@@ -187,7 +182,7 @@ def prepare(base: Base, folder: Path, shots: int, draw: int) -> Cell:
     options = ReadOptions(test=folder / "test.jsonl.gz", shots=shots, seed=draw, suspects=False)
     dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
     engine = load_engine(base, "cpu")
-    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
+    bench = workbench(base, engine, dataset)
     rows = [dataset.train[row] for row in fair_order(dataset, draw)]
     test = drawn_tests(dataset, TEST_ROWS)
     return Cell(
@@ -197,27 +192,27 @@ def prepare(base: Base, folder: Path, shots: int, draw: int) -> Cell:
 
 
 def _mean(base: Base, task: str) -> Candidate:
-    return mean_candidate([each.candidate.z for each in own(base, task)])
+    return mean_candidate([embedding.candidate.z for embedding in own(base, task)])
 
 
 def probed(cell: Cell, known: Sequence[Known], plain: Sequence[Candidate]) -> Row:
     """The probe as a job runs it."""
     started, cpu = time.monotonic(), time.process_time()
     fingerprint = cell.fingerprint()
-    kept = [known[index].candidate for index in prefilter(fingerprint, [each.fingerprint for each in known])]
-    offered = [*kept, *plain, Candidate(FINGERPRINT, fingerprint)]
+    nearest = prefilter(fingerprint, [start.fingerprint for start in known])
+    offered = [*(known[index].candidate for index in nearest), *plain, Candidate(FINGERPRINT, fingerprint)]
     evaluator = cell.evaluator()
-    found = choose(evaluator, offered, np.arange(len(cell.ids)))
+    choice = choose(evaluator, offered, np.arange(len(cell.ids)))
     seconds, cpu = time.monotonic() - started, time.process_time() - cpu
-    accuracy, loss = cell.tested(found)
+    accuracy, loss = cell.tested(choice)
     return {
         "measured": len(offered),
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu, 3),
         "passes": len(cell.ids) + evaluator.passes,  # those of the fingerprint, too
         "trained": evaluator.trained,
-        "chosen": found.chosen.embedding,
-        "alarm": found.alarm,
+        "chosen": choice.chosen.embedding,
+        "alarm": choice.alarm,
         "accuracy": accuracy,
         "loss": loss,
     }
@@ -227,8 +222,8 @@ def _one_by_one(cell: Cell, known: Sequence[Known]) -> float:
     """Seconds of CPU for one embedding, measured alone on all rows."""
     evaluator, rows = cell.evaluator(), np.arange(len(cell.ids))
     started = time.process_time()
-    for each in known:
-        evaluator.measure([each.candidate], rows)
+    for embedding in known:
+        evaluator.measure([embedding.candidate], rows)
     return round((time.process_time() - started) / len(known), 4)
 
 

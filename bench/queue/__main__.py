@@ -9,7 +9,6 @@ starting. Exits with 1 when a figure is above what is wanted.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -17,17 +16,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
-from bench.deployed import PLACES, deployed, measurable
-from bench.machine import describe
-from bench.opinions import opinions
-from bench.writing import write
+from bench.harness.command import CHECKOUT, asked_sizes, command_line
+from bench.harness.deployed import MANY, PLACES, add_versions, analyse, deployed, measurable
+from bench.harness.opinions import opinions
+from bench.harness.page import made_on, table, table_row
+from bench.harness.programs import PROGRAM, environment_of
+from bench.harness.report import made_by, report
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.domain.worker import WorkerState
@@ -35,7 +36,6 @@ from onboard.jobs.status import queues
 from onboard.jobs.submit import Request, submit
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
-from onboard.registry.tables import EmbeddingVersionRow
 from onboard.registry.versions import VersionRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
@@ -44,8 +44,7 @@ from workers.doorbell import CeleryDoorbell
 from workers.machine import host_name
 
 WANTED: Final = {"submit": 50.0, "claim": 20.0, "queue show": 300.0, "versions": 100.0}  # ms, 95th percentile
-PROGRAM: Final = Path(sys.executable).parent / "onboard"
-_LISTED: Final = "sst2"  # the task with many versions: a source of every base
+WORKERS: Final = (1, 4, 16)  # that claim at the same time
 _SHOWN: Final = 200  # versions, as the command does by default
 
 
@@ -70,28 +69,16 @@ class Sizes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    known = Sizes()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in asdict(known).items():
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
-    asked = parser.parse_args(arguments)
-    sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
+    asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     places = {name: _place(name, sizes) for name in measurable()}
-    document: dict[str, Any] = {
-        "command": "python -m bench.queue",
-        "machine": describe(),
+    document = {
+        **made_by("python -m bench.queue"),
         "sizes": asdict(sizes),
         "wanted_ms": WANTED,
         "places": places,
+        "kept": all(figures[what]["p95"] <= most for figures in places.values() for what, most in WANTED.items()),
     }
-    document["kept"] = all(
-        figures[what]["p95"] <= wanted for figures in places.values() for what, wanted in WANTED.items()
-    )
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
@@ -101,8 +88,7 @@ def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
 
 def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[str, Any]]:
     """Every figure of one place."""
-    services = open_services(settings)
-    try:
+    with closing(open_services(settings)) as services:
         place = Place(services, folder, sizes)
         place.fill()
         figures = {
@@ -113,11 +99,9 @@ def measure(settings: Settings, folder: Path, sizes: Sizes) -> dict[str, dict[st
             "versions": place.timed(place.list_versions),
             "onboard submit": place.command("submit", "--dataset", str(place.rows), "--task", "told"),
             "onboard queue show": place.command("queue", "show"),
-            f"onboard versions {_LISTED}": place.command("versions", _LISTED),
-            **{f"dispatch, {workers} workers": place.dispatch(workers) for workers in (1, 4, 16)},
+            f"onboard versions {MANY}": place.command("versions", MANY),
+            **{f"dispatch, {workers} workers": place.dispatch(workers) for workers in WORKERS},
         }
-    finally:
-        services.close()
     one = figures["SELECT 1"]["p50"]
     return {name: {**figure, "p50_by_select_1": round(figure["p50"] / one, 1)} for name, figure in figures.items()}
 
@@ -143,15 +127,8 @@ class Place:
             WorkerRepository(session).enter(
                 "nobody", WorkerState.RUNNING, queues=["default"], host=host_name(), device="cpu", pid=os.getpid()
             )
-            first = VersionRepository(session).resolve(f"{_LISTED}@v1")
-            versions = [
-                {**asdict(replace(first, version=number)), "created_at": float(number)}
-                for number in range(2, self._sizes.versions + 1)
-            ]
-            session.execute(insert(EmbeddingVersionRow), versions)
-        if not self._services.database.is_sqlite:
-            with self._services.database.write() as session:
-                session.execute(text("ANALYZE"))
+            add_versions(session, self._sizes.versions)
+        analyse(self._services.database)
 
     def select_one(self) -> None:
         """What every call costs at least."""
@@ -171,8 +148,8 @@ class Place:
     def list_versions(self) -> None:
         """The newest versions of one task, as many as `onboard versions` shows."""
         with self._services.database.read() as session:
-            found = VersionRepository(session).newest(_LISTED, _SHOWN)
-            assert found[-1].version == self._sizes.versions
+            newest = VersionRepository(session).newest(MANY, _SHOWN)
+            assert newest[-1].version == self._sizes.versions
 
     def timed(self, call: Callable[[], Any], calls: int | None = None) -> dict[str, Any]:
         """Milliseconds of a function, called so many times after a first time that does not count."""
@@ -181,27 +158,23 @@ class Place:
 
     def command(self, *words: str) -> dict[str, Any]:
         """Milliseconds of a whole command, from its start to its end."""
-        settings = self._services.settings
-        given = {"home": settings.home, "base": settings.base, "device": "cpu", "database_url": settings.database_url}
-        given["broker_url"] = settings.broker_url
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-        environment = {**kept, **{f"ONBOARD_{key.upper()}": str(value) for key, value in given.items()}}
+        environment = environment_of(self._services.settings)
 
         def run() -> None:
-            subprocess.run([str(PROGRAM), *words, "--json"], env=environment, check=True, capture_output=True)
+            subprocess.run([PROGRAM, *words, "--json"], env=environment, check=True, capture_output=True)
 
         return self.timed(run, self._sizes.commands)
 
     def dispatch(self, workers: int) -> dict[str, Any]:
         """Milliseconds per job when so many processes claim and end jobs that do nothing; and of one such turn."""
         quota = self._sizes.dispatched // workers
-        command = [sys.executable, "-m", "bench.queue_loop", self._services.database.url]
+        command = [sys.executable, "-m", "bench.queue.loop", self._services.database.url]
         with ExitStack() as stack:
             loops = [
                 stack.enter_context(
                     subprocess.Popen(
                         [*command, f"w{number}", str(quota)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                        cwd=Path(__file__).parents[1],
+                        cwd=CHECKOUT,
                     )
                 )
                 for number in range(workers)
@@ -217,7 +190,7 @@ class Place:
             turns = [json.loads(loop.stdout.readline()) for loop in loops if loop.stdout is not None]
             seconds = time.perf_counter() - started
         per_job = 1000 * seconds / (quota * workers)
-        return {**summary([each for turn in turns for each in turn]), "per_job": round(per_job, 2)}
+        return {**summary([milliseconds for turn in turns for milliseconds in turn]), "per_job": round(per_job, 2)}
 
 
 def summary(milliseconds: Sequence[float]) -> dict[str, Any]:
@@ -235,34 +208,37 @@ def _milliseconds(call: Callable[[], Any]) -> float:
 
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
-    sizes, machine, places = document["sizes"], document["machine"], document["places"]
+    sizes, places = document["sizes"], document["places"]
     head = "".join(f" {PLACES[name]} p50 | p95 | by `SELECT 1` |" for name in places)
     lines = [
         "# What a long queue costs", "",
         f"{sizes['jobs']:,} jobs wait, one task has {sizes['versions']:,} versions, of which `versions` reads the "
         f"newest {_SHOWN}. Milliseconds; commands are whole processes, which mostly start Python. The last column of "
         "each database is the median divided by that of a bare `SELECT 1`.", "",
-        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}, every commit forced to disk. "
+        f"{made_on(document)}, every commit forced to disk. "
         "[Numbers](../../bench/results/queue.json).", "",
         f"| |{head} p95 wanted |", f"|---|{'---|---|---|' * len(places)}---|",
     ]  # fmt: skip
     for what in next(iter(places.values())):
-        cells = "".join(_cells(figures[what]) for figures in places.values())
-        lines.append(f"| {what} |{cells} {f'≤ {WANTED[what]:.0f}' if what in WANTED else ''} |")
-    lines += ["", "| workers | " + " | ".join(f"{PLACES[name]}, ms per job" for name in places) + " |"]
-    lines += ["|---|" + "---|" * len(places)]
-    for workers in (1, 4, 16):
-        per_job = " | ".join(str(figures[f"dispatch, {workers} workers"]["per_job"]) for figures in places.values())
-        lines.append(f"| {workers} | {per_job} |")
+        cells = [cell for figures in places.values() for cell in _cells(figures[what])]
+        lines.append(table_row(what, *cells, f"≤ {WANTED[what]:.0f}" if what in WANTED else ""))
     lines += [
+        "",
+        *table(
+            ["workers", *(f"{PLACES[name]}, ms per job" for name in places)],
+            [
+                [workers, *(figures[f"dispatch, {workers} workers"]["per_job"] for figures in places.values())]
+                for workers in WORKERS
+            ],
+        ),
         "",
         "A turn of `dispatch` is a claim and the end of the job, in two transactions, while the others do the same.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _cells(figure: dict[str, Any]) -> str:
-    return f" {figure['p50']:.1f} | {figure['p95']:.1f} | {figure['p50_by_select_1']:g} × |"
+def _cells(figure: dict[str, Any]) -> tuple[str, str, str]:
+    return f"{figure['p50']:.1f}", f"{figure['p95']:.1f}", f"{figure['p50_by_select_1']:g} ×"
 
 
 if __name__ == "__main__":

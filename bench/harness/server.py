@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from bench.harness.programs import PROGRAM, environment_of
 from onboard.settings import Settings
 
-_PROGRAM: Final = Path(sys.executable).parent / "onboard"
 _END_SECONDS: Final = 30.0
 _TIMEOUT_SECONDS: Final = 60.0
-_GIVEN: Final = ("home", "base", "device", "database_url", "broker_url", "artifact_url")
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,11 @@ def serving(settings: Settings, log: Path, core: int | None = None) -> Iterator[
     Raises:
         RuntimeError: it did not start.
     """
-    command = [str(_PROGRAM), "serve", "--no-worker", "--port", "0", "--json"]
+    command = [PROGRAM, "serve", "--no-worker", "--port", "0", "--json"]
     with log.open("ab") as written:
         process = subprocess.Popen(
             command,
-            env=_environment(settings),
+            env={**environment_of(settings), "ONBOARD_REQUESTS_PER_MINUTE": "0"},
             stdout=subprocess.PIPE,
             stderr=written,
             text=True,
@@ -66,12 +64,6 @@ def serving(settings: Settings, log: Path, core: int | None = None) -> Iterator[
                 process.wait(_END_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _environment(settings: Settings) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-    given = {f"ONBOARD_{name.upper()}": str(value) for name in _GIVEN if (value := getattr(settings, name))}
-    return {**kept, **given, "ONBOARD_REQUESTS_PER_MINUTE": "0"}
 
 
 def first_document(process: subprocess.Popen[str], log: Path) -> str:

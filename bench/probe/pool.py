@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from bench.as_if_new import without
+from bench.harness.as_if_new import source_candidates, without
 from onboard.bases import Base
 from onboard.probe.candidates import Candidate
 
@@ -34,24 +34,20 @@ def pool(base: Base, task: str, count: int, seed: int = 0) -> list[Known]:
         seed: of the draws.
     """
     real, rng = own(base, task), np.random.default_rng((seed, 71))
-    found = [real[index] for index in rng.permutation(len(real))[:count]]
-    while len(found) < count:
-        made = _mixed(real, rng) if len(found) % 2 else _perturbed(real, rng)
-        named = replace(made.candidate, embedding=f"made-{len(found)}@v1")
-        found.append(Known(named, made.fingerprint))
-    return found
+    embeddings = [real[index] for index in rng.permutation(len(real))[:count]]
+    while len(embeddings) < count:
+        made = _mixed(real, rng) if len(embeddings) % 2 else _perturbed(real, rng)
+        named = replace(made.candidate, embedding=f"made-{len(embeddings)}@v1")
+        embeddings.append(Known(named, made.fingerprint))
+    return embeddings
 
 
 def own(base: Base, task: str) -> list[Known]:
     """The embeddings of the base's sources and anchors, but for the task's own and those that bear its name."""
     assert base.fingerprints is not None
     of, rest = base.fingerprints.of, without(base, task)
-    sources = [
-        Candidate(source.name, base.embeddings[source.name], source.words, source.kind == "regression")
-        for source in rest.sources
-    ]
     anchors = [Candidate(anchor.name, base.embeddings[anchor.name]) for anchor in rest.anchors]
-    return [Known(each, of[each.embedding]) for each in (*sources, *anchors)]
+    return [Known(candidate, of[candidate.embedding]) for candidate in (*source_candidates(rest), *anchors)]
 
 
 def _mixed(real: Sequence[Known], rng: np.random.Generator) -> Known:
@@ -65,5 +61,5 @@ def _mixed(real: Sequence[Known], rng: np.random.Generator) -> Known:
 
 def _perturbed(real: Sequence[Known], rng: np.random.Generator) -> Known:
     one = real[int(rng.integers(len(real)))]
-    z, fingerprint = (each + rng.normal(0.0, NOISE, len(each)) for each in (one.candidate.z, one.fingerprint))
+    z, fingerprint = (numbers + rng.normal(0.0, NOISE, len(numbers)) for numbers in (one.candidate.z, one.fingerprint))
     return Known(replace(one.candidate, z=z.astype(np.float32)), fingerprint.astype(np.float32))

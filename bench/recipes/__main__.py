@@ -27,14 +27,15 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from bench.budgeted import CHECKOUT, DATA, append, datasets_there, finished
-from bench.recipe_table import OWN_TRAINING, Training, page
+from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.report import write
+from bench.harness.rows import Rows, plain
+from bench.harness.unseen import KINDS, SEEN, make, read_rows
+from bench.recipes.page import OWN_TRAINING, Training, page
 from bench.transfer.cells import AUTO
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.material import Cell as Material
 from bench.transfer.material import read
-from bench.transfer.sharing import part, plain
-from bench.unseen import KINDS, SEEN, make, read_rows
 from onboard.bases import Base, find_base
 from onboard.data.splits import shots
 from onboard.domain.dataset import Dataset
@@ -71,30 +72,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
     trainings = [OWN_TRAINING, *(RIVALS if asked.rivals else ())]
-    wanted = list(grid(asked.tasks, asked.shots, asked.draws, trainings))
+    cells = list(grid(asked.tasks, asked.shots, asked.draws, trainings))
     if not asked.report:
-        run(base, wanted[asked.part[0] - 1 :: asked.part[1]], asked.output)
-    settings = settings_of(base)
-    rows = [row for row in finished(asked.output) if row["settings"] == settings and Cell(**row["cell"]) in wanted]
-    asked.table.parent.mkdir(parents=True, exist_ok=True)
-    command = f"python -m bench.recipes {' '.join(words)}".rstrip()
-    asked.table.write_text(page(rows, len(wanted), command, UNSEEN), encoding="utf-8")
+        run(base, part_of(cells, *asked.part), asked.output)
+    rows = [row for row in Rows(asked.output, settings_of(base)) if Cell(**row["cell"]) in cells]
+    write({}, None, page(rows, len(cells), command_of("recipes", words), UNSEEN), asked.table)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "recipes", "jsonl")
+    add_shared(parser)
     tasks = (*KNOWN, *UNSEEN)
     parser.add_argument("--base", default="mini")
     parser.add_argument("--tasks", nargs="*", default=list(tasks), choices=tasks, metavar="NAME")
     parser.add_argument("--shots", nargs="*", type=int, default=[32], help="labelled rows, 64 at most")
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--rivals", action="store_true", help="other trainings too")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's part of the work")
-    parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
-    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "recipes.jsonl")
-    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "recipes.md")
     return parser
 
 
@@ -106,13 +100,13 @@ def grid(tasks: Sequence[str], counts: Sequence[int], draws: int, trainings: Seq
 
 def run(base: Base, cells: Sequence[Cell], output: Path) -> None:
     """Measure what the file does not hold under these settings."""
-    settings = settings_of(base)
+    rows = Rows(output, settings_of(base))
     for cell in cells:
-        if any(row["settings"] == settings and Cell(**row["cell"]) == cell for row in finished(output)):
+        if any(Cell(**row["cell"]) == cell for row in rows):
             continue
         started = time.process_time()
-        row = measure(base, cell) | {"settings": settings, "seconds": round(time.process_time() - started, 1)}
-        append(output, {"cell": asdict(cell), **row})
+        row = measure(base, cell) | {"seconds": round(time.process_time() - started, 1)}
+        rows.add({"cell": asdict(cell), **row})
         print(*astuple(cell), row["chosen"], row["seconds"], flush=True)
 
 
@@ -121,8 +115,10 @@ def settings_of(base: Base) -> dict[str, Any]:
     own = asdict(FewShotSettings())
     for name in ("steps", "batch", "learning_rate"):  # a cell says them
         del own[name]
-    told: dict[str, Any] = plain({"base": base.digest, "probe": asdict(PROBE), "training": own, "test_rows": TEST_ROWS})
-    return told
+    settings: dict[str, Any] = plain(
+        {"base": base.digest, "probe": asdict(PROBE), "training": own, "test_rows": TEST_ROWS}
+    )
+    return settings
 
 
 def measure(base: Base, cell: Cell) -> dict[str, Any]:
@@ -132,19 +128,19 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
     begun, engine, rows = material.start(AUTO), material.bench.engine, material.own
     start, trie, parted = begun.z.astype(np.float32), engine.trie(begun.words), part_rows(dataset, cell.draw)
     settings = replace(FewShotSettings(), steps=cell.steps, batch=cell.batch, learning_rate=cell.rate)
-    everything, wanted = np.arange(len(rows.ids)), material.bench.targets(material.test)
-    parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(each.kept, 1) for each in parted)]
+    everything, targets = np.arange(len(rows.ids)), material.bench.targets(material.test)
+    parts = [Part(everything, settings.seeds), Part(everything, 1), *(Part(fold.kept, 1) for fold in parted)]
     trained = train_parts(engine.rounded(), TrainingSet(rows, trie), start, settings, cell.draw, parts)
 
     def judged(share: float) -> dict[str, Any]:
-        whole, single, *folds = (each.shortened(start, share).z for each in trained)
+        whole, single, *folds = (embedding.shortened(start, share).z for embedding in trained)
         out_of_fold = held_out_scores(engine, rows.ids, parted, folds, trie)
         tested, of_single = (log_probabilities(engine, material.test_ids, z, trie) for z in (whole, single))
         return {
             "fold_losses": [round(float(loss), 4) for loss in -(rows.targets * out_of_fold).sum(1)],  # of each row
-            "test_loss": mean_loss(tested, wanted),
-            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, wanted),
-            "one_order": _accuracy(of_single, wanted),
+            "test_loss": mean_loss(tested, targets),
+            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, targets),
+            "one_order": _accuracy(of_single, targets),
         }  # fmt: skip
 
     by_share = {f"{share:g}": judged(share) for share in (0.0, *SHARES)}

@@ -12,7 +12,6 @@ Needs the datasets beside the checkout (../shared/data); says so and stops where
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -24,10 +23,13 @@ from typing import Final
 import numpy as np
 import torch
 
-from bench.budgeted import CHECKOUT, DATA, Row, datasets_there, run_all, write_report
-from bench.training import train_embedding
-from bench.tuning_table import page
-from bench.unseen import KINDS, make, read_rows
+from bench.harness.as_a_job import train_embedding
+from bench.harness.as_if_new import shipped_tasks, workbench
+from bench.harness.command import DATA, command_line, command_of, datasets_there
+from bench.harness.rows import Row
+from bench.harness.runs import report_runs, run_all
+from bench.harness.unseen import KINDS, make, read_rows
+from bench.tuning.page import page
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
@@ -42,9 +44,8 @@ from onboard.model.batched import mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
-from onboard.model.protected import ProtectedTask, Protection
+from onboard.model.protected import Protection
 from onboard.model.scoring import LabelTrie
-from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.tuning import tune
@@ -81,7 +82,7 @@ class Material:
 
 def main() -> int:
     """Measure, print a table, write JSON and the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "tuning")
     parser.add_argument("--base", default="mini")
     parser.add_argument("--sources", type=Path, default=DATA / "source")
     parser.add_argument("--work", type=Path, required=True, help="JSON lines, one a run")
@@ -91,8 +92,6 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, help="draws of each task's rows")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--plan", action="store_true", help="tell how many runs there are, and measure nothing")
-    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "tuning.json")
-    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "tuning.md")
     asked = parser.parse_args()
     cells = [(task, seed) for task in asked.tasks for seed in range(asked.seeds)]
     if asked.plan:
@@ -118,9 +117,9 @@ def main() -> int:
             of_recipe = settings | {"recipe": asdict(RECIPES[name]), "guard": asdict(GuardSettings())}
             rows += run_all([(f"{name}/{task}", seed)], measure, asked.work, of_recipe)
     recipes = {name: asdict(RECIPES[name]) for name in asked.recipes}
-    told = settings | {"guard": asdict(GuardSettings()), "recipes": recipes}
-    write_report("python -m bench.tuning " + " ".join(sys.argv[1:]), asked, told, [_short(row) for row in rows], page)
-    return 0
+    settings |= {"guard": asdict(GuardSettings()), "recipes": recipes}
+    short = [{key: value for key, value in row.items() if key != "z"} for row in rows]
+    return report_runs(command_of("tuning", sys.argv[1:]), asked, settings, short, page)
 
 
 class Place:
@@ -147,7 +146,7 @@ class Place:
         trie = self.engine.trie(bench.words)
         trained = train_embedding(self.engine.rounded(), start.astype(np.float32), rows, trie, ALONE, seed)
         baselines = score_baselines(bench.dataset, list(bench.dataset.test))
-        majority, tfidf = (baselines[each]["accuracy"].value for each in ("majority", "tfidf_logistic_regression"))
+        majority, tfidf = (baselines[name]["accuracy"].value for name in ("majority", "tfidf_logistic_regression"))
         tested = self._tested(material, trie, trained.z, self.engine.hypernetwork)
         accuracy, loss = tested["accuracy"], tested["training"]
         count, labels = len(material.truth), len(bench.words)
@@ -171,16 +170,16 @@ class Place:
             Protection(self.sources.earlier, self.judged_by),
             seed=seed,
         )
-        found: Row = {
+        row: Row = {
             "losses": [tuned.losses[0], tuned.losses[-1]], "penalty": tuned.penalties[-1], "drift": tuned.drift,
             "tune_seconds": round(seconds, 1), "guard_seconds": round(time.monotonic() - started, 1),
-            "share": judged.share, "judgement": [[each.task, each.verdict, each.increase] for each in judged.tasks],
+            "share": judged.share, "judgement": [[task.task, task.verdict, task.increase] for task in judged.tasks],
             "whole": self._both_ends(material, trie, tuned.z, tuned.hypernetwork),
         }  # fmt: skip
         if 0.0 < judged.share < 1.0:
-            kept = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
-            found["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, judged.share), kept)
-        return found
+            hypernetwork = between(engine.hypernetwork, tuned.hypernetwork, judged.share)
+            row["kept"] = self._both_ends(material, trie, embedding_between(z, tuned.z, judged.share), hypernetwork)
+        return row
 
     def _both_ends(self, material: Material, trie: LabelTrie, z: np.ndarray, hypernetwork: Hypernetwork) -> Row:
         return {**self._tested(material, trie, z, hypernetwork), "sources": self.sources.losses(hypernetwork)}
@@ -200,8 +199,8 @@ class Place:
     @lru_cache(len(KINDS))  # noqa: B019 (the place lives as long as the program)
     def _material(self, task: str, seed: int) -> Material:
         dataset = shots(make(task, read_rows(self.folder, "validation"), TEST_ROWS), self.shots, seed)
-        bench = Workbench(self.base, self.engine, dataset, label_words(dataset, self.engine))
-        rows = LabelledRows(bench.encode(dataset.train), bench.targets(dataset.train))
+        bench = workbench(self.base, self.engine, dataset)
+        rows = bench.labelled(dataset.train)
         test = list(dataset.test)
         return Material(bench, rows, bench.encode(test), np.array(dataset.class_indices(test)))
 
@@ -217,11 +216,7 @@ class Sources:
         self.engine, self.names = engine, [source.name for source in base.sources]
         tries = [engine.trie(source.words) for source in base.sources]
         z = [base.embeddings[source.name] for source in base.sources]
-        both = list(zip(z, tries, strict=True))
-        self.earlier = [
-            ProtectedTask(name, own, trie, engine.hypernetwork)
-            for name, (own, trie) in zip(self.names, both, strict=True)
-        ]
+        self.earlier = shipped_tasks(base, engine)
         self._z, self._tries = torch.from_numpy(np.stack(z)), tries
         rows, self._ids, targets, tasks = read_rows(folder, "test"), [], [], []
         width = max(trie.labels for trie in tries)
@@ -241,17 +236,17 @@ class Sources:
 
     def losses(self, hypernetwork: Hypernetwork) -> Row:
         """By source: increase of the mean loss (nats), its standard error, divergence (nats), change of accuracy."""
-        after, found = self._scores(hypernetwork), {}
+        after, by_source = self._scores(hypernetwork), {}
         for number, name in enumerate(self.names):
             own = self._tasks == number
-            old, new, wanted = self._before[own], after[own], self._targets[own]
-            each = (wanted * (old - new)).sum(1)
-            found[name] = {
-                "increase": float(each.mean()), "error": float(each.std(ddof=1) / len(each) ** 0.5),
+            old, new, targets = self._before[own], after[own], self._targets[own]
+            increases = (targets * (old - new)).sum(1)
+            by_source[name] = {
+                "increase": float(increases.mean()), "error": float(increases.std(ddof=1) / len(increases) ** 0.5),
                 "divergence": float((np.exp(old) * (old - new)).sum(1).mean()),
-                "accuracy": float(_right(new, wanted).mean() - _right(old, wanted).mean()),
+                "accuracy": float(_right(new, targets).mean() - _right(old, targets).mean()),
             }  # fmt: skip
-        return found
+        return by_source
 
     def _scores(self, hypernetwork: Hypernetwork) -> np.ndarray:
         with torch.inference_mode():
@@ -261,13 +256,9 @@ class Sources:
         return capped
 
 
-def _right(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    right: np.ndarray = scores.argmax(1) == wanted.argmax(1)
+def _right(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    right: np.ndarray = scores.argmax(1) == targets.argmax(1)
     return right
-
-
-def _short(row: Row) -> Row:
-    return {key: value for key, value in row.items() if key != "z"}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One task learned as a job learns it, for benches whose tasks have no job."""
+"""One task learned as a job learns it, or its embedding alone, for benches whose tasks have no job."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.execution import UNWATCHED, Execution
+from onboard.model.protected import Protection
 from onboard.model.scoring import LabelTrie
 from onboard.pipeline.material import Workbench
 from onboard.train.crossvalidation import mean_loss
+from onboard.train.fewshot import Part, Trained, train_parts
 from onboard.train.learning import Learned, Validation, choosing, learn
-from onboard.train.settings import SHARES, FewShotSettings
+from onboard.train.settings import SHARES, FewShotSettings, TuningSettings
 from onboard.train.step_length import NEARLY, LossByShare, tuned_out_of_fold
-from onboard.train.tuning import Tuned
+from onboard.train.tuning import Tuned, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
 
 SETTINGS: Final = replace(FewShotSettings(), curve=())  # the learning curve decides nothing
@@ -128,5 +131,24 @@ class Lesson:
             }
         return LossByShare.of(alone, scores, targets)
 
+    def tuned(self, settings: TuningSettings, protection: Protection, z: np.ndarray, rows: LabelledRows) -> Tuned:
+        """The service's tuning from an embedding (t,) on the rows of the lesson, or on a part of them."""
+        settings = settings.for_part(len(rows.ids), of=len(self.rows.ids))
+        return tune(self.engine.rounded(), TrainingSet(rows, self.trie), z, protection, settings, self.seed)
+
     def _scores(self, engine: Engine, rows: LabelledRows, z: np.ndarray) -> np.ndarray:
         return log_probabilities(engine, rows.ids, z, self.trie, at_once=self.bench.scored_at_once)
+
+
+def train_embedding(
+    engine: Engine,
+    start: np.ndarray,
+    rows: LabelledRows,
+    trie: LabelTrie,
+    settings: FewShotSettings,
+    seed: int,
+    execution: Execution = UNWATCHED,
+) -> Trained:
+    """Train one embedding on all rows and nothing that the service trains beside it; arguments as of `train_parts`."""
+    everything = [Part(np.arange(len(rows.ids)), settings.seeds)]
+    return train_parts(engine, TrainingSet(rows, trie), start, settings, seed, everything, execution)[0]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.as_if_new import candidates, drawn_tests
-from bench.training import train_embedding
+from bench.harness.as_a_job import train_embedding
+from bench.harness.as_if_new import candidates, drawn_tests, workbench
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
@@ -19,7 +19,6 @@ from onboard.domain.dataset import Example
 from onboard.evaluate import score_baselines
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
-from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.probe.candidates import random_candidate
 from onboard.probe.choice import choose
@@ -35,7 +34,7 @@ def measure(
     """Accuracies (per cent) of one task and one draw of its rows, before and after training, and TF-IDF's."""
     options = ReadOptions(test=folder / "test.jsonl.gz", shots=shots, seed=seed, suspects=False)
     dataset = read_dataset(folder / "train.jsonl.gz", options).dataset
-    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
+    bench = workbench(base, engine, dataset)
     test, rows = drawn_tests(dataset, TEST_ROWS), bench.labelled(dataset.train)
     evaluator = Evaluator(
         engine, ProbedTask(rows.ids, rows.targets, bench.words, bench.hashes(dataset.train), mapped=True)
@@ -45,12 +44,12 @@ def measure(
     starts = {
         "auto": (probed.z, probed.chosen.words), "random": (random_candidate(len(probed.z), seed).z, bench.words),
     }  # fmt: skip
-    found: dict[str, Any] = {"chosen": probed.chosen.embedding}
+    accuracies: dict[str, Any] = {"chosen": probed.chosen.embedding}
     for label, (z, words) in starts.items():
         trained = train_embedding(engine, z, rows, engine.trie(words), settings, seed)
-        found[f"{label}_before"] = accuracy(bench, z, words, test)
-        found[f"{label}_after"] = accuracy(bench, trained.z, words, test)
-    return found | {"tfidf": 100.0 * score_baselines(dataset, test)["tfidf_logistic_regression"]["accuracy"].value}
+        accuracies[f"{label}_before"] = accuracy(bench, z, words, test)
+        accuracies[f"{label}_after"] = accuracy(bench, trained.z, words, test)
+    return accuracies | {"tfidf": 100.0 * score_baselines(dataset, test)["tfidf_logistic_regression"]["accuracy"].value}
 
 
 def accuracy(bench: Workbench, z: np.ndarray, words: tuple[str, ...], rows: list[Example]) -> float:

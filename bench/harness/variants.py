@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from bench.adapter_table import AdapterTable
-from bench.budgeted import Method
+from bench.harness.adapter_table import AdapterTable
+from bench.harness.budgeted import Method
 from onboard.bases.curriculum import Batch
 from onboard.bases.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
 from onboard.model.backbone import norm_parameters

@@ -6,10 +6,11 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from bench.probe_pool import Known
+from bench.probe.pool import Known
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.domain.task import EmbeddingVersion, Task
@@ -33,8 +34,8 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
         known: an embedding and a fingerprint for each version; the first one's fingerprint is asked for.
     """
     with tempfile.TemporaryDirectory() as folder:
-        services = open_services(Settings(home=Path(folder) / "home", base=str(base.folder), device="cpu"))
-        try:
+        settings = Settings(home=Path(folder) / "home", base=str(base.folder), device="cpu")
+        with closing(open_services(settings)) as services:
             register_base(services, base)
             _publish(services, base, known)
 
@@ -46,8 +47,6 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
                 return len(collect_candidates(services, base, 0, known[0].fingerprint).candidates)
 
             selected, collected = _timed(select), _timed(collect)
-        finally:
-            services.close()
     return {
         "versions": selected[0], "candidates": collected[0],
         "select_seconds": selected[1], "collect_seconds": collected[1],
@@ -56,18 +55,18 @@ def measure(base: Base, known: Sequence[Known]) -> dict[str, Any]:
 
 def _publish(services: Services, base: Base, known: Sequence[Known]) -> None:
     """A task with one version for each; all in one transaction."""
-    stored = [services.store(pack_embedding(each.candidate.z, {}), "embedding") for each in known[:STORED]]
+    stored = [services.store(pack_embedding(embedding.candidate.z, {}), "embedding") for embedding in known[:STORED]]
     with services.database.write() as session:
         versions = VersionRepository(session)
-        for number, each in enumerate(known):
+        for number, embedding in enumerate(known):
             task = Task(f"task{number}", "classification", WORDS, WORDS)
             versions.add(
                 EmbeddingVersion(
                     task=task.name, kind="onboarded", artifact=stored[number % STORED],
-                    embedding_digest=embedding_digest(each.candidate.z), backbone_digest=base.backbone_digest,
+                    embedding_digest=embedding_digest(embedding.candidate.z), backbone_digest=base.backbone_digest,
                     base_digest=base.digest, hypernetwork_version=1, dataset_digest="", parent="random",
                     task_kind="classification", labels=WORDS, words=WORDS, code_version="bench",
-                    fingerprint=pack_fingerprint(each.fingerprint),
+                    fingerprint=pack_fingerprint(embedding.fingerprint),
                 ),
                 task,
             )  # fmt: skip
@@ -77,6 +76,6 @@ def _timed(work: Callable[[], int]) -> tuple[int, float]:
     seconds = []
     for _ in range(REPEATED):
         started = time.monotonic()
-        found = work()
+        count = work()
         seconds.append(time.monotonic() - started)
-    return found, round(statistics.median(seconds), 4)
+    return count, round(statistics.median(seconds), 4)
