@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+
+from onboard.domain.report import CandidateJson
 
 RANDOM, MEAN, FINGERPRINT, MIXTURE = "random", "mean", "fingerprint", "mixture"
 NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
@@ -59,7 +60,7 @@ class CandidateScore:
     round: int = 1
     tuned: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CandidateJson:
         """The score as a JSON-compatible document."""
         return {
             "embedding": self.embedding,
