@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sqlalchemy.orm import Session
 
 from onboard.data.verbaliser import words_finding
@@ -40,7 +41,7 @@ class NewcomersError(Exception):
     """Versions came into use that the guard did not know of; nothing was published."""
 
     def __init__(self, versions: Sequence[EmbeddingVersion]) -> None:
-        super().__init__(", ".join(each.reference for each in versions))
+        super().__init__(", ".join(version.reference for version in versions))
         self.versions = versions
 
 
@@ -88,10 +89,7 @@ def publish(
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         evaluated = _judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
-        packed = pack_embedding(
-            outcome.trained.z, embedding_facts(drafts.version, _hypernetwork_digest(attempt, drafts))
-        )
-        version = replace(drafts.version, artifact=attempt.services.store(packed, "embedding"))
+        version = _with_file(attempt, drafts, outcome.trained.z)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
         try:
@@ -111,11 +109,14 @@ def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion 
     return _Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
-def _hypernetwork_digest(attempt: Run, drafts: _Drafts) -> str:
-    if drafts.hypernetwork is not None:
-        return drafts.hypernetwork.digest
-    with attempt.services.database.read() as session:
-        return BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head).digest
+def _with_file(attempt: Run, drafts: _Drafts, z: np.ndarray) -> EmbeddingVersion:
+    """The drafted version with its file, which carries its number and its hypernetwork's digest."""
+    hypernetwork = drafts.hypernetwork
+    if hypernetwork is None:
+        with attempt.services.database.read() as session:
+            hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
+    packed = pack_embedding(z, embedding_facts(drafts.version, hypernetwork.digest))
+    return replace(drafts.version, artifact=attempt.services.store(packed, "embedding"))
 
 
 def _judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -62,18 +63,7 @@ class CandidateScore:
 
     def to_json(self) -> CandidateJson:
         """The score as a JSON-compatible document."""
-        return {
-            "embedding": self.embedding,
-            "loss": self.loss,
-            "low": self.low,
-            "high": self.high,
-            "rows": self.rows,
-            "overlap": self.overlap,
-            "words": list(self.words),
-            "accuracy": self.accuracy,
-            "round": self.round,
-            "tuned": self.tuned,
-        }
+        return cast(CandidateJson, {**asdict(self), "words": list(self.words)})
 
 
 @dataclass(frozen=True)
