@@ -26,8 +26,7 @@ from onboard.evaluate import (
     compare_regression,
     confusion,
     cross_validate_baselines,
-    cross_validated_classification,
-    cross_validated_regression,
+    cross_validated,
     evaluate_classification,
     evaluate_regression,
     headline_metric,
@@ -131,35 +130,29 @@ class Judged:
 
     def on(self, split: str) -> Metrics | None:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
-        rows = self._splits[split]
-        if not rows:
+        if not (rows := self._splits[split]):
             return None
-        probabilities, metric = self._probabilities(split), self.spec.metric
-        if self.bench.buckets is not None:
-            return evaluate_regression(_values(rows), self._expectation(probabilities), metric)
-        return evaluate_classification(self._truth(rows), probabilities, metric)
+        return self._measured(rows, self._probabilities(split))
 
     def validation(self) -> tuple[Metrics | None, ValidationKind | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
-        dataset, folds, metric = self.bench.dataset, self._trained.folds, self.spec.metric
+        dataset, folds = self.bench.dataset, self._trained.folds
         if dataset.validation:
             return self.on("validation"), "held-out", self._chosen_on()
         if dataset.one_row_each:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
             return None, None, self._no_estimate or self._too_few()
-        probabilities, rows = folds.probabilities, rows_in_folds(dataset, folds.fold)
-        predicted = "Each training row was predicted without itself"
+        rows, predicted = rows_in_folds(dataset, folds.fold), "Each training row was predicted without itself"
         if len(rows) < len(dataset.train):
             predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
         reason = f"{predicted}; but they chose the initialisation and how far to go from it, so it may be too good."
+        return cross_validated(self._measured(rows, folds.probabilities)), "cross-validated", reason
+
+    def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:
-            return (
-                cross_validated_regression(_values(rows), self._expectation(probabilities), metric),
-                "cross-validated",
-                reason,
-            )
-        return cross_validated_classification(self._truth(rows), probabilities, metric), "cross-validated", reason
+            return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)
+        return evaluate_classification(self._truth(rows), probabilities, self.spec.metric)
 
     def _too_few(self) -> str:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)
@@ -203,9 +196,8 @@ class Judged:
             rows, probabilities = rows_in_folds(dataset, folds.fold), folds.probabilities
         else:
             return None
-        labels = dataset.labels
-        matrix = confusion(self._truth(rows), probabilities.argmax(1), len(labels))
-        return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
+        matrix = confusion(self._truth(rows), probabilities.argmax(1), len(dataset.labels))
+        return {"labels": list(dataset.labels), "matrix": matrix.tolist(), "split": split}
 
     def against_present(self, services: Services, weak: bool) -> AliasMoveJson:
         """Whether `latest` may move here, compared on held-out rows that neither version has seen."""
