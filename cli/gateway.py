@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from onboard.domain.submission import Submission
     from onboard.domain.task_search import TaskSearch
-    from onboard.jobs.submission import Order
 
 Document = dict[str, Any]
 
@@ -74,7 +74,7 @@ class Gateway(Versions, Heads, Protocol):
     poll_seconds: float
     """Between two looks at a job that is followed."""
 
-    def submit(self, order: Order) -> Document:
+    def submit(self, submission: Submission) -> Document:
         """Queue a job; warnings are said. Raises as `submission.prepare` and `submit`."""
 
     def progress(self, job: str, since: int) -> Document:

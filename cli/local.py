@@ -14,8 +14,8 @@ from onboard.domain.job import JobState
 from onboard.domain.names import require_name
 
 if TYPE_CHECKING:
+    from onboard.domain.submission import Submission
     from onboard.domain.task_search import TaskSearch
-    from onboard.jobs.submission import Order
     from onboard.services import Services
 
 
@@ -27,22 +27,22 @@ class LocalGateway:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def submit(self, order: Order) -> Document:
+    def submit(self, submission: Submission) -> Document:
         """Check a dataset and queue its job."""
         from onboard.bases import find_base
         from onboard.jobs.submission import prepare
         from onboard.jobs.submit import submit
         from workers.waking import doorbell
 
-        if "/" in order.base:  # a worker has another present folder
-            order = replace(order, base=str(find_base(order.base).folder))
-        request = prepare(order, self._services.settings.base)
+        if submission.base and "/" in submission.base:  # a worker has another present folder
+            submission = replace(submission, base=str(find_base(submission.base).folder))
+        request = prepare(submission, self._services.settings.base)
         for finding in request.checked.report.warnings:
             say(f"warning: {finding.message} {finding.remedy}")
         job, warning = submit(self._services, doorbell(self._services), request)
         if warning:
             say(f"warning: {warning}")
-        start_worker(self._services, order.queue)
+        start_worker(self._services, submission.queue)
         return {"job": job.id, "state": job.state.value, "task": job.spec.task}
 
     def progress(self, job: str, since: int) -> Document:

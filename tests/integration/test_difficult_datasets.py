@@ -17,9 +17,10 @@ from support.tiny_base import make_tiny_base
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
+from onboard.domain.submission import Submission
 from onboard.errors import DatasetError
 from onboard.hypernetworks.register import register_base
-from onboard.jobs.submission import Order, check, prepare
+from onboard.jobs.submission import check, prepare
 from onboard.jobs.submit import submit
 from onboard.model import engine
 from onboard.pipeline.check import label_words
@@ -56,7 +57,7 @@ def cycled(count: int, labels: Sequence[Any]) -> list[Row]:
 def learn(desk: Desk, rows: Sequence[Row], task: str = "odd", **wanted: Any) -> dict[str, Any]:
     """From the order that a submitter gives to the result document; the report can be rendered."""
     path = write_rows(desk.folder / f"{task}.jsonl", rows)
-    order = Order(str(path), task, **{"tune_hypernetwork": "never", **wanted})
+    order = Submission(str(path), task, **{"tune_hypernetwork": "never", **wanted})
     submit(desk.services, MemoryDoorbell(), prepare(order, desk.services.settings.base))
     job = desk.run(desk.claim())
     assert job.state is JobState.SUCCEEDED
@@ -137,7 +138,7 @@ def test_labels_of_any_kind_come_back_as_they_were_submitted_and_are_known_by_th
     assert len(set(either.version("odd").words)) == len(labels)
     assert result["metrics"]["validation"]["accuracy"]["n"] == 24
     assert warnings(result).get("label_words", {"count": 0})["count"] == renamed
-    order = Order(str(either.folder / "odd.jsonl"))
+    order = Submission(str(either.folder / "odd.jsonl"))
     words = label_words(prepare(order, base).checked.dataset, load_engine(find_base(base), "cpu"))
     checked = check(order, base)
     assert [(each["label"], each["word"]) for each in checked["labels"]] == list(zip(told, words, strict=True))
@@ -166,7 +167,7 @@ def test_texts_of_twenty_thousand_characters_are_learned_and_said_to_be_cut(
     assert max(widths) == limit
     assert found["count"] == 4
     assert found["message"].startswith("4 of 16 rows are longer than")
-    checked = check(Order(str(desk.folder / "odd.jsonl")), str(tiny_base.folder))
+    checked = check(Submission(str(desk.folder / "odd.jsonl")), str(tiny_base.folder))
     assert [each for each in checked["warnings"] if each["code"] == "cut_texts"] == [found]
 
 
@@ -187,7 +188,7 @@ def test_labels_of_a_validation_file_that_training_lacks_are_refused_by_row(desk
 
 def refused(desk: Desk, rows: Sequence[Row], **wanted: Any) -> list[dict[str, Any]]:
     """The problems for which a dataset is refused, with nothing queued or stored."""
-    order = Order(str(write_rows(desk.folder / "odd.jsonl", rows)), "odd", **wanted)
+    order = Submission(str(write_rows(desk.folder / "odd.jsonl", rows)), "odd", **wanted)
     with pytest.raises(DatasetError) as caught:
         prepare(order, desk.services.settings.base)
     assert desk.jobs() == []

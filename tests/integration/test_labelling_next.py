@@ -12,8 +12,9 @@ from support.program import Place
 from support.real_jobs import Desk, opinions, write_rows
 
 from onboard.domain.job import JobState
+from onboard.domain.submission import Submission
 from onboard.errors import ConflictError
-from onboard.jobs.submission import Order, prepare
+from onboard.jobs.submission import prepare
 from onboard.jobs.submit import submit
 from onboard.operations.gc import collect_garbage
 from onboard.registry.tables import ArtifactRow
@@ -27,18 +28,18 @@ POOL.append(POOL[-1])
 
 
 @pytest.fixture
-def order(desk: Desk) -> Order:
+def order(desk: Desk) -> Submission:
     dataset, pool = (
         write_rows(desk.folder / name, rows) for name, rows in (("mood.jsonl", TRAIN), ("pool.jsonl", POOL))
     )
-    return Order(str(dataset), unlabelled=pool, init="sst2", tune_hypernetwork="never", key="once")
+    return Submission(str(dataset), unlabelled=pool, init="sst2", tune_hypernetwork="never", key="once")
 
 
-def _submit(services: Services, order: Order) -> str:
+def _submit(services: Services, order: Submission) -> str:
     return submit(services, MemoryDoorbell(), prepare(order, services.settings.base))[0].id
 
 
-def test_the_report_names_texts_to_label_next_whatever_their_order(desk: Desk, order: Order) -> None:
+def test_the_report_names_texts_to_label_next_whatever_their_order(desk: Desk, order: Submission) -> None:
     assert order.unlabelled is not None
     job = _submit(desk.services, order)
     write_rows(order.unlabelled, POOL[::-1])
@@ -65,7 +66,7 @@ def test_the_report_names_texts_to_label_next_whatever_their_order(desk: Desk, o
     assert "More labels" in page
 
 
-def test_garbage_collection_leaves_the_texts_while_a_job_names_them(desk: Desk, order: Order) -> None:
+def test_garbage_collection_leaves_the_texts_while_a_job_names_them(desk: Desk, order: Submission) -> None:
     _submit(desk.services, order)
     with desk.services.database.read() as session:
         digests = session.scalars(select(ArtifactRow.digest)).all()

@@ -13,9 +13,10 @@ from support.real_jobs import Desk, opinions, write_rows
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
 from onboard.domain.job import JobState
+from onboard.domain.submission import Submission
 from onboard.errors import InputError
 from onboard.hypernetworks.register import register_base
-from onboard.jobs.submission import Order, prepare
+from onboard.jobs.submission import prepare
 from onboard.jobs.submit import submit
 from onboard.pipeline import candidates
 from onboard.pipeline.candidates import collect_candidates, named_candidate
@@ -255,7 +256,7 @@ def test_a_mixture_knows_the_rows_of_all_that_it_is_made_of(
 
 def test_exhaustively_no_candidate_leaves_early(desk: Desk, tiny_services: Services, tiny_base: Base) -> None:
     file = write_rows(desk.folder / "mood.jsonl", opinions(40))
-    request = prepare(Order(str(file), probe="exhaustive", tune_hypernetwork="never"), str(tiny_base.folder))
+    request = prepare(Submission(str(file), probe="exhaustive", tune_hypernetwork="never"), str(tiny_base.folder))
     submit(tiny_services, MemoryDoorbell(), request)
     result = desk.run(desk.claim()).result
     assert result is not None

@@ -248,10 +248,10 @@ def test_a_client_that_leaves_ends_the_check_of_its_dataset(
     app: FastAPI, secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "SMALL_BYTES", 0)
-    monkeypatch.setattr(intake.orders, "check", waiting_child.wait_for_ever)
-    monkeypatch.setattr("onboard.api.receiving.Received.order", lambda received: marked)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
+    monkeypatch.setattr("onboard.api.receiving.Received.submission", lambda received: marked)
     marker = tmp_path / "child-there"
-    marked = intake.Order("none", task=str(marker))
+    marked = intake.Submission("none", task=str(marker))
     body = HEAD + b"some rows\r\n--x--\r\n"
     with answering(app) as port:
         with socket.create_connection(("127.0.0.1", port)) as connection:

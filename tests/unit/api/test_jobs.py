@@ -90,7 +90,7 @@ def test_a_large_dataset_is_checked_by_a_child_that_knows_who_asked(
 def test_a_dataset_of_the_hub_is_fetched_by_a_child_whatever_its_size(
     door: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake.orders, "check", waiting_child.say_who)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.say_who)
     answer = door.post("/v1/check", files={"dataset": (None, "hf://owner/reviews")})
     process, dataset = answer.json()["detail"].split(", ")
     assert (answer.status_code, dataset) == (422, "hf://owner/reviews")

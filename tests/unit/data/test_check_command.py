@@ -156,8 +156,9 @@ def test_the_command_and_the_checks_import_nothing_heavy() -> None:
 
 def test_the_words_are_found_without_loading_the_model(write_jsonl) -> None:
     program = (
-        "import sys; from onboard.jobs.submission import Order, check; "
-        f"print(check(Order({str(write_jsonl(balanced(20, EMOJI)))!r}), 'mini')['labels'][0]['word'], *sys.modules)"
+        "import sys; from onboard.domain.submission import Submission; from onboard.jobs.submission import check; "
+        f"report = check(Submission({str(write_jsonl(balanced(20, EMOJI)))!r}), 'mini'); "
+        "print(report['labels'][0]['word'], *sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert found[:2] == ["label", "1"]
