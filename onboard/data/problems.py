@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from onboard.data.limits import MAX_EXAMPLES, MAX_PROBLEMS_LISTED
+from onboard.domain.report import WarningJson
 from onboard.errors import DatasetError
 
 _TOLD_IN_MESSAGE = 3
@@ -122,7 +123,7 @@ class Finding:
     remedy: str = ""
     examples: tuple[dict[str, Any], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> WarningJson:
         """The finding as a JSON-compatible document."""
         return {
             "code": self.code,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from onboard.pipeline import train as training
 from onboard.pipeline.check import prepare
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobRow, StageOutputRow
 from onboard.services import Services
 from onboard.testing import RecordedProgress
@@ -102,6 +104,38 @@ def _damage(services: Services) -> None:
 def _remove(services: Services) -> None:
     for path in _outputs(services):
         path.unlink()
+
+
+def test_a_stored_output_of_another_form_is_made_again(desk: Desk, tiny_services: Services) -> None:
+    for number, change in enumerate((_without_folds, _with_more)):
+        desk.submit(opinions(24), f"task{number}")
+        with pytest.raises(_CrashError):
+            desk.run(desk.claim(), crash_after("train"))
+        desk.lose()
+        _rewrite(tiny_services, Stage.TRAIN, change)
+        progress = RecordedProgress()
+        assert desk.run(desk.claim(), progress).state is JobState.SUCCEEDED
+        assert progress.stages == ["check", "train", "evaluate"]
+
+
+def _without_folds(document: dict[str, Any]) -> None:
+    del document["folds"]
+
+
+def _with_more(document: dict[str, Any]) -> None:
+    document["of_a_later_program"] = True
+
+
+def _rewrite(services: Services, stage: Stage, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what the stage left in the last job."""
+    of_stage = select(StageOutputRow).where(StageOutputRow.stage == stage).order_by(StageOutputRow.created_at.desc())
+    with services.database.read() as session:
+        key, job, artifact = next((row.key, row.job, row.artifact) for row in session.scalars(of_stage))
+    document = json.loads(services.artifacts.get(artifact))
+    change(document)
+    artifact = services.store(json.dumps(document).encode(), "stage_output")
+    with services.database.write() as session:
+        StageOutputRepository(session).put(key, job, stage, artifact)
 
 
 def test_a_start_that_comes_out_differently_is_trained_from_anew(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

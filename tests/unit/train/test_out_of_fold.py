@@ -91,12 +91,12 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
 
 def test_every_row_gets_probabilities_that_sum_to_one_and_the_fold_that_made_them(tiny_engine: Engine) -> None:
     steps = list[int]()
-    folds = learned(tiny_engine, dataset_of(10), on_step=lambda step, loss: steps.append(step)).folds_to_json()
+    folds = learned(tiny_engine, dataset_of(10), on_step=lambda step, loss: steps.append(step)).folds
     assert folds is not None
-    probabilities = np.array(folds["probabilities"])
+    probabilities = np.exp(folds.scores)
     assert probabilities.shape == (10, 2)
     np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-5)
-    assert set(folds["fold"]) == set(range(FOLDS))
+    assert set(folds.fold.tolist()) == set(range(FOLDS))
     assert steps == [1, 2]  # all of them in one go
 
 
@@ -126,7 +126,7 @@ def test_the_folds_and_their_shares_are_stratified() -> None:
 def test_too_few_rows_have_no_estimate(tiny_engine: Engine) -> None:
     for count, estimated in ((FEWEST_FOLDED_ROWS - 1, False), (FEWEST_FOLDED_ROWS, True)):
         outcome = learned(tiny_engine, dataset_of(count))
-        assert (outcome.folds_to_json() is not None) == estimated
+        assert (outcome.folds is not None) == estimated
     assert not part_rows(dataset_of(FEWEST_CURVE_ROWS - 1), 0, (0.5,))[0].shares
     assert learned(tiny_engine, dataset_of(12), cross_validated=False).folds is None
 
@@ -183,7 +183,10 @@ def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:
     first, again, other = (learned(tiny_engine, dataset_of(16), settings, seed=seed) for seed in (1, 1, 2))
     assert first.trained.z.tobytes() == again.trained.z.tobytes()
     assert first.to_json() == again.to_json()
-    assert first.folds_to_json() == again.folds_to_json()
+    assert first.folds is not None
+    assert again.folds is not None
+    for name in ("fold", "scores", "z"):
+        assert getattr(first.folds, name).tobytes() == getattr(again.folds, name).tobytes()
     assert first.trained.z.tobytes() != other.trained.z.tobytes()
 
 
