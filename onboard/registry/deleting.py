@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
-from sqlalchemy.orm import Session
 
 from onboard.domain.descent import Root
 from onboard.domain.job import JobSpec, JobState
@@ -17,6 +16,7 @@ from onboard.registry.database import overwrite_deleted
 from onboard.registry.descent import BASE_OF_JOB
 from onboard.registry.events import EventRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.repository import Repository
 from onboard.registry.snapshots import DATASETS_OF_JOB, unnamed_snapshots
 from onboard.registry.tables import (
     AliasMoveRow,
@@ -28,8 +28,8 @@ from onboard.registry.tables import (
     SnapshotRow,
     StageOutputRow,
     TaskRow,
-    WebhookEventRow,
 )
+from onboard.registry.webhook_tables import WebhookEventRow
 
 _DELETED: Final = {"code": "deleted", "message": "Its task was deleted.", "remedy": ""}
 
@@ -58,11 +58,8 @@ class Removed:
             self.artifacts[digest] = max(at, self.artifacts.get(digest, 0.0))
 
 
-class DeletingRepository:
+class DeletingRepository(Repository):
     """Removes tasks."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def has_content(self, task: str) -> bool:
         """Whether anything of the task is there: it lives, or versions or requests of it are left."""
