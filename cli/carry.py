@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, Document, emit, say
 from onboard.errors import ConflictError, InputError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def carry(
     if (task is None) != every:
         raise InputError("Name a task, or say --all.", "onboard tasks carry TASK, or: onboard tasks carry --all")
     with connected() as service:
-        document = service.carry(task, dry_run, _said)
+        document = service.carry(task, dry_run=dry_run, on_page=_said)
     emit(document, as_json, lambda: _shown(document, task))
     if task is not None and document["refused"]:
         raise typer.Exit(ConflictError.exit_code)

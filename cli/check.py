@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.connection import remote_client
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 from onboard.domain.job import KindChoice
 from onboard.errors import InputError
 

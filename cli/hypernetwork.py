@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +32,7 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
 def show(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
     """One version: where it comes from, who is pinned to it, what the guard found for every earlier task."""
     with connected() as service:
-        document = service.hypernetwork(version, base)
+        document = service.hypernetwork_version(version, base)
     emit(document, as_json, lambda: _card(document))
 
 

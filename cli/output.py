@@ -14,6 +14,7 @@ from onboard.errors import OnboardError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+Document = dict[str, Any]  # what `--json` prints
 _PROBLEMS_SHOWN = 20
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
 

@@ -9,8 +9,7 @@ import typer
 
 from cli.check import require_kind, require_order
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 from onboard.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import typer
 from cli.carry import carry
 from cli.connection import connected
 from cli.delete import delete
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 from cli.tasks_map import map_command
 
 if TYPE_CHECKING:

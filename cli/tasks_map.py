@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, Document, emit, say
 from onboard.errors import InputError, NotAllowedError
 
 if TYPE_CHECKING:

@@ -137,9 +137,10 @@ class Versions(Asking):
                 return carried
             body["cursor"] = page["next"]
 
-    def version(self, reference: Reference) -> dict[str, Any]:
+    def version(self, reference: str | Reference) -> dict[str, Any]:
         """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
-        document = self.get(f"/v1/tasks/{reference.task}/embeddings/{reference.ref}")
+        asked = Reference.parse(reference) if isinstance(reference, str) else reference
+        document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
         document.pop("z", None)
         return document
 
