@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
-from cli.output import AsJson, emit
+from cli.output import AsJson, emit, table
 from onboard.errors import OnboardError
 
 if TYPE_CHECKING:
@@ -231,12 +231,9 @@ _CHECKS: Final[dict[str, Check]] = {
 }  # fmt: skip
 
 
-def _table(findings: list[Finding]) -> Any:
-    from rich.table import Table
+def _table(findings: list[Finding]) -> Table:
     from rich.text import Text
 
-    table: Table = Table("", "check", "found", "mend it with")
-    for finding in findings:
-        mark = Text("ok", style="green") if finding.ok else Text("wrong", style="red")
-        table.add_row(mark, finding.what, Text(finding.found), Text(finding.remedy))
-    return table
+    marks = {True: Text("ok", style="green"), False: Text("wrong", style="red")}
+    rows = ((marks[finding.ok], finding.what, Text(finding.found), Text(finding.remedy)) for finding in findings)
+    return table(("", "check", "found", "mend it with"), rows)
