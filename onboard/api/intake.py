@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
@@ -118,9 +118,5 @@ def _submit(settings: Settings, order: Order, actor: str | None) -> tuple[Job, s
     from onboard.services import open_services
     from workers.waking import doorbell
 
-    services = open_services(settings)
-    try:
-        with acting(actor) if actor else nullcontext():
-            return submit(services, doorbell(services), orders.prepare(order, settings.base))
-    finally:
-        services.close()
+    with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
+        return submit(services, doorbell(services), orders.prepare(order, settings.base))

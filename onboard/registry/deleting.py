@@ -93,7 +93,8 @@ class DeletingRepository(Repository):
         overwrite_deleted(self._session)
         removed, task = Removed(), root.task
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
-        published, datasets = self._has_versions(task), self._datasets(task)  # once nobody publishes any more
+        has_versions = select(exists().where(EmbeddingVersionRow.task == task))
+        published, datasets = self._session.scalar(has_versions), self._datasets(task)  # once nobody publishes any more
         self._end_jobs(task, removed)
         if published:
             self.begin_again(root, removed)
@@ -117,9 +118,6 @@ class DeletingRepository(Repository):
         gone = self._session.execute(delete(row).where(which).returning(row.artifact, row.created_at)).all()
         removed.versions += len(gone)
         removed.freed([(artifact, at) for artifact, at in gone])
-
-    def _has_versions(self, task: str) -> bool:
-        return bool(self._session.scalar(select(exists().where(EmbeddingVersionRow.task == task))))
 
     def _datasets(self, task: str) -> dict[str, float]:
         """The datasets that its versions and jobs name, and when the last of these was written."""
