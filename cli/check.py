@@ -6,9 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from cli.connection import remote_client
-from cli.gateway import Document
 from cli.options import check_options
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 from onboard.domain.submission import Submission
 
 if TYPE_CHECKING:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
-from cli.output import AsJson, emit
+from cli.output import AsJson, emit, table
 from onboard.errors import OnboardError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from onboard.domain.worker import WorkerRecord
-    from onboard.registry.database import Database
     from onboard.settings import Settings
 
 Check = Callable[["Settings"], str]
@@ -50,19 +49,15 @@ def doctor(as_json: AsJson = False) -> None:
     from onboard.settings import Settings
 
     settings = Settings()
-    findings = [_looked_at(what, check, settings) for what, check in _checks(settings).items()]
+    checks: Mapping[str, Check] = _CHECKS
+    if settings.api_url:  # then of what a remote service shows
+        from cli import remote_doctor
+
+        checks = remote_doctor.CHECKS
+    findings = [_looked_at(what, check, settings) for what, check in checks.items()]
     document = {"ok": all(finding.ok for finding in findings), "checks": [asdict(finding) for finding in findings]}
     emit(document, as_json, lambda: _table(findings))
     raise typer.Exit(next((finding.exit_code for finding in findings if not finding.ok), 0))
-
-
-def _checks(settings: Settings) -> Mapping[str, Check]:
-    """Of this environment, or of what a remote service shows."""
-    if not settings.api_url:
-        return _CHECKS
-    from cli.remote_doctor import CHECKS
-
-    return CHECKS
 
 
 def _looked_at(what: str, check: Check, settings: Settings) -> Finding:
@@ -100,12 +95,9 @@ def _broker(settings: Settings) -> str:
 def _artifacts(settings: Settings) -> str:
     from onboard.services import open_services
 
-    services = open_services(settings)
-    try:
+    with closing(open_services(settings)) as services:
         digest = services.store(b"onboard doctor", "probe")
         services.artifacts.get(digest)
-    finally:
-        services.close()
     return f"{settings.resolved_artifact_url} can be written and read"
 
 
@@ -141,8 +133,9 @@ def _workers(settings: Settings) -> str:
 
 def _live_workers(settings: Settings) -> list[WorkerRecord]:
     from onboard.operations.health import live_workers
+    from onboard.registry.schema import open_database
 
-    with _opened(settings) as database:
+    with open_database(settings) as database:
         return live_workers(database)
 
 
@@ -164,9 +157,10 @@ def _require_as_new(workers: list[WorkerRecord]) -> None:
 def _queues(settings: Settings) -> str:
     from onboard.errors import UnavailableError
     from onboard.operations.health import claimable
+    from onboard.registry.schema import open_database
 
     served = {queue for worker in _live_workers(settings) for queue in worker.queues}
-    with _opened(settings) as database:
+    with open_database(settings) as database:
         waiting = claimable(database)
     unserved = sorted(waiting.keys() - served)
     if unserved and not settings.embedded:
@@ -179,8 +173,9 @@ def _queues(settings: Settings) -> str:
 def _webhooks(settings: Settings) -> str:
     from onboard.errors import UnavailableError
     from onboard.operations.health import webhook_standing
+    from onboard.registry.schema import open_database
 
-    with _opened(settings) as database:
+    with open_database(settings) as database:
         standing = webhook_standing(database)
     wrong = [
         f"{state.endpoint}: {state.failing} failing, {state.given_up} given up, {state.error}"
@@ -200,8 +195,9 @@ def _tokens(settings: Settings) -> str:
     from onboard.domain.moment import rough_text
     from onboard.operations.access import list_tokens
     from onboard.operations.health import database_clock
+    from onboard.registry.schema import open_database
 
-    with _opened(settings) as database:
+    with open_database(settings) as database:
         tokens, now = list_tokens(database), database_clock(database)
     if not tokens:
         return "none; `onboard serve` answers this machine alone"
@@ -214,29 +210,15 @@ def _tokens(settings: Settings) -> str:
     return f"{len(tokens)} {'works' if len(tokens) == 1 else 'work'}{ends}"
 
 
-@contextmanager
-def _opened(settings: Settings) -> Iterator[Database]:
-    from onboard.registry.schema import open_database
-
-    database = open_database(settings)
-    try:
-        yield database
-    finally:
-        database.dispose()
-
-
 _CHECKS: Final[dict[str, Check]] = {
     "home": _home, "database": _database, "broker": _broker, "artifacts": _artifacts, "base": _base,
     "device": _device, "workers": _workers, "queues": _queues, "webhooks": _webhooks, "tokens": _tokens,
 }  # fmt: skip
 
 
-def _table(findings: list[Finding]) -> Any:
-    from rich.table import Table
+def _table(findings: list[Finding]) -> Table:
     from rich.text import Text
 
-    table: Table = Table("", "check", "found", "mend it with")
-    for finding in findings:
-        mark = Text("ok", style="green") if finding.ok else Text("wrong", style="red")
-        table.add_row(mark, finding.what, Text(finding.found), Text(finding.remedy))
-    return table
+    marks = {True: Text("ok", style="green"), False: Text("wrong", style="red")}
+    rows = ((marks[finding.ok], finding.what, Text(finding.found), Text(finding.remedy)) for finding in findings)
+    return table(("", "check", "found", "mend it with"), rows)

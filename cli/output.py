@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +13,9 @@ from onboard.errors import OnboardError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
+Document = dict[str, Any]  # what `--json` prints
 _PROBLEMS_SHOWN = 20
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
 
@@ -27,6 +29,16 @@ def emit(document: dict[str, Any], as_json: bool, render: Callable[[], Renderabl
     from rich.console import Console
 
     Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(render())
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
+    """A table for people; a text with brackets in it comes as `Text`, which knows no markup."""
+    from rich.table import Table
+
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def say(message: str) -> None:

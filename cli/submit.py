@@ -8,9 +8,8 @@ import typer
 
 from cli.check import require_names
 from cli.connection import connected
-from cli.gateway import Document
 from cli.options import submit_options
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 from onboard.domain.submission import Submission
 
 

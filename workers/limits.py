@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from onboard.domain.job import Job, JobState
 from onboard.errors import CancelledError, FencedError, UnavailableError
@@ -95,11 +94,12 @@ class Limits:
     def _cancel(self, job: Job) -> bool:
         try:
             with self._database.write() as session:
-                ClaimRepository(session).finish(job.id, job.attempt, JobState.CANCELLED, error=_cancelled(job))
+                error = CancelledError(f"Job {job.id} was cancelled while it ran; its process did not listen.")
+                ClaimRepository(session).finish(job.id, job.attempt, JobState.CANCELLED, error=error.to_json())
         except FencedError:
             return False  # it has just ended by itself
-        except UnavailableError as error:  # without its process its lease ends, and it is cancelled for that
-            _logger.warning("It is to be cancelled: %s", error.message, extra=fields_of(job))
+        except UnavailableError as away:  # without its process its lease ends, and it is cancelled for that
+            _logger.warning("It is to be cancelled: %s", away.message, extra=fields_of(job))
         _logger.warning("Cancelled; its process did not listen and is ended", extra=fields_of(job))
         return True
 
@@ -110,7 +110,3 @@ class Limits:
             return False
         _logger.warning("The worker's process goes on without a job; it is ended")
         return True
-
-
-def _cancelled(job: Job) -> dict[str, Any]:
-    return CancelledError(f"Job {job.id} was cancelled while it ran; its process did not listen.").to_json()

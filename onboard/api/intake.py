@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
@@ -120,10 +120,6 @@ def _submit(settings: Settings, submission: Submission, owner: str, actor: str |
     from onboard.services import open_services
     from workers.waking import doorbell
 
-    services = open_services(settings)
-    try:
-        with acting(actor) if actor else nullcontext():
-            request = submissions.prepare(submission, settings.base, owner=owner, hide_folders=True)
-            return submit(services, doorbell(services), request)
-    finally:
-        services.close()
+    with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
+        request = submissions.prepare(submission, settings.base, owner=owner, hide_folders=True)
+        return submit(services, doorbell(services), request)

@@ -8,14 +8,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from urllib.parse import quote
-
-import httpx
 
 from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, Prediction
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
-from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection, document_of
+from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.operations import Operations
@@ -41,10 +39,8 @@ class Onboard(Versions, Operations):
         token: bearer token; its scopes say what may be asked.
         cache: folder of embeddings that were fetched; ~/.cache/onboard.
         cache_bytes: how large that may become.
-        timeout_seconds: for connecting, and between two reads of an answer.
-        attempts: how often a request that may be repeated is sent at most.
-        transport: another one than the network, for tests.
-        sleep: waits between attempts.
+        patience: timeout_seconds for connecting and between two reads of an answer, attempts that a request that may be
+            repeated has at most; for tests another transport than the network, and the sleep between attempts.
 
     Raises:
         InputError: the URL or the token cannot be used; there is no home for the cache.
@@ -57,15 +53,9 @@ class Onboard(Versions, Operations):
         *,
         cache: Path | None = None,
         cache_bytes: int = MOST_BYTES,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-        attempts: int = ATTEMPTS,
-        transport: httpx.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        **patience: Unpack[Patience],
     ) -> None:
-        super().__init__(
-            Connection(url, token, timeout_seconds=timeout_seconds, attempts=attempts, transport=transport, sleep=sleep)
-        )
-        self._sleep = sleep
+        super().__init__(Connection(url, token, **patience))
         folder = cache or _default_cache()
         self._fetcher = Fetcher(self._connection, EmbeddingCache(folder, self._connection.url, cache_bytes))
 
@@ -127,8 +117,8 @@ class Onboard(Versions, Operations):
     def _heard(self, job: str, since: int = 0) -> Iterator[JobEventSeen | None]:
         """The same, and None for each sign of life in between (every 15 s or so)."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
-        with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as lines:
-            yield from job_events(lines)
+        with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as answer:
+            yield from job_events(answer.iter_lines())
 
     def wait(
         self,
@@ -178,7 +168,7 @@ class Onboard(Versions, Operations):
                 raise UnavailableError(
                     f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
                 )
-            self._sleep(pause)
+            self._connection.sleep(pause)
 
     def embedding(self, reference: str) -> Embedding:
         """A verified embedding of TASK[@latest|@vN|@ALIAS].

@@ -124,11 +124,7 @@ class Versions(Asking):
         path = "/v1/carry" if task is None else f"/v1/tasks/{require_name(task)}/carry"
         body: dict[str, Any] = {"dry_run": dry_run}
         while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
-            page = document_of(
-                self._connection.request(
-                    "POST", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS, build=lambda: {"json": body}
-                )
-            )
+            page = self.send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
             carried["carried"] += page["carried"]
             carried["refused"] += page["refused"]
             if task is None and on_page is not None:
@@ -137,9 +133,10 @@ class Versions(Asking):
                 return carried
             body["cursor"] = page["next"]
 
-    def version(self, reference: Reference) -> dict[str, Any]:
+    def version(self, reference: str | Reference) -> dict[str, Any]:
         """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
-        document = self.get(f"/v1/tasks/{reference.task}/embeddings/{reference.ref}")
+        asked = Reference.parse(reference) if isinstance(reference, str) else reference
+        document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
         document.pop("z", None)
         return document
 

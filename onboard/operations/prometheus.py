@@ -15,6 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -185,29 +186,13 @@ def _of_durations(seen: _Seen) -> Iterator[Metric]:
 
 
 def _of_workers(seen: _Seen) -> Iterator[Metric]:
-    names = [(worker.name,) for worker in seen.workers]
-
-    def per_worker(name: str, help_text: str, label: str, values: Iterable[float]) -> Metric:
-        return _gauge(name, help_text, (label,), zip(names, values, strict=True))
-
-    yield per_worker(
-        "celery_worker_up",
-        "Whether a worker that did not sign off is alive.",
-        "hostname",
-        [worker.live for worker in seen.workers],
-    )
-    yield per_worker(
-        "celery_worker_tasks_active",
-        "Jobs that the worker runs.",
-        "hostname",
-        [worker.job is not None for worker in seen.workers],
-    )
-    yield per_worker(
-        "onboard_worker_heartbeat_age_seconds",
-        "Seconds since the worker last said that it lives.",
-        "worker",
-        [worker.heartbeat_age_seconds for worker in seen.workers],
-    )
+    age: Callable[[WorkerRecord], float] = attrgetter("heartbeat_age_seconds")
+    for name, help_text, label, value in (
+        ("celery_worker_up", "Whether a worker that did not sign off is alive.", "hostname", attrgetter("live")),
+        ("celery_worker_tasks_active", "Jobs that the worker runs.", "hostname", lambda worker: worker.job is not None),
+        ("onboard_worker_heartbeat_age_seconds", "Seconds since the worker last said that it lives.", "worker", age),
+    ):
+        yield _gauge(name, help_text, (label,), [((worker.name,), value(worker)) for worker in seen.workers])
 
 
 def _of_gpus(seen: _Seen) -> Iterator[Metric]:

@@ -24,15 +24,16 @@ from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
 from onboard.registry.records import record_of
+from onboard.registry.repository import Repository
 from onboard.registry.tables import JobRow
 from onboard.registry.upsert import insert_for
 
 
-class JobRepository:
+class JobRepository(Repository):
     """The jobs of a deployment. Which worker runs them is `ClaimRepository`'s affair."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._events = EventRepository(session)
 
     def add(

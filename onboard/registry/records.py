@@ -14,8 +14,10 @@ def record_of(record: type[R], row: Table, **converted: Any) -> R:
     """The row as a dataclass.
 
     Args:
-        record: the dataclass; each of its fields is a column of the row, or converted.
-        converted: fields that no column has as they are: tuples, enumerations, figures of the clock.
+        record: the dataclass; each of its fields is a column of the row, or converted. Lists become tuples.
+        converted: fields that no column has as they are: enumerations, sets, figures of the clock.
     """
     names = [declared.name for declared in fields(record)]  # type: ignore[arg-type]  # only dataclasses are records
-    return record(**{name: getattr(row, name) for name in names if name not in converted}, **converted)
+    columns = {name: getattr(row, name) for name in names if name not in converted}
+    lists = {name: tuple(value) for name, value in columns.items() if isinstance(value, list)}
+    return record(**{**columns, **lists}, **converted)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from sqlalchemy import delete, insert, or_, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.access import ALL_SCOPES, Identity, Scope
 from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
+from onboard.registry.repository import Repository
 
 LOCAL = "local"  # the name of whoever came by the link that a start on this machine printed
 
 
-class SessionRepository:
+class SessionRepository(Repository):
     """The sessions of browsers."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def offer(self, digest: str, lives_seconds: float) -> None:
         """Keep the code of a link. Earlier ones are over: only the newest start's link signs in."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import ColumnElement, and_, bindparam, or_, select, update
-from sqlalchemy.orm import Session
 
 from onboard.domain.access import Scope, Token, sorted_scopes
 from onboard.errors import ConflictError, NotFoundError
@@ -14,17 +13,15 @@ from onboard.registry.access_tables import TokenRow
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.records import record_of
+from onboard.registry.repository import Repository
 from onboard.registry.upsert import insert_for
 
 USE_SHOWN_SECONDS: Final = 60  # how exact the last use is: a read need not cost a write every time
 _BY_HASH: Final = select(TokenRow, database_now()).where(TokenRow.hash == bindparam("hash"))  # every request asks it
 
 
-class TokenRepository:
+class TokenRepository(Repository):
     """The tokens of the deployment."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def add(
         self,

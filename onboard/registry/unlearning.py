@@ -18,16 +18,17 @@ from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.clock import database_now
 from onboard.registry.deleting import DeletingRepository, Removed
+from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow
 
 REBUILT = "rebuilt without a deleted task"  # why aliases moved
 
 
-class UnlearningRepository:
+class UnlearningRepository(Repository):
     """What is to be forgotten; `artifacts` are those that may be needless because of what this object removed."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self.artifacts: dict[str, float] = {}
 
     def mark(self, task: str, references: Iterable[str], hypernetworks: Iterable[Link]) -> None:

@@ -21,6 +21,7 @@ from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.records import record_of
+from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
@@ -37,11 +38,11 @@ class Startable:
     fingerprint: str | None
 
 
-class VersionRepository:
+class VersionRepository(Repository):
     """The published versions of every task."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._aliases = AliasRepository(session)
         self._tasks = TaskRepository(session)
 
@@ -252,12 +253,4 @@ def _of_living_tasks() -> Select[EmbeddingVersionRow]:
 
 def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
     """The domain's version of a row."""
-    return record_of(
-        EmbeddingVersion,
-        row,
-        labels=tuple(row.labels),
-        words=tuple(row.words),
-        seeds=tuple(row.seeds),
-        mixed_from=row.mixed_from or {},
-        held_out=None if row.held_out is None else tuple(row.held_out),
-    )
+    return record_of(EmbeddingVersion, row, mixed_from=row.mixed_from or {})

@@ -109,7 +109,7 @@ def _remove(services: Services) -> None:
 def test_a_stored_output_of_another_form_is_made_again(desk: Desk, tiny_services: Services) -> None:
     for number, change in enumerate((_without_folds, _with_more)):
         desk.submit(opinions(24), f"task{number}")
-        with pytest.raises(_CrashError):
+        with pytest.raises(CrashError):
             desk.run(desk.claim(), crash_after("train"))
         desk.lose()
         _rewrite(tiny_services, Stage.TRAIN, change)

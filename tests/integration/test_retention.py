@@ -24,9 +24,10 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.retention import RetentionRepository
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow, WebhookDeliveryRow, WebhookEventRow
+from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.versions import VersionRepository
+from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
 from onboard.services import Services
 
 OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}

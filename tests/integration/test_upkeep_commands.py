@@ -14,7 +14,7 @@ from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.operations.access import create_token
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.tables import WebhookDeliveryRow
+from onboard.registry.webhook_tables import WebhookDeliveryRow
 from onboard.services import Services
 from onboard.settings import Settings
 

@@ -9,15 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from onboard.api.access import requires
-from onboard.api.deps import (
-    ClientLeft,
-    Cursor,
-    Limit,
-    OpenServices,
-    decode_cursor,
-    encode_cursor,
-    wrong_cursor,
-)
+from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
 from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
@@ -73,9 +65,7 @@ def list_jobs(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Jobs, newest first."""
-    edge = decode_cursor("jobs", cursor)
-    if edge is not None and not isinstance(edge, str):
-        raise wrong_cursor()
+    edge = decode_name("jobs", cursor)
     try:
         jobs = newest_jobs(
             services.database, states=state, task=task, queue=queue, owner=owner, before=edge, limit=limit + 1

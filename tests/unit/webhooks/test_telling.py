@@ -24,8 +24,8 @@ from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.retention import RetentionRepository
-from onboard.registry.tables import WebhookDeliveryRow, WebhookEventRow
 from onboard.registry.versions import VersionRepository
+from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
 from onboard.testing import MemoryDoorbell
 from workers.reconciler import reconcile
 
