@@ -33,7 +33,7 @@ from onboard.bases.multitask.processes import Processes
 from onboard.bases.multitask.recipe import Schedule
 from onboard.bases.multitask.validation import HeldOut
 from onboard.data.regression import Buckets
-from onboard.evaluate import evaluate_classification, evaluate_regression
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 from onboard.model.initialisation import is_projector
 from onboard.statistics.student import half_interval
 
