@@ -23,7 +23,7 @@ from onboard.bases.multitask.processes import Processes
 from onboard.bases.multitask.recipe import Schedule
 from onboard.bases.multitask.validation import HeldOut
 from onboard.data.regression import Buckets
-from onboard.evaluate import evaluate_classification, evaluate_regression
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 from onboard.model.initialisation import is_projector
 
 TEMPERATURE = 10.0  # of the tasks' sampling, as the paper has it
