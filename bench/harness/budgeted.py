@@ -15,8 +15,9 @@ import torch
 from torch import nn
 
 from bench.harness.command import DATA, command_line
+from bench.harness.source_folders import read_source
 from onboard.bases import find_base
-from onboard.bases.curriculum import Batch, Source, read_source
+from onboard.bases.curriculum import Batch, Source
 from onboard.bases.multitask.loop import Running, Stage, run_stage
 from onboard.bases.multitask.loss import Groups, Sampling, ScoresOf, multitask_loss
 from onboard.bases.multitask.processes import Processes
