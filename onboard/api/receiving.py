@@ -11,8 +11,9 @@ from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
+from onboard.api.places import Places
 from onboard.api.schemas.jobs import DatasetForm, JobForm
-from onboard.api.uploads import ReceivingPlaces, Upload, received
+from onboard.api.uploads import Upload, received
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError
 from onboard.jobs.submission import Order
@@ -56,7 +57,7 @@ async def _job(request: Request) -> AsyncIterator[Received[JobForm]]:
 
 @asynccontextmanager
 async def _received(request: Request) -> AsyncIterator[Upload]:
-    places: ReceivingPlaces = request.app.state.receiving
+    places: Places = request.app.state.receiving
     with places.place():
         async with received(request, request.app.state.uploads) as upload:
             yield upload

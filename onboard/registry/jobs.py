@@ -125,12 +125,9 @@ class JobRepository(Repository):
         statement = select(JobRow).order_by(JobRow.number.desc()).limit(limit)
         if states is not None:
             statement = statement.where(JobRow.state.in_(list(states)))
-        if task is not None:
-            statement = statement.where(JobRow.task == task)
-        if queue is not None:
-            statement = statement.where(JobRow.queue == queue)
-        if owner is not None:
-            statement = statement.where(JobRow.owner == owner)
+        for column, asked in ((JobRow.task, task), (JobRow.queue, queue), (JobRow.owner, owner)):
+            if asked is not None:
+                statement = statement.where(column == asked)
         if before is not None:
             edge = self._row(select(JobRow).where(JobRow.id == before), before)
             statement = statement.where(JobRow.number < edge.number)
