@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from onboard.data.limits import MAX_EXAMPLES, MAX_PROBLEMS_LISTED
+from onboard.domain.documents import document_of
 from onboard.errors import DatasetError
 
 _TOLD_IN_MESSAGE = 3
@@ -120,13 +121,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The finding as a JSON-compatible document."""
-        return {
-            "code": self.code,
-            "message": self.message,
-            "count": self.count,
-            "remedy": self.remedy,
-            "examples": list(self.examples[:MAX_EXAMPLES]),
-        }
+        return document_of(self, examples=list(self.examples[:MAX_EXAMPLES]))
 
 
 def preview(text: str) -> str:

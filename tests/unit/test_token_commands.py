@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from cli.doctor import _tokens
+from cli.local_doctor import CHECKS
 from cli.main import main
 from onboard.operations import access
 from onboard.registry.access_tables import TokenRow
@@ -103,14 +103,14 @@ def test_doctor_tells_of_tokens_that_end_soon() -> None:
     settings = Settings()
     services = open_services(settings)
     try:
-        assert "this machine alone" in _tokens(settings)
+        assert "this machine alone" in CHECKS["tokens"](settings)
         access.create_token(services.database, "lasting", ["read"], "never")
-        assert _tokens(settings) == "1 works"
+        assert CHECKS["tokens"](settings) == "1 works"
         token, _ = access.create_token(services.database, "ending", ["read"], "30d")
-        assert _tokens(settings) == "2 work"
+        assert CHECKS["tokens"](settings) == "2 work"
         with services.database.write() as session:
             ends = database_now() + 3.01 * 86_400
             session.execute(update(TokenRow).where(TokenRow.id == token.id).values(expires_at=ends))
-        assert _tokens(settings) == "2 work; ending ends in 3.0 d"
+        assert CHECKS["tokens"](settings) == "2 work; ending ends in 3.0 d"
     finally:
         services.close()
