@@ -23,8 +23,7 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import JobRow
 from onboard.registry.upsert import insert_for
 

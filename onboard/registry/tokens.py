@@ -12,8 +12,7 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.upsert import insert_for
 
 USE_SHOWN_SECONDS: Final = 60  # how exact the last use is: a read need not cost a write every time
