@@ -58,15 +58,8 @@ class JobRepository(Repository):
         """
         require_name(queue, "name of a queue")
         require_time_limit(time_limit_seconds)
-        row = self._insert(
-            spec,
-            queue=queue,
-            priority=priority,
-            key=key,
-            owner=owner,
-            max_attempts=max_attempts,
-            time_limit_seconds=time_limit_seconds,
-        )
+        asked = {"queue": queue, "priority": priority, "key": key, "owner": owner, "max_attempts": max_attempts}
+        row = self._insert(spec, time_limit_seconds=time_limit_seconds, **asked)
         if row is None:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
