@@ -1,4 +1,4 @@
-"""How long the texts are, and how many are longer than the base reads."""
+"""How many texts are longer than the base reads."""
 
 from __future__ import annotations
 
