@@ -23,21 +23,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.budgeted import (
-    CHECKOUT,
-    Budget,
-    Row,
-    command_line,
-    run_all,
-    score,
-    seeds_interval,
-    settings_of,
-    shown,
-    sources_of,
-    train,
-    write_report,
-)
-from bench.variants import VARIANTS, Variant
+from bench.harness.budgeted import Budget, score, settings_of, sources_of, train, training_command
+from bench.harness.command import WORK, command_of
+from bench.harness.intervals import seeds_interval, shown
+from bench.harness.page import NONE, table
+from bench.harness.rows import Row
+from bench.harness.runs import report_runs, run_all
+from bench.harness.variants import VARIANTS, Variant
 from onboard.bases import find_base
 from onboard.bases.curriculum import CurriculumCounts, KindCounts, Material, Source, build_curriculum
 from onboard.bases.load import fresh_engine
@@ -46,7 +38,6 @@ from onboard.bases.multitask.tasks import SourceTask
 from onboard.bases.multitask.validation import HeldOut, drawn
 from onboard.model.engine import Engine
 
-WORK = CHECKOUT / "build" / "bench" / "ablations.jsonl"
 AUGMENTED_KINDS = ("renamed", "restricted", "merged", "joined")
 NOT_VERIFIED = "order not verified"
 
@@ -132,15 +123,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = asked.variants or list(VARIANTS)
     plan = [(variant, seed) for seed in range(asked.seeds) for variant in chosen]
     rows = run_all(plan, partial(measure, options=options), asked.work, settings, asked.processes)
-    write_report(f"python -m bench.ablations {' '.join(words)}", asked, settings, rows, markdown)
-    return 0
+    return report_runs(command_of("ablations", words), asked, settings, rows, page)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command_line(__doc__, "ablations", steps=600, seeds=3)
+    parser = training_command(__doc__, "ablations", steps=600, seeds=3)
     parser.add_argument("--rows", type=int, default=300, help="most validation rows of a task")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=[], help="only these; all when left out")
-    parser.add_argument("--work", type=Path, default=WORK, help="finished runs")
+    parser.add_argument("--work", type=Path, default=WORK / "ablations.jsonl", help="finished runs")
     return parser
 
 
@@ -193,7 +183,7 @@ def _no_material() -> Material:
     return Material((), np.zeros((0, 1), dtype=np.float16), words, np.zeros((len(words), 1), dtype=np.float16))
 
 
-def markdown(document: dict[str, Any]) -> str:
+def page(document: dict[str, Any]) -> str:
     """docs/results/ablations.md."""
     by_variant = {
         name: [run for run in document["runs"] if run["variant"] == name]
@@ -220,10 +210,10 @@ def markdown(document: dict[str, Any]) -> str:
         f"paper's order was not checked, and the table says: {NOT_VERIFIED}.", "",
     ]  # fmt: skip
     for comparison in COMPARISONS:
-        found = [name for name in comparison.variants if name in by_variant]
-        if len(found) < 2:
+        measured = [name for name in comparison.variants if name in by_variant]
+        if len(measured) < 2:
             continue
-        lines += [f"## {comparison.title}", "", *_table(comparison, found, by_variant), ""]
+        lines += [f"## {comparison.title}", "", *_table(comparison, measured, by_variant), ""]
     return "\n".join(lines)
 
 
@@ -233,14 +223,14 @@ def _quoted() -> str:
 
 def _table(comparison: Comparison, names: Sequence[str], by_variant: dict[str, list[Row]]) -> list[str]:
     means = {name: [run["mean"] for run in by_variant[name]] for name in names}
-    columns = ["variant", "trained", "mean"] + ([] if comparison.paper is None else ["order beside the paper"])
-    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    head = ["variant", "trained", "mean"] + ([] if comparison.paper is None else ["order beside the paper"])
+    rows = []
     for name in names:
         cells = [VARIANTS[name].title, f"{by_variant[name][0]['trained']:,}", shown(means[name])]
         if comparison.paper is not None:
             cells.append(_beside_the_paper(comparison.paper, name, means))
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        rows.append(cells)
+    return table(head, rows)
 
 
 def _beside_the_paper(paper: Mapping[str, float], name: str, means: Mapping[str, Sequence[float]]) -> str:
@@ -263,7 +253,7 @@ def _beside_the_paper(paper: Mapping[str, float], name: str, means: Mapping[str,
             differs.append(f"{VARIANTS[other].title} by {mean:.1f} ({sure})")
     if differs:
         return f"**differs from the paper**: below {', '.join(differs)}"
-    return f"above {', '.join(VARIANTS[other].title for other in below)}, as in the paper" if below else "–"
+    return f"above {', '.join(VARIANTS[other].title for other in below)}, as in the paper" if below else NONE
 
 
 if __name__ == "__main__":

@@ -9,35 +9,30 @@ for itself, client and PostgreSQL have the others. `/healthz` is what a request 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import insert, text
-
-from bench.deployed import PLACES, deployed, measurable
-from bench.machine import describe
-from bench.queue import summary
-from bench.server import Asker, serving
-from bench.writing import write
+from bench.harness.command import asked_sizes, command_line
+from bench.harness.deployed import MANY, PLACES, add_versions, analyse, deployed, measurable
+from bench.harness.page import made_on, table, table_row
+from bench.harness.report import made_by, report
+from bench.harness.server import Asker, serving
+from bench.queue.__main__ import summary
 from onboard.domain.access import Scope
 from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
-from onboard.registry.tables import EmbeddingVersionRow
-from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 WANTED: Final = {"latest": 10.0, "latest, unchanged": 5.0}  # ms, 99th percentile
-_TASK: Final = "sst2"  # a source of every base
-_EMBEDDINGS: Final = f"/v1/tasks/{_TASK}/embeddings"
+_EMBEDDINGS: Final = f"/v1/tasks/{MANY}/embeddings"
 Kind = tuple[str, int, Mapping[str, str]]  # path, status that is expected, headers
 
 
@@ -58,26 +53,16 @@ class Sizes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    known = Sizes()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in asdict(known).items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=value)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
-    asked = parser.parse_args(arguments)
-    sizes = Sizes(**{name: getattr(asked, name) for name in asdict(known)})
+    asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     places = {name: _place(name, sizes) for name in measurable()}
-    document: dict[str, Any] = {
-        "command": "python -m bench.api",
-        "machine": describe(),
+    document = {
+        **made_by("python -m bench.api"),
         "sizes": asdict(sizes),
         "wanted_ms": WANTED,
         "places": places,
+        "kept": not _missed(places),
     }
-    document["kept"] = not _missed(places)
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
@@ -126,14 +111,9 @@ def fill(services: Services, count: int) -> str:
 
     register_base(services, find_base(services.settings.base))
     with services.database.write() as session:
-        first = VersionRepository(session).resolve(f"{_TASK}@v1")
-        rows = [
-            {**asdict(replace(first, version=number)), "created_at": float(number)} for number in range(2, count + 1)
-        ]
-        session.execute(insert(EmbeddingVersionRow), rows)
-        AliasRepository(session).move(_TASK, "latest", count)
-        if not services.database.is_sqlite:
-            session.execute(text("ANALYZE"))
+        add_versions(session, count)
+        AliasRepository(session).move(MANY, "latest", count)
+    analyse(services.database)
     return create_token(services.database, "bench", [Scope.READ.value])[1]
 
 
@@ -145,7 +125,7 @@ def _timed(asker: Asker, sizes: Sizes, kinds: Mapping[str, Kind]) -> dict[str, d
             started = time.perf_counter()
             asker.ask(path, status, headers)
             taken[what].append(1000 * (time.perf_counter() - started))
-    return {what: _figures(found[sizes.warm_up :]) for what, found in taken.items()}
+    return {what: _figures(milliseconds[sizes.warm_up :]) for what, milliseconds in taken.items()}
 
 
 def _figures(taken: list[float]) -> dict[str, float]:
@@ -159,34 +139,33 @@ def _missed(places: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
-    sizes, machine, places = document["sizes"], document["machine"], document["places"]
-    head = "".join(f" {PLACES[name]} p50 | p95 | p99 |" for name in places)
+    sizes, places = document["sizes"], document["places"]
+    head = [column for name in places for column in (f"{PLACES[name]} p50", "p95", "p99")]
     lines = [
         "# What asking for the latest embedding costs", "",
         f"One task has {sizes['versions']:,} versions. {sizes['requests']:,} requests of each kind, in turns, over one "
         "connection to `onboard serve` with one core for itself; every one is signed in by its token and looks up what "
         "the name means at that moment. Milliseconds, as the client sees them, after a warm-up. "
         "`/healthz` is what a request costs that needs no token and no database.", "",
-        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+        f"{made_on(document)}. "
         "[Numbers](../../bench/results/api.json).", "",
-        f"| `GET …/embeddings/` |{head} p99 wanted |", f"|---|{'---|---|---|' * len(places)}---|",
+        *table(["`GET …/embeddings/`", *head, "p99 wanted"]),
     ]  # fmt: skip
     missed = _missed(places)
     for what in next(iter(places.values())):
-        cells = "".join(
-            " {p50:.2f} | {p95:.2f} | {p99:.2f}{mark} |".format(
-                **places[name][what], mark=" **missed**" if (what, name) in missed else ""
-            )
+        cells = [
+            f"{places[name][what][share]:.2f}{mark}"
             for name in places
-        )
-        lines.append(f"| {what} |{cells} {f'≤ {WANTED[what]:.0f}' if what in WANTED else ''} |")
+            for share, mark in (("p50", ""), ("p95", ""), ("p99", " **missed**" * ((what, name) in missed)))
+        ]
+        lines.append(table_row(what, *cells, f"≤ {WANTED[what]:.0f}" if what in WANTED else ""))
     lines += [
         "",
         "`unchanged`: the client sent the ETag of what it has, and got 304. `all tasks`: `GET /v1/embeddings`.",
     ]
     if missed:
-        told = ", ".join(f"`{what}` on {PLACES[name]}" for what, name in missed)
-        lines += ["", f"Missed, the 99th percentile is above what is wanted: {told}."]
+        where = ", ".join(f"`{what}` on {PLACES[name]}" for what, name in missed)
+        lines += ["", f"Missed, the 99th percentile is above what is wanted: {where}."]
     return "\n".join(lines) + "\n"
 
 

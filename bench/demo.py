@@ -6,7 +6,6 @@ python -m bench.demo [--output bench/results/demo.json]
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -16,9 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench.machine import describe
-
-CHECKOUT = Path(__file__).parents[1]
+from bench.harness.command import CHECKOUT
+from bench.harness.programs import answer
+from bench.harness.report import as_json, made_by, write
 
 
 def main() -> int:
@@ -30,9 +29,9 @@ def main() -> int:
         clone, home = Path(folder) / "onboard", Path(folder) / "home"
         home.mkdir()
         subprocess.run(["git", "clone", "--quiet", str(CHECKOUT), str(clone)], check=True)
-        kept = {key: value for key, value in os.environ.items() if key.startswith("PIP_") or key in ("PATH", "LANG")}
-        environment = {**kept, "HOME": str(home), "DEMO_HOME": str(home / "onboard")}
-        environment["PATH"] = ":".join(part for part in kept["PATH"].split(":") if ".venv" not in part)
+        environment = {key: value for key, value in os.environ.items() if key.startswith("PIP_") or key == "LANG"}
+        environment |= {"HOME": str(home), "DEMO_HOME": str(home / "onboard")}
+        environment["PATH"] = ":".join(part for part in os.environ["PATH"].split(":") if ".venv" not in part)
         started = time.monotonic()
         code = subprocess.run(["make", "install"], cwd=clone, env=environment, check=False).returncode
         installed = time.monotonic() - started
@@ -40,27 +39,26 @@ def main() -> int:
         seconds = time.monotonic() - started
         jobs = _jobs(clone, environment) if code == 0 else []
     document = {
-        "command": "python -m bench.demo",
-        "machine": describe(),
+        **made_by("python -m bench.demo"),
         "exit_code": code,
         "seconds": round(seconds, 1),
         "of_which_installation": round(installed, 1),
         "jobs": jobs,
     }
-    print(json.dumps(document, indent=1))
-    if asked.output and code == 0:
-        asked.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(as_json(document))
+    if code == 0:
+        write(document, asked.output)
     return code
 
 
 def _jobs(clone: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
     program = str(clone / ".venv" / "bin" / "onboard")
     environment = {**environment, "ONBOARD_HOME": environment["DEMO_HOME"]}
-    found = []
-    for job in json.loads(_output([program, "jobs", "list", "--json"], environment))["jobs"]:
-        shown = json.loads(_output([program, "jobs", "show", job["job"], "--json"], environment))
+    reports = []
+    for job in answer(["jobs", "list"], environment, program)["jobs"]:
+        shown = answer(["jobs", "show", job["job"]], environment, program)
         created, finished = (datetime.fromisoformat(job[key]) for key in ("created_at", "finished_at"))
-        found.append(
+        reports.append(
             {
                 "task": job["task"], "seconds_from_submit": round((finished - created).total_seconds(), 1),
                 "stages": shown["seconds"], "chosen": shown["init"]["chosen"], "weak": shown["weak"],
@@ -68,11 +66,7 @@ def _jobs(clone: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
                 "tfidf_accuracy": shown["baselines"]["test"]["tfidf_logistic_regression"]["accuracy"],
             }
         )  # fmt: skip
-    return found
-
-
-def _output(command: list[str], environment: dict[str, str]) -> str:
-    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    return reports
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import psutil
 
-from bench.machine import describe
-from bench.services import PostgresServer, RedisServer, missing
+from bench.harness.report import as_json, made_by, write
+from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.database import Database
 from onboard.registry.schema import upgrade
 from onboard.registry.workers import WorkerRepository
@@ -42,25 +42,24 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    found: dict[str, Any] = {}
+    deployments: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        found["sqlite + filesystem"] = measure(Settings(home=Path(folder) / "home"), asked.seconds)
+        deployments["sqlite + filesystem"] = measure(Settings(home=Path(folder) / "home"), asked.seconds)
         with grown_up(Path(folder)) as settings:
-            found["postgresql + redis"] = measure(settings, asked.seconds) if settings else "skipped: not installed"
-    measured = [each for each in found.values() if isinstance(each, dict)]
-    kept = all(each["share_of_a_core"] < _WANTED_SHARE for each in measured)
+            grown = measure(settings, asked.seconds) if settings else "skipped: not installed"
+            deployments["postgresql + redis"] = grown
+    measured = [deployment for deployment in deployments.values() if isinstance(deployment, dict)]
+    quiet = all(deployment["share_of_a_core"] < _WANTED_SHARE for deployment in measured)
     document = {
-        "command": "python -m bench.idle",
-        "machine": describe(),
+        **made_by("python -m bench.idle"),
         "seconds": asked.seconds,
         "wanted": f"share_of_a_core < {_WANTED_SHARE}",
-        "kept": kept,
-        "deployments": found,
+        "kept": quiet,
+        "deployments": deployments,
     }
-    print(json.dumps(document, indent=1))
-    if asked.output:
-        asked.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return 0 if kept else 1
+    print(as_json(document))
+    write(document, asked.output)
+    return 0 if quiet else 1
 
 
 @contextmanager
@@ -87,13 +86,13 @@ def measure(settings: Settings, seconds: float) -> dict[str, Any]:
         parent = psutil.Process(process.pid)
         _until_idle(services.database, parent)
         family = {"parent": parent, "child": max(parent.children(recursive=True), key=_resident)}
-        before = {name: _cpu_seconds(each) for name, each in family.items()}
+        before = {name: _cpu_seconds(member) for name, member in family.items()}
         time.sleep(seconds)
-        used = {name: round(_cpu_seconds(each) - before[name], 3) for name, each in family.items()}
+        used = {name: round(_cpu_seconds(member) - before[name], 3) for name, member in family.items()}
         return {
             "cpu_seconds": used,
             "share_of_a_core": round(sum(used.values()) / seconds, 5),
-            "resident_bytes": {name: _resident(each) for name, each in family.items()},
+            "resident_bytes": {name: _resident(member) for name, member in family.items()},
         }
     finally:
         process.terminate()
@@ -121,12 +120,12 @@ def _is_quiet(parent: psutil.Process) -> bool:
     for _ in range(_LOOKS):
         time.sleep(_QUIET_SECONDS / _LOOKS)
         family = (parent, *parent.children(recursive=True))
-        wants_a_core += any(each.status() == psutil.STATUS_RUNNING for each in family)
+        wants_a_core += any(process.status() == psutil.STATUS_RUNNING for process in family)
     return _family_seconds(parent) - before < 0.1 and wants_a_core <= _LOOKS // 2
 
 
 def _family_seconds(parent: psutil.Process) -> float:
-    return sum(_cpu_seconds(each) for each in (parent, *parent.children(recursive=True)))
+    return sum(_cpu_seconds(process) for process in (parent, *parent.children(recursive=True)))
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

@@ -10,7 +10,6 @@ when something is lost, doubled or half.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -19,8 +18,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -29,10 +28,12 @@ from typing import Any, Final
 import torch
 from sqlalchemy import event
 
-from bench.machine import describe
-from bench.opinions import opinions
-from bench.tiny_base import make_tiny_base
-from bench.writing import write
+from bench.harness.command import command_line
+from bench.harness.generated import generated_digest
+from bench.harness.opinions import opinions
+from bench.harness.page import table
+from bench.harness.report import made_by, report
+from bench.harness.tiny_base import make_tiny_base
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.domain.job import Job, JobSpec, JobState, Stage
@@ -40,7 +41,6 @@ from onboard.domain.progress import Progress
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submit import Request, submit
-from onboard.model.weights import generated_digest
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository
@@ -89,8 +89,8 @@ class Killed:
 class Deadly:
     """A job's Progress that ends the process, for good, before the given thing that a stage does."""
 
-    def __init__(self, told: Progress, stage: Stage, place: int) -> None:
-        self._told, self._stage, self._place = told, stage, place
+    def __init__(self, progress: Progress, stage: Stage, place: int) -> None:
+        self._told, self._stage, self._place = progress, stage, place
         self._inside = False
         self.done = 0
 
@@ -128,23 +128,18 @@ class Deadly:
 
 def main(arguments: list[str] | None = None) -> int:
     """Kill, look, print, and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--times", type=int, default=20, help="kills in each stage")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        found = kills(Path(folder), asked.times, asked.seed)
+        outcomes = kills(Path(folder), asked.times, asked.seed)
     document = {
-        "command": f"python -m bench.kills --times {asked.times} --seed {asked.seed}",
-        "machine": describe(),
-        "kills": [asdict(each) for each in found],
-        "kept": not any(each.faults for each in found),
+        **made_by(f"python -m bench.kills --times {asked.times} --seed {asked.seed}"),
+        "kills": [asdict(outcome) for outcome in outcomes],
+        "kept": not any(outcome.faults for outcome in outcomes),
     }
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def kills(folder: Path, times: int, seed: int) -> list[Killed]:
@@ -155,14 +150,14 @@ def kills(folder: Path, times: int, seed: int) -> list[Killed]:
     with _services(template, base) as services:
         before = made_weights(services, base)
     drawn = random.Random(seed)
-    found = []
+    outcomes = []
     for stage in STAGES:
         things = _things(folder, template, base, stage)
         for number in range(times):
             home = Path(shutil.copytree(template, folder / f"{stage}-{number}"))
-            found.append(_killed(home, base, before, stage, drawn.randrange(things)))
+            outcomes.append(_killed(home, base, before, stage, drawn.randrange(things)))
             shutil.rmtree(home)
-    return found
+    return outcomes
 
 
 def _fill(home: Path, base: Base) -> None:
@@ -200,15 +195,15 @@ def _killed(home: Path, base: Base, made: dict[str, str], stage: Stage, place: i
     with _services(home, base) as services:
         with services.database.write() as session:
             ClaimRepository(session).expire(WORKER, pid)  # as its worker's parent does
-        before, found = _looked_at(services, base, made)
-    faults += [f"after the kill: {fault}" for fault in found]
+        before, seen = _looked_at(services, base, made)
+    faults += [f"after the kill: {fault}" for fault in seen]
     published = before == 2
     if not published:
         _, status = _in_a_process(lambda: _attempt(home, base, stage, -1))
         faults += [] if status == 0 else [f"the second attempt ended with {status}"]
     with _services(home, base) as services:
-        final, found = _looked_at(services, base, made)
-    faults += [f"at the end: {fault}" for fault in found]
+        final, seen = _looked_at(services, base, made)
+    faults += [f"at the end: {fault}" for fault in seen]
     faults += [] if final == 2 else ["the job was not published under a new head"]
     return Killed(stage.value, place, before, final, published, tuple(faults))
 
@@ -250,16 +245,16 @@ def _looked_at(services: Services, base: Base, before: dict[str, str]) -> tuple[
         job = JobRepository(session).list(task="mood")[0]
         slot = LeaseRepository(session).holder(f"tuning {base.digest}")
         earlier = [versions.resolve(name) for name in EARLIER]
-    wanted = {
-        "the line has another head": [each.version for each in line] == list(range(1, head + 1)),
-        "version and head do not belong together": [each.hypernetwork_version for each in mood] == [2] * (head - 1),
+    holds_by_fault = {
+        "the line has another head": [row.version for row in line] == list(range(1, head + 1)),
+        "version and head do not belong together": [row.hypernetwork_version for row in mood] == [2] * (head - 1),
         "the job's state does not fit": (job.state is JobState.SUCCEEDED) == (head == 2),
         "the slot is still taken": slot is None,
-        "an earlier version moved": all(each.hypernetwork_version == 1 for each in earlier),
+        "an earlier version moved": all(version.hypernetwork_version == 1 for version in earlier),
         "somebody was not guarded": head == 1 or _guarded(line[-1].metrics) == set(EARLIER),
         "weights are not what they were": made_weights(services, base) == before,
     }
-    return head, [fault for fault, holds in wanted.items() if not holds]
+    return head, [fault for fault, holds in holds_by_fault.items() if not holds]
 
 
 def _guarded(metrics: dict[str, Any]) -> set[str]:
@@ -280,13 +275,8 @@ def made_weights(services: Services, base: Base) -> dict[str, str]:
     return made
 
 
-@contextmanager
-def _services(home: Path, base: Base) -> Iterator[Services]:
-    services = open_services(Settings(home=home, base=str(base.folder), device="cpu"))
-    try:
-        yield services
-    finally:
-        services.close()
+def _services(home: Path, base: Base) -> closing[Services]:
+    return closing(open_services(Settings(home=home, base=str(base.folder), device="cpu")))
 
 
 def _in_a_process(run: Callable[[], object]) -> tuple[int, int]:
@@ -308,11 +298,11 @@ def page(document: dict[str, Any]) -> str:
     """The table of the results."""
     rows = []
     for stage in STAGES:
-        of_stage = [each for each in document["kills"] if each["stage"] == stage.value]
-        moved = sum(each["published"] for each in of_stage)
-        faults = sum(bool(each["faults"]) for each in of_stage)
-        rows.append(f"| {stage.value} | {len(of_stage)} | {len(of_stage) - moved} | {moved} | {faults} |")
-    found = [f"- {each['stage']}, {each['place']}: {fault}" for each in document["kills"] for fault in each["faults"]]
+        of_stage = [outcome for outcome in document["kills"] if outcome["stage"] == stage.value]
+        moved = sum(outcome["published"] for outcome in of_stage)
+        faults = sum(bool(outcome["faults"]) for outcome in of_stage)
+        rows.append([stage.value, len(of_stage), len(of_stage) - moved, moved, faults])
+    faulty = [f"- {kill['stage']}, {kill['place']}: {fault}" for kill in document["kills"] for fault in kill["faults"]]
     lines = [
         "# kill -9 of jobs that tune",
         "",
@@ -323,11 +313,9 @@ def page(document: dict[str, Any]) -> str:
         "",
         f"`{document['command']}`, SQLite. [Numbers](../../bench/results/kills.json).",
         "",
-        "| killed in | times | head after it: the old one | the new one | lost, doubled or half |",
-        "|---|---|---|---|---|",
-        *rows,
+        *table("killed in | times | head after it: the old one | the new one | lost, doubled or half", rows),
         "",
-        *(["Nothing was lost, doubled or half."] if document["kept"] else found),
+        *(["Nothing was lost, doubled or half."] if document["kept"] else faulty),
     ]
     return "\n".join(lines) + "\n"
 

@@ -10,10 +10,10 @@ last job is more than 3% above that after job 20.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +22,10 @@ import psutil
 from bench.chaos.fleet import Fleet, running
 from bench.chaos.journal import Journal
 from bench.chaos.submitter import datasets, spec_of
-from bench.machine import describe
-from bench.services import wait_until
-from bench.writing import write
+from bench.harness.command import command_line
+from bench.harness.page import made_on, table
+from bench.harness.report import made_by, report
+from bench.harness.services import wait_until
 from onboard.domain.job import Job, JobState
 from onboard.jobs.submit import Request, submit
 from onboard.registry.jobs import JobRepository
@@ -39,29 +40,23 @@ _JOB_SECONDS: Final = 600.0
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the jobs, print and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--early", type=int, default=EARLY, help="the job after which memory has to stay flat")
     parser.add_argument("--base", default="", help="name or folder of a base; empty: a tiny one is made")
     parser.add_argument("--pipeline", default="onboard.pipeline.run", help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(home=Path(folder) / "home", base=asked.base or _tiny(Path(folder)), device="cpu")
         course = measure(settings, Path(folder), asked.jobs, asked.pipeline)
-    document = _document(asked, course)
-    print(json.dumps({key: value for key, value in document.items() if key != "resident_bytes_after_every_job"}))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(_document(asked, course), asked, page)
 
 
 def _document(asked: argparse.Namespace, course: Sequence[int]) -> dict[str, Any]:
     early, late = course[asked.early - 1], course[-1]
     growth = round(late / early - 1, 5)
     return {
-        "command": f"python -m bench.memory --jobs {asked.jobs}" + (f" --base {asked.base}" if asked.base else ""),
-        "machine": describe(),
+        **made_by(f"python -m bench.memory --jobs {asked.jobs}" + (f" --base {asked.base}" if asked.base else "")),
         "jobs": asked.jobs,
         "early_job": asked.early,
         "resident_bytes_after_early_job": early,
@@ -75,42 +70,38 @@ def _document(asked: argparse.Namespace, course: Sequence[int]) -> dict[str, Any
 
 def page(document: dict[str, Any]) -> str:
     """The numbers for people, in Markdown."""
-    jobs, early, machine = document["jobs"], document["early_job"], document["machine"]
+    jobs, early = document["jobs"], document["early_job"]
     course = document["resident_bytes_after_every_job"]
     after = sorted({1, early, *range(50, jobs, 50), jobs})
     lines = [
         "# The memory of a worker", "",
         f"{jobs} real jobs one after another, resident memory of the worker's child after each: "
         f"**{document['growth']:+.2%}** from job {early} to job {jobs}; wanted: at most {WANTED_GROWTH:.0%}.", "",
-        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+        f"{made_on(document)}. "
         "[Numbers](../../bench/results/worker_memory.json).", "",
-        "| after job | MiB |", "|---|---|",
-        *(f"| {number} | {course[number - 1] / 2**20:.1f} |" for number in after),
+        *table("after job | MiB", [[number, f"{course[number - 1] / 2**20:.1f}"] for number in after]),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def _tiny(folder: Path) -> str:
-    from bench.tiny_base import make_tiny_base
+    from bench.harness.tiny_base import make_tiny_base
 
     return str(make_tiny_base(folder / "tiny").folder)
 
 
 def measure(settings: Settings, folder: Path, jobs: int, pipeline: str) -> list[int]:
     """Resident bytes of the worker's child after each job."""
-    services, bell = open_services(settings), CeleryDoorbell(settings)
-    checked = datasets(folder)
+    checked, bell = datasets(folder), CeleryDoorbell(settings)
+    fleet = Fleet(settings, folder, Journal(folder / "journal.jsonl"), pipeline=pipeline)
     course, children = [], set()
-    try:
-        with running(Fleet(settings, folder, Journal(folder / "journal.jsonl"), pipeline=pipeline)):
-            for number in range(jobs):
-                request = Request(checked[number % len(checked)], spec_of(settings.base, number))
-                job = _ended(services, submit(services, bell, request)[0])
-                assert job.worker_pid is not None
-                children.add(job.worker_pid)
-                course.append(int(psutil.Process(job.worker_pid).memory_info().rss))
-    finally:
-        services.close()
+    with closing(open_services(settings)) as services, running(fleet):
+        for number in range(jobs):
+            request = Request(checked[number % len(checked)], spec_of(settings.base, number))
+            job = _ended(services, submit(services, bell, request)[0])
+            assert job.worker_pid is not None
+            children.add(job.worker_pid)
+            course.append(int(psutil.Process(job.worker_pid).memory_info().rss))
     assert len(children) == 1, f"the child was replaced: {children}"
     return course
 

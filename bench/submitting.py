@@ -12,23 +12,23 @@ The datasets stand beside the checkout (../shared/data); where they are missing 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from bench.budgeted import DATA, datasets_there
-from bench.machine import describe
+from bench.harness.command import DATA, command_line, datasets_there
+from bench.harness.page import made_on, table, table_row
+from bench.harness.programs import answer
+from bench.harness.report import made_by, report
+from bench.harness.rows import Row
 from bench.transfer.cells import HAND_PICKED, TITLES
 from bench.transfer.material import read
-from bench.writing import write
 from onboard.data.limits import PROBE_TOKENS
 from onboard.data.splits import shots
 from onboard.domain.dataset import Example
@@ -37,19 +37,14 @@ WANTED_SECONDS: Final = 45.0
 WANTED_SHARE: Final = 1 / 3  # of the probe
 STARTED, RUNNING = "started", "running"  # what the worker was when the rows were submitted
 BY_DEFAULT: Final = "running, by default"  # the same, and whether to tune is left to `auto`
-PROGRAM: Final = str(Path(sys.executable).with_name("onboard"))
-
-Row = dict[str, Any]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results; 1 where a wish was not kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--tasks", nargs="*", default=list(HAND_PICKED["target"]))
     parser.add_argument("--shots", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     if not datasets_there():
         return 0
@@ -59,16 +54,13 @@ def main(arguments: list[str] | None = None) -> int:
             runs += submitted(task, asked.shots, draw)
             print(*map(json.dumps, runs[-3:]), sep="\n", flush=True)
     document = {
-        "command": f"python -m bench.submitting --shots {asked.shots} --repeats {asked.repeats}",
-        "machine": describe(),
+        **made_by(f"python -m bench.submitting --shots {asked.shots} --repeats {asked.repeats}"),
         "shots": asked.shots,
         "wanted": f"seconds <= {WANTED_SECONDS:.0f}, the probe's at most a third of them",
         "kept": all(kept(run) for run in runs if run["worker"] != BY_DEFAULT),
         "runs": runs,
     }
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def submitted(task: str, rows: int, draw: int) -> list[Row]:
@@ -83,17 +75,17 @@ def submitted(task: str, rows: int, draw: int) -> list[Row]:
                 for name, worker in (("first", STARTED), ("second", RUNNING), ("third", BY_DEFAULT))
             ]
         finally:
-            for each in _answer(["workers", "list"], environment)["workers"]:
-                _answer(["workers", "drain", each["worker"]], environment)
+            for present in answer(["workers", "list"], environment)["workers"]:
+                answer(["workers", "drain", present["worker"]], environment)
 
 
 def _timed(dataset: Path, rows: Sequence[Example], worker: str, environment: Mapping[str, str]) -> Row:
-    dataset.write_text("".join(json.dumps(_told(each)) + "\n" for each in rows), encoding="utf-8")
+    dataset.write_text("".join(json.dumps(_told(row)) + "\n" for row in rows), encoding="utf-8")
     begun = time.monotonic()
     tuning = [] if worker == BY_DEFAULT else ["--tune-hypernetwork", "never"]
-    submission = _answer(["submit", "--dataset", str(dataset), *tuning, "--wait"], environment)
+    submission = answer(["submit", "--dataset", str(dataset), *tuning, "--wait"], environment)
     seconds = time.monotonic() - begun
-    job = _answer(["jobs", "show", submission["job"]], environment)
+    job = answer(["jobs", "show", submission["job"]], environment)
     return {
         "worker": worker, "seconds": round(seconds, 1),
         "stages": {stage: round(spent, 1) for stage, spent in job["seconds"].items()},
@@ -109,15 +101,7 @@ def _told(row: Example) -> Row:
 
 def _truncated(job: Row) -> int:
     """How many rows are longer than what the base reads."""
-    return sum(each["count"] or 0 for each in job["dataset"]["warnings"] if each["code"] == "cut_texts")
-
-
-def _answer(words: list[str], environment: Mapping[str, str]) -> Row:
-    done = subprocess.run(
-        [PROGRAM, *words, "--json"], env=environment, check=True, capture_output=True, text=True
-    )  # fmt: skip
-    found: Row = json.loads(done.stdout)
-    return found
+    return sum(warning["count"] or 0 for warning in job["dataset"]["warnings"] if warning["code"] == "cut_texts")
 
 
 def kept(run: Row) -> bool:
@@ -127,7 +111,7 @@ def kept(run: Row) -> bool:
 
 def page(document: Row) -> str:
     """The figures for people, in Markdown."""
-    machine, runs = document["machine"], document["runs"]
+    runs = document["runs"]
     lines = [
         "# From `onboard submit` to the published version", "",
         f"{document['shots']} rows of each target task, on `mini` and the embedded default: seconds of the command "
@@ -135,11 +119,10 @@ def page(document: Row) -> str:
         f"worker was started by the submission, or was there. Wanted: at most {WANTED_SECONDS:.0f} s, the probe a "
         "third of them. By default: without `--tune-hypernetwork`, to the worker that is there, and how many of these "
         "runs tuned the hypernetwork; it is not judged.", "",
-        f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+        f"{made_on(document)}. "
         "[Every run](../../bench/results/submitting.json).", "",
-        "| task | rows cut | worker started | worker there | probe | training | probe's share | kept | by default "
-        "| tuned |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        *table("task | rows cut | worker started | worker there | probe | training | probe's share | kept | by default "
+               "| tuned"),
     ]  # fmt: skip
     for task in dict.fromkeys(run["task"] for run in runs):
         every = [run for run in runs if run["task"] == task]
@@ -155,7 +138,7 @@ def page(document: Row) -> str:
             f"{sum(map(kept, of_task))} of {len(of_task)}", _spread([run["seconds"] for run in default]),
             f"{sum(run['tuned'] for run in default)} of {len(default)}",
         ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(table_row(*cells))
     return "\n".join([
         *lines, "",
         f"The probe reads {PROBE_TOKENS} tokens of a row at most, the training 128; longer rows are cut. The rest of "

@@ -9,24 +9,23 @@ trained. Resident memory is looked at every 20 ms, compared with that after a sm
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
-from bench.machine import describe
-from bench.server import Asker, serving
-from bench.tiny_base import make_tiny_base
-from bench.writing import write
+from bench.harness.command import command_line
+from bench.harness.page import made_on
+from bench.harness.report import made_by, report
+from bench.harness.server import Asker, serving
+from bench.harness.tiny_base import make_tiny_base
 from onboard.data.limits import MAX_ROWS
 from onboard.domain.access import Scope
 from onboard.operations.access import create_token
@@ -63,39 +62,29 @@ class Peak:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--megabytes", type=int, default=1000)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--table", type=Path)
     asked = parser.parse_args(arguments)
     size = asked.megabytes * _MEGABYTE
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), size)
+        figures = measure(Path(folder), size)
     document = {
-        "command": f"python -m bench.upload --megabytes {asked.megabytes}",
-        "machine": describe(),
+        **made_by(f"python -m bench.upload --megabytes {asked.megabytes}"),
         "megabytes": asked.megabytes,
         "wanted": f"server_growth_mib <= {WANTED_MIB:.0f}",
-        "kept": found["server_growth_mib"] <= WANTED_MIB,
-        **found,
+        "kept": figures["server_growth_mib"] <= WANTED_MIB,
+        **figures,
     }
-    print(page(document))
-    write(document, asked.output, page(document), asked.table)
-    return 0 if document["kept"] else 1
+    return report(document, asked, page)
 
 
 def measure(folder: Path, size: int) -> dict[str, Any]:
     """Upload so many bytes of rows to a server of its own, and watch its memory."""
     settings = Settings(home=folder / "home", base=str(make_tiny_base(folder / "base").folder), device="cpu")
-    services = open_services(settings)
-    try:
+    with closing(open_services(settings)) as services:
         token = create_token(services.database, "bench", [Scope.SUBMIT, Scope.READ])[1]
-    finally:
-        services.close()
-    with (
-        serving(settings, folder / "server.log") as server,
-        contextlib.closing(Asker(server.url, token, _ANSWER_SECONDS)) as asker,
-    ):
+    log = folder / "server.log"
+    with serving(settings, log) as server, closing(Asker(server.url, token, _ANSWER_SECONDS)) as asker:
         submit(asker, _LEAST_ROW_BYTES * 100)  # what every submission loads once
         with _watched(psutil.Process(server.process.pid)) as peaks:
             started = time.perf_counter()
@@ -164,13 +153,13 @@ def _watched(server: psutil.Process) -> Iterator[list[Peak]]:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    found: list[Peak] = []
+    peaks: list[Peak] = []
     try:
-        yield found
+        yield peaks
     finally:
         ended.set()
         thread.join()
-        found.append(Peak(before, *most))
+        peaks.append(Peak(before, *most))
 
 
 def _resident(process: psutil.Process) -> int:
@@ -182,13 +171,13 @@ def _resident(process: psutil.Process) -> int:
 
 def page(document: dict[str, Any]) -> str:
     """The figures for people, in Markdown."""
-    machine, seconds, resident = document["machine"], document["seconds"], document["resident_bytes"]
+    seconds, resident = document["seconds"], document["resident_bytes"]
     return "\n".join(
         [
             "# What a large upload costs", "",
             f"{document['megabytes']:,} MB in {document['rows']:,} valid rows, sent as they are made to a real "
             f"`onboard serve`. The limit is {MAX_ROWS:,} rows and 1 GiB.", "",
-            f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}. "
+            f"{made_on(document)}. "
             "[Numbers](../../bench/results/upload.json).", "",
             "| | MiB | wanted |", "|---|---|---|",
             f"| the server's process before | {resident['before'] / _MIB:.1f} | |",

@@ -24,9 +24,9 @@ from workers.logs import log_files
 from workers.waking import doorbell
 
 if TYPE_CHECKING:
+    from onboard.domain.submission import Submission
     from onboard.domain.task import AliasMove
     from onboard.domain.task_search import TaskSearch
-    from onboard.jobs.submission import Order
     from onboard.services import Services
 
 
@@ -39,20 +39,20 @@ class LocalGateway:
         self._services = services
         self._database = services.database
 
-    def submit(self, order: Order) -> Document:
+    def submit(self, submission: Submission) -> Document:
         """Queue a job; warnings are said. Raises as `submission.prepare` and `submit`."""
         from onboard.jobs.submission import prepare
         from onboard.jobs.submit import submit
 
-        if "/" in order.base:  # a worker has another present folder
-            order = replace(order, base=str(find_base(order.base).folder))
-        request = prepare(order, self._services.settings.base)
+        if submission.base and "/" in submission.base:  # a worker has another present folder
+            submission = replace(submission, base=str(find_base(submission.base).folder))
+        request = prepare(submission, self._services.settings.base)
         for finding in request.checked.report.warnings:
             say(f"warning: {finding.message} {finding.remedy}")
         job, warning = submit(self._services, doorbell(self._services), request)
         if warning:
             say(f"warning: {warning}")
-        start_worker(self._services, order.queue)
+        start_worker(self._services, submission.queue)
         return {"job": job.id, "state": job.state.value, "task": job.spec.task}
 
     def progress(self, job: str, since: int) -> Document:

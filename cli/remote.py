@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -10,31 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cli.output import Document, say
 from onboard.client.operations import Operations
-from onboard.client.uploads import DatasetOptions, JobOptions
 from onboard.client.versions import Versions
+from onboard.domain.submission import asked
 from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
-    from onboard.jobs.submission import Order
+    from onboard.domain.submission import Submission
 
 _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
 
 
-def check(client: Onboard, order: Order) -> Document:
+def check(client: Onboard, submission: Submission) -> Document:
     """What a service says of a dataset."""
-    report = client.check(
-        order.dataset, order.task, validation=order.validation, test=order.test, unlabelled=order.unlabelled,
-        **_options(order, DatasetOptions.__optional_keys__),
-    )  # fmt: skip
-    return {**report, "source": order.dataset}  # the service knows the name of the file only
-
-
-def _options(order: Order, known: Iterable[str]) -> dict[str, Any]:
-    """What the order wants beyond the defaults: a service of an earlier version may not know every field."""
-    plain = type(order)(order.dataset)
-    asked = {name: getattr(order, name) for name in known}
-    return {name: value for name, value in asked.items() if value != getattr(plain, name)}
+    report = client.check(**asked(submission))
+    return {**report, "source": submission.dataset}  # the service knows the name of the file only
 
 
 class RemoteGateway(Versions, Operations):
@@ -49,12 +39,9 @@ class RemoteGateway(Versions, Operations):
         super().__init__(client._connection)
         self._client = client
 
-    def submit(self, order: Order) -> Document:
+    def submit(self, submission: Submission) -> Document:
         """Upload a dataset, to be checked and queued."""
-        job = self._client.submit(
-            order.dataset, order.task, validation=order.validation, test=order.test, unlabelled=order.unlabelled,
-            key=order.key, **_options(order, JobOptions.__optional_keys__),
-        ).document  # fmt: skip
+        job = self._client.submit(**asked(submission)).document
         for finding in job["warnings"]:
             say(f"warning: {finding['message']} {finding['remedy']}")
         if job["warning"]:

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.chaos.checker import DOUBLED, LOST
-from bench.chaos.fleet import ROOT
 from bench.chaos.place import PLACES, PlaceName, absent
 from bench.chaos.report import document, page, read_results
 from bench.chaos.run import Options, run
-from bench.writing import write
+from bench.harness.command import PAGES, RESULTS, WORK, command_line
+from bench.harness.report import write
 
-WORK = ROOT / "build" / "bench" / "chaos"
+RUNS = WORK / "chaos"
 _RESULT, _LEASE = "result.json", "lease.json"
 _AROUND_SECONDS = 25.0  # of a run: starting servers, stopping workers, checking
 
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     known = Options()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="a run on each place for each seed")
     parser.add_argument("--place", choices=[*PLACES, "both"], default="both")
     parser.add_argument("--jobs", type=int, default=known.jobs, help="of each run")
@@ -67,14 +67,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--real-lease", type=int, metavar="TIMES", default=0, help="measure with the lease of 60 s")
     parser.add_argument("--resume", action="store_true", help="take the results of runs that were made already")
     parser.add_argument("--no-runs", action="store_true", help="only gather the results that are there")
-    parser.add_argument("--work", type=Path, default=WORK, help="where journals, logs and results of the runs stay")
-    parser.add_argument("--output", type=Path, help="where the numbers of all runs are written")
-    parser.add_argument("--table", type=Path, help="where the page about them is written")
+    parser.add_argument("--work", type=Path, default=RUNS, help="where journals, logs and results of the runs stay")
     return parser
 
 
 def _base(folder: Path) -> Path:
-    from bench.tiny_base import make_tiny_base
+    from bench.harness.tiny_base import make_tiny_base
 
     return make_tiny_base(folder).folder
 
@@ -83,18 +81,18 @@ def _runs(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) 
     over = time.monotonic() + asked.seconds
     named = ("jobs", "kills", "faults", "workers", "readers")
     options = Options(**{name: getattr(asked, name) for name in named})
-    wanted = [(name, seed) for seed in asked.seed for name in places]
+    asked_for = [(name, seed) for seed in asked.seed for name in places]
     done = []
-    for number, (name, seed) in enumerate(wanted):
-        left = (over - time.monotonic()) / (len(wanted) - number) - _AROUND_SECONDS
+    for number, (name, seed) in enumerate(asked_for):
+        left = (over - time.monotonic()) / (len(asked_for) - number) - _AROUND_SECONDS
         result = asked.work / f"{name}-{seed}" / _RESULT
         if asked.resume and result.exists():
             done.append(json.loads(result.read_text(encoding="utf-8")))
             continue
-        found = run(name, replace(options, seed=seed, seconds=left), result.parent, base)
-        result.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        done.append(found)
-        print(f"{name}, seed {seed}: {_told([found])} in {found['seconds']:.0f} s", flush=True)
+        outcome = run(name, replace(options, seed=seed, seconds=left), result.parent, base)
+        write(outcome, result)
+        done.append(outcome)
+        print(f"{name}, seed {seed}: {_told([outcome])} in {outcome['seconds']:.0f} s", flush=True)
     return done
 
 
@@ -103,35 +101,30 @@ def _real_leases(asked: argparse.Namespace, places: tuple[PlaceName, ...], base:
 
     for name in places:
         folder = asked.work / f"lease-{name}"
-        found = measure(name, asked.real_lease, folder, base)
-        (folder / _LEASE).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        print(json.dumps(found), flush=True)
+        lease = measure(name, asked.real_lease, folder, base)
+        write(lease, folder / _LEASE)
+        print(json.dumps(lease), flush=True)
 
 
 def _gather(asked: argparse.Namespace) -> None:
     runs, leases = read_results(asked.work, _RESULT), read_results(asked.work, _LEASE)
-    found = document(runs, leases)
-    write(
-        found,
-        asked.output or Path("bench/results/chaos.json"),
-        page(found),
-        asked.table or Path("docs/results/chaos.md"),
-    )
+    gathered = document(runs, leases)
+    write(gathered, asked.output or RESULTS / "chaos.json", page(gathered), asked.table or PAGES / "chaos.md")
 
 
 def _verdict(runs: list[dict[str, Any]], work: Path) -> int:
-    wrong = [violation for found in runs for violation in found["violations"]]
+    wrong = [violation for outcome in runs for violation in outcome["violations"]]
     for violation in wrong:
         print(f"{violation['kind']}: {violation['what']}")
-    right = not wrong and not any(found["lost"] or found["doubled"] for found in runs)
+    right = not wrong and not any(outcome["lost"] or outcome["doubled"] for outcome in runs)
     print(f"chaos: {_told(runs)}" + ("" if right else f"; look into {work}"))
     return 0 if right else 1
 
 
 def _told(runs: list[dict[str, Any]]) -> str:
-    jobs, kills, lost, doubled = (sum(found[key] for found in runs) for key in ("jobs", "kills", "lost", "doubled"))
-    faults = sum(sum(found["faults"].values()) for found in runs)
-    others = sum(violation["kind"] not in (LOST, DOUBLED) for found in runs for violation in found["violations"])
+    jobs, kills, lost, doubled = (sum(outcome[key] for outcome in runs) for key in ("jobs", "kills", "lost", "doubled"))
+    faults = sum(sum(outcome["faults"].values()) for outcome in runs)
+    others = sum(violation["kind"] not in (LOST, DOUBLED) for outcome in runs for violation in outcome["violations"])
     done = f"{jobs} jobs, {kills} kills, {faults} other faults"
     return f"{done}: {lost} lost, {doubled} doubled, {others} other violations"
 

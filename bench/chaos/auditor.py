@@ -86,12 +86,12 @@ class Auditor:
             self._statuses[str(answer.status)] += 1
             self._longest = max(self._longest, seconds)
         try:
-            found = _told(answer)
-            self._require_same(answer, found)
+            versions = _told(answer)
+            self._require_same(answer, versions)
         except (Wrong, KeyError, ValueError, TypeError, DamagedError) as error:
             self.tell(f"{answer.task or 'all'}, {answer.status}: {error!r}")
             return []
-        return found
+        return versions
 
     def unanswered(self, task: str | None, error: Exception) -> None:
         """No answer came, or not a whole one."""
@@ -99,9 +99,9 @@ class Auditor:
             self._statuses["none"] += 1
         self.tell(f"{task or 'all'}: no whole answer came: {error!r}")
 
-    def end(self, task: str, found: Sequence[Seen]) -> None:
+    def end(self, task: str, versions: Sequence[Seen]) -> None:
         """What was answered for the task when all was quiet; nothing where it has no version."""
-        self._last[task] = found[0].version if found else None
+        self._last[task] = versions[0].version if versions else None
 
     def tell(self, what: str) -> None:
         """Keep what is wrong."""
@@ -128,14 +128,14 @@ class Auditor:
             "longest_seconds": round(self._longest, 2),
         }
 
-    def _require_same(self, answer: Answer, found: list[Seen]) -> None:
+    def _require_same(self, answer: Answer, versions: list[Seen]) -> None:
         """One version has one content, one ETag one body, for all readers and for ever."""
         with self._lock:
-            self._verified += len(found)
-            for seen in found:
+            self._verified += len(versions)
+            for seen in versions:
                 if self._seen.setdefault((seen.task, seen.version), seen) != seen:
                     raise Wrong(f"{seen.task}@v{seen.version} is another one than before")
-            if answer.task is None and found:
+            if answer.task is None and versions:
                 body = hashlib.sha256(answer.body).hexdigest()
                 if self._bodies.setdefault(answer.headers["etag"], body) != body:
                     raise Wrong("one ETag, two bodies")

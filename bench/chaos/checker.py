@@ -73,7 +73,7 @@ class Verdict:
 
     def count(self, kind: str) -> int:
         """How many violations of this kind there are."""
-        return sum(each.kind == kind for each in self.violations)
+        return sum(violation.kind == kind for violation in self.violations)
 
 
 def check(services: Services, submitted: Collection[str]) -> Verdict:
@@ -83,20 +83,22 @@ def check(services: Services, submitted: Collection[str]) -> Verdict:
         submitted: ids of the jobs that were accepted; there must be no others.
     """
     with services.database.read() as session:
-        kept = _read(session)
-        found = [*_jobs(kept, submitted), *_events(kept), *_versions(kept), *_aliases(kept), *_nobody_works(kept)]
+        registry = _read(session)
+        violations = list(_jobs(registry, submitted))
+        for looked_at in (_events, _versions, _aliases, _nobody_works):
+            violations += looked_at(registry)
     stored = _stored(services)
-    found += [*_artifacts(kept, services), *_embeddings(kept, services), *_orphans(kept, stored)]
+    violations += [*_artifacts(registry, services), *_embeddings(registry, services), *_orphans(registry, stored)]
     store = services.artifacts
     facts = {
-        "states": dict(Counter(job.state for job in kept.jobs.values()).most_common()),
-        "events": sum(map(len, kept.events.values())),
-        "versions": sum(version.job is not None for version in kept.versions),
+        "states": dict(Counter(job.state for job in registry.jobs.values()).most_common()),
+        "events": sum(map(len, registry.events.values())),
+        "versions": sum(version.job is not None for version in registry.versions),
         "artifacts": len(stored),
-        "artifacts_left_for_gc": len(stored - kept.referenced),
+        "artifacts_left_for_gc": len(stored - registry.referenced),
         "unfinished_files_left_for_gc": sum(len(store.unfinished(shard)) for shard in store.shards()),
     }
-    return Verdict(found, facts)
+    return Verdict(violations, facts)
 
 
 def _read(session: Session) -> Kept:
@@ -114,17 +116,17 @@ def _read(session: Session) -> Kept:
         artifacts={artifact.digest: artifact for artifact in session.scalars(select(ArtifactRow))},
         referenced={digest for column in REFERENCES for digest in session.scalars(select(column)) if digest},
         leases=list(session.scalars(select(LeaseRow.name).where(LeaseRow.expires_at > database_now()))),
-        claims={each.name: each.job for each in WorkerRepository(session).list(include_stopped=True) if each.job},
+        claims={row.name: row.job for row in WorkerRepository(session).list(include_stopped=True) if row.job},
     )
 
 
-def _jobs(kept: Kept, submitted: Collection[str]) -> Iterator[Violation]:
+def _jobs(registry: Kept, submitted: Collection[str]) -> Iterator[Violation]:
     """Every job that was accepted is there and has ended, and no other."""
     for job_id in submitted:
-        if job_id not in kept.jobs:
+        if job_id not in registry.jobs:
             yield Violation(LOST, f"job {job_id} was accepted and is not there")
-    published = Counter(version.job for version in kept.versions)
-    for job in kept.jobs.values():
+    published = Counter(version.job for version in registry.versions)
+    for job in registry.jobs.values():
         if job.id not in submitted:
             yield Violation(DOUBLED, f"job {job.id} was submitted by nobody")
         if not JobState(job.state).finished:
@@ -133,24 +135,24 @@ def _jobs(kept: Kept, submitted: Collection[str]) -> Iterator[Violation]:
             yield Violation("ended", f"job {job.id} failed: {(job.error or {}).get('message')}")
         if job.lease_expires_at is not None:
             yield Violation("lease", f"job {job.id} is {job.state} and holds a lease")
-        yield from _versions_of(job, published[job.id], kept)
+        yield from _versions_of(job, published[job.id], registry)
 
 
-def _versions_of(job: JobRow, published: int, kept: Kept) -> Iterator[Violation]:
+def _versions_of(job: JobRow, published: int, registry: Kept) -> Iterator[Violation]:
     succeeded = job.state == JobState.SUCCEEDED
     if published > 1 or (published == 1 and not succeeded):
         yield Violation(DOUBLED, f"job {job.id} is {job.state} and published {published} versions")
     if succeeded and published == 0:
         yield Violation(LOST, f"job {job.id} succeeded without a version")
     if succeeded and published == 1:
-        (version,) = (each for each in kept.versions if each.job == job.id)
+        (version,) = (row for row in registry.versions if row.job == job.id)
         if (version.task, version.version) != (job.task, (job.result or {}).get("version")):
             yield Violation("numbering", f"job {job.id} tells another version than {version.task}@v{version.version}")
 
 
-def _events(kept: Kept) -> Iterator[Violation]:
-    for job in kept.jobs.values():
-        events = kept.events.get(job.id, [])
+def _events(registry: Kept) -> Iterator[Violation]:
+    for job in registry.jobs.values():
+        events = registry.events.get(job.id, [])
         yield from _in_order(job, events)
         yield from _path(job, [event for event in events if event.kind == "state"])
 
@@ -180,10 +182,10 @@ def _path(job: JobRow, changes: Sequence[JobEventRow]) -> Iterator[Violation]:
         yield Violation(DOUBLED, f"job {job.id} has attempt {job.attempt}, its claims were {attempts}")
 
 
-def _versions(kept: Kept) -> Iterator[Violation]:
+def _versions(registry: Kept) -> Iterator[Violation]:
     """The versions of a task are 1..n, in the order in which they were published."""
     by_task: dict[str, list[EmbeddingVersionRow]] = defaultdict(list)
-    for version in kept.versions:
+    for version in registry.versions:
         by_task[version.task].append(version)
     for task, versions in by_task.items():
         numbers = [version.version for version in versions]
@@ -194,32 +196,32 @@ def _versions(kept: Kept) -> Iterator[Violation]:
             yield Violation("order", f"the versions of task {task} are not in the order of their times")
 
 
-def _aliases(kept: Kept) -> Iterator[Violation]:
+def _aliases(registry: Kept) -> Iterator[Violation]:
     """Every alias names what its last move says, each move starts where the one before ended."""
     last: dict[tuple[str, str], int | None] = {}
-    for move in kept.moves:
+    for move in registry.moves:
         if move.previous != last.get((move.task, move.alias)):
             yield Violation("alias", f"a move of {move.task}@{move.alias} does not start where the last one ended")
         last[move.task, move.alias] = move.version
-    present = {(alias.task, alias.alias): alias.version for alias in kept.aliases}
+    present = {(alias.task, alias.alias): alias.version for alias in registry.aliases}
     if present != last:
         yield Violation("alias", f"aliases and their history differ: {dict(present.items() ^ last.items())}")
-    for task in {version.task for version in kept.versions}:
+    for task in {version.task for version in registry.versions}:
         if (task, "latest") not in present:
             yield Violation("alias", f"task {task} has no latest")
 
 
-def _nobody_works(kept: Kept) -> Iterator[Violation]:
-    for name in kept.leases:
+def _nobody_works(registry: Kept) -> Iterator[Violation]:
+    for name in registry.leases:
         yield Violation("lease", f"the lease {name!r} is held")
-    for worker, job in kept.claims.items():
+    for worker, job in registry.claims.items():
         yield Violation("claimed", f"worker {worker} is said to run job {job}")
 
 
-def _artifacts(kept: Kept, services: Services) -> Iterator[Violation]:
+def _artifacts(registry: Kept, services: Services) -> Iterator[Violation]:
     """What a row refers to has a row of its own, of the right size, and bytes that match the digest."""
-    for digest in sorted(kept.referenced):
-        row = kept.artifacts.get(digest)
+    for digest in sorted(registry.referenced):
+        row = registry.artifacts.get(digest)
         if row is None:
             yield Violation("artifact", f"{digest} is referred to and has no row")
             continue
@@ -232,9 +234,9 @@ def _artifacts(kept: Kept, services: Services) -> Iterator[Violation]:
             yield Violation("artifact", f"{digest} has {len(data)} bytes, its row says {row.size_bytes}")
 
 
-def _embeddings(kept: Kept, services: Services) -> Iterator[Violation]:
+def _embeddings(registry: Kept, services: Services) -> Iterator[Violation]:
     """The tensors that a job published are those of its row: task, number, digest of z."""
-    for version in kept.versions:
+    for version in registry.versions:
         if version.job is None:
             continue
         try:
@@ -251,6 +253,6 @@ def _stored(services: Services) -> set[str]:
     return {digest for shard in services.artifacts.shards() for digest in services.artifacts.in_shard(shard)}
 
 
-def _orphans(kept: Kept, stored: set[str]) -> Iterator[Violation]:
-    for digest in sorted(stored - set(kept.artifacts)):
+def _orphans(registry: Kept, stored: set[str]) -> Iterator[Violation]:
+    for digest in sorted(stored - set(registry.artifacts)):
         yield Violation("orphan", f"{digest} is stored and has no row")

@@ -18,9 +18,10 @@ from typing import Final
 import psutil
 
 from bench.chaos.journal import Journal
+from bench.harness.command import CHECKOUT
+from bench.harness.programs import inherited
 from onboard.settings import Settings
 
-ROOT: Final = Path(__file__).parents[2]
 _WRONG_CLOCK: Final = Path(__file__).parent / "wrong_clock"
 _STOP_SECONDS: Final = 60.0
 _RESTART_SECONDS: Final = 0.5  # before a worker that ended is started again, as a supervisor does
@@ -45,7 +46,7 @@ class Worker:
         """Process id of its pool's child, the largest of its children; None when there is none yet."""
         with suppress(psutil.Error):
             children = psutil.Process(self.process.pid).children()
-            return max(children, key=lambda each: each.memory_info().rss).pid if children else None
+            return max(children, key=lambda child: child.memory_info().rss).pid if children else None
         return None
 
 
@@ -151,9 +152,8 @@ def running(fleet: Fleet) -> Iterator[Fleet]:
 
 
 def _environment(clock: float) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-    path = [str(ROOT), *([str(_WRONG_CLOCK)] if clock else [])]
-    return {**kept, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1", "WRONG_CLOCK_SECONDS": str(clock)}
+    path = os.pathsep.join([str(CHECKOUT), *([str(_WRONG_CLOCK)] if clock else [])])
+    return {**inherited(), "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WRONG_CLOCK_SECONDS": str(clock)}
 
 
 def _ends(worker: Worker) -> bool:

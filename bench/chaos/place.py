@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bench.chaos.proxy import Proxy
-from bench.services import PostgresServer, RedisServer, missing
+from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.schema import upgrade
 from onboard.settings import Settings
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from bench.chaos.auditor import Answer, Auditor, Seen
 from bench.chaos.place import Place
 from bench.chaos.submitter import TASKS
-from bench.server import serving
+from bench.harness.server import serving
 from onboard.domain.access import Scope
 from onboard.operations.access import create_token
 from onboard.services import Services
@@ -109,19 +109,19 @@ class Reader(threading.Thread):
             self.close()
             self._auditor.unanswered(task, error)
             return []
-        found = self._auditor.take(answer, time.monotonic() - started)
+        versions = self._auditor.take(answer, time.monotonic() - started)
         if answer.status == 200:
             self._tags[path] = answer.headers.get("etag", "")
-        self._require_no_older(each.version for each in found if each.task == self.task)
-        return found
+        self._require_no_older(seen.version for seen in versions if seen.task == self.task)
+        return versions
 
     def _asked(self, task: str | None, path: str, sent: str, known: bool) -> Answer:
         headers = {"Authorization": self._authorization, **({"If-None-Match": sent} if sent else {})}
         self._connection.request("GET", path, headers=headers)
         got = self._connection.getresponse()
         body = got.read()
-        told = {name.lower(): value for name, value in got.getheaders()}
-        return Answer(task, task is not None and self._file, sent, known, got.status, told, body)
+        lower_case = {name.lower(): value for name, value in got.getheaders()}
+        return Answer(task, task is not None and self._file, sent, known, got.status, lower_case, body)
 
     def _require_no_older(self, versions: Iterable[int]) -> None:
         """In a run `latest` only moves on: whoever has seen a version never gets an older one."""

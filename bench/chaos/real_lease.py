@@ -13,7 +13,7 @@ from bench.chaos.place import PlaceName, open_place
 from bench.chaos.prey import Hunter
 from bench.chaos.reruns import AFTER_LEASE_SECONDS, reruns
 from bench.chaos.submitter import Submitter
-from bench.services import wait_until
+from bench.harness.services import wait_until
 from onboard.domain.job import LEASE_SECONDS, Stage
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository

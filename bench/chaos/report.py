@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.machine import describe
+from bench.harness.page import table
+from bench.harness.report import describe
 
 Run = dict[str, Any]
+_STATUSES = ("200", "304", "404", "503")  # of answers, that are looked for
 _NAMES = {"sqlite": "SQLite + filesystem", "postgres": "PostgreSQL + Redis"}
 _VICTIMS = {
     "child": "the process of the job",
@@ -42,9 +44,9 @@ def document(runs: Sequence[Run], leases: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def page(found: dict[str, Any]) -> str:
+def page(numbers: dict[str, Any]) -> str:
     """The same for people, in Markdown."""
-    totals, machine = found["totals"], found["machine"]
+    totals, machine = numbers["totals"], numbers["machine"]
     return "\n".join(
         [
             "# Jobs while everything breaks",
@@ -60,47 +62,43 @@ def page(found: dict[str, Any]) -> str:
             f"On {machine['cores']} cores of {machine['processor']}. [Every run](../../bench/results/chaos.json):",
             "",
             "```",
-            *[run["command"] for run in found["runs"]],
+            *[run["command"] for run in numbers["runs"]],
             "```",
             "",
-            *_runs(found["runs"]),
+            *_runs(numbers["runs"]),
             "",
             *_kills(totals),
             "",
             *_faults(totals["faults"]),
             "",
-            *_readers(found["runs"], totals),
-            *_seconds(found["runs"], found["real_leases"]),
+            *_readers(numbers["runs"], totals),
+            *_seconds(numbers["runs"], numbers["real_leases"]),
             "",
         ]
     )
 
 
 def _runs(runs: Sequence[Run]) -> list[str]:
-    lines = [
-        "| place | seed | jobs | kills | other faults | lost | doubled | late writers refused | seconds |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    return lines + [
-        f"| {_NAMES[run['place']]} | {run['seed']} | {run['jobs']} | {run['kills']} | {sum(run['faults'].values())} "
-        f"| {run['lost']} | {run['doubled']} | {run['late_writers_refused']} | {run['seconds']:.0f} |"
+    head = ("place", "seed", "jobs", "kills", "other faults", "lost", "doubled", "late writers refused", "seconds")
+    return table(head, (
+        (_NAMES[run["place"]], run["seed"], run["jobs"], run["kills"], sum(run["faults"].values()), run["lost"],
+         run["doubled"], run["late_writers_refused"], f"{run['seconds']:.0f}")
         for run in runs
-    ]
+    ))  # fmt: skip
 
 
 def _kills(totals: dict[str, Any]) -> list[str]:
-    by_stage = [f"| {stage} | {number} |" for stage, number in totals["kills_by_stage"].items()]
-    by_victim = [f"| {_VICTIMS[victim]} | {number} |" for victim, number in totals["kills_by_victim"].items()]
+    by_victim = [(_VICTIMS[victim], number) for victim, number in totals["kills_by_victim"].items()]
     return [
         "`claimed` is the moment between a claim and the first stage; an `idle` worker had no job.", "",
-        "| killed in stage | times |", "|---|---|", *by_stage, "",
-        "| killed | times |", "|---|---|", *by_victim,
+        *table("killed in stage | times", totals["kills_by_stage"].items()), "",
+        *table("killed | times", by_victim),
     ]  # fmt: skip
 
 
 def _faults(faults: dict[str, int]) -> list[str]:
-    lines = ["Besides, one worker in two has a clock that is an hour wrong.", "", "| fault | times |", "|---|---|"]
-    return lines + [f"| {fault} | {number} |" for fault, number in faults.items()]
+    above = "Besides, one worker in two has a clock that is an hour wrong."
+    return [above, "", *table("fault | times", faults.items())]
 
 
 def _readers(runs: Sequence[Run], totals: dict[str, Any]) -> list[str]:
@@ -112,27 +110,24 @@ def _readers(runs: Sequence[Run], totals: dict[str, Any]) -> list[str]:
         f"{sum(totals['answers'].values())} answers, {totals['embeddings_verified']} embeddings verified by their "
         "digests. A version always has one content and is the registry's; whoever has seen one never gets an older "
         "one. 404: there is no version yet; 503: the database is away. Anything else, or no answer, is a violation.",
-        "", "| place | seed | readers | 200 | 304 | 404 | 503 | other | wrong | longest |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
-    return [*lines, *map(_reading, with_readers), ""]
+        "",
+        *table(("place", "seed", "readers", *_STATUSES, "other", "wrong", "longest"), map(_reading, with_readers)),
+    ]
+    return [*lines, ""]
 
 
-def _reading(run: Run) -> str:
+def _reading(run: Run) -> tuple[object, ...]:
     answers, read = _answers(run), _read(run)
-    known = ("200", "304", "404", "503")
-    counts = " | ".join(str(answers.get(status, 0)) for status in known)
-    other = sum(number for status, number in answers.items() if status not in known)
+    counts = (answers.get(status, 0) for status in _STATUSES)
+    other = sum(number for status, number in answers.items() if status not in _STATUSES)
     wrong = sum(violation["kind"] == "answer" for violation in run["violations"])
-    return (
-        f"| {_NAMES[run['place']]} | {run['seed']} | {read['readers']} | {counts} | {other} | {wrong} "
-        f"| {read['longest_seconds']} s |"
-    )
+    longest = f"{read['longest_seconds']} s"
+    return _NAMES[run["place"]], run["seed"], read["readers"], *counts, other, wrong, longest
 
 
 def _read(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = run.get("reading", {})  # runs that were kept from before there were readers have none
-    return found
+    numbers: dict[str, Any] = run.get("reading", {})  # runs that were kept from before there were readers have none
+    return numbers
 
 
 def _answers(run: Run) -> dict[str, int]:
@@ -143,27 +138,25 @@ def _seconds(runs: Sequence[Run], leases: Sequence[Run]) -> list[str]:
     lines = [
         "Seconds from a kill to the job's next attempt, with a lease of 5 s, while everything else breaks too: with so "
         "many kills there is often no other worker that is up, and older jobs come first.", "",
-        "| place | seed | killed | times | median | longest | within lease + 5 s |", "|---|---|---|---|---|---|---|",
+        *table("place | seed | killed | times | median | longest | within lease + 5 s",
+            ((_NAMES[run["place"]], run["seed"], _VICTIMS[victim], waits["n"], waits["p50"], waits["max"],
+              waits["within_lease_and_5"]) for run in runs for victim, waits in run["rerun_seconds"].items()),
+        ),
     ]  # fmt: skip
-    for run in runs:
-        for victim, each in run["rerun_seconds"].items():
-            lines.append(
-                f"| {_NAMES[run['place']]} | {run['seed']} | {_VICTIMS[victim]} | {each['n']} | {each['p50']} "
-                f"| {each['max']} | {each['within_lease_and_5']} |"
-            )
     if leases:
         lines += ["", "With the lease of 60 s and nothing else in the way, a second worker being idle:", ""]
-        lines += ["| place | kills of a whole worker | median | longest | wanted |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {_NAMES[each['place']]} | {each['n']} | {each['p50']} s | {each['max']} s | "
-            f"{each['wanted_seconds']:.0f} s |"
-            for each in leases
-        ]
+        lines += table("place | kills of a whole worker | median | longest | wanted",
+            (
+                (_NAMES[lease["place"]], lease["n"], *(f"{lease[what]} s" for what in ("p50", "max")),
+                 f"{lease['wanted_seconds']:.0f} s")
+                for lease in leases
+            ),
+        )  # fmt: skip
     return lines
 
 
 def _added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
+    for of_run in counts:
+        total.update(of_run)
     return dict(total.most_common())

@@ -144,7 +144,7 @@ class Scene:
             "faults": journal.counted("fault", "fault"),
             "lost": verdict.count(LOST),
             "doubled": verdict.count(DOUBLED),
-            "violations": [asdict(each) for each in verdict.violations],
+            "violations": [asdict(violation) for violation in verdict.violations],
             "dead_and_retried": len(journal.of("dead")),
             "cancelled": len(journal.of("cancelled")),
             "submissions_tried_again": self.submitter.tried_again,
@@ -205,7 +205,7 @@ class Scene:
         self._journal.write("mended", what_was_broken=resource)
 
     def _mend_all(self) -> None:
-        for resource in sorted(self._mends, key=lambda each: each == "queue"):  # which needs the database
+        for resource in sorted(self._mends, key=lambda broken: broken == "queue"):  # which needs the database
             self._mend(resource)
 
     def _count(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.chaos.journal import Journal
-from bench.opinions import opinions
+from bench.harness.opinions import opinions
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
 from onboard.errors import UnavailableError

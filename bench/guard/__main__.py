@@ -10,7 +10,6 @@ Needs the datasets beside the checkout (../shared/data); says so and stops where
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench.budgeted import CHECKOUT, DATA
 from bench.guard.changes import TUNINGS, directions
 from bench.guard.material import LEARNED, MOST_TOKENS, SHIPPED, SHOTS, SINGLES, tasks
 from bench.guard.measured import SIZES, measure_all
@@ -28,8 +26,8 @@ from bench.guard.page import page
 from bench.guard.rates import accepted, passed, quantiles, spread
 from bench.guard.steps import judged, summary
 from bench.guard.timing import timed
-from bench.machine import describe
-from bench.writing import write
+from bench.harness.command import DATA, WORK, command_line, command_of, datasets_there
+from bench.harness.report import made_by, report
 from onboard.bases import find_base
 from onboard.bases.load import load_engine
 from onboard.guard.settings import GuardSettings
@@ -40,16 +38,13 @@ QUANTILE_EDGES = (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing, and write numbers and page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "guard")
     parser.add_argument("--base", default="mini")
     parser.add_argument("--sources", type=Path, default=DATA / "source")
     parser.add_argument("--rows", type=int, default=150, help="most labelled test rows of a task")
-    parser.add_argument("--work", type=Path, default=CHECKOUT / "build" / "bench" / "guard.jsonl")
-    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "guard.json")
-    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "guard.md")
+    parser.add_argument("--work", type=Path, default=WORK / "guard.jsonl")
     asked = parser.parse_args(words)
-    if not asked.sources.is_dir():
-        print(f"skipped: the datasets are not here ({asked.sources})")
+    if not datasets_there(asked.sources):
         return 0
     torch.set_num_threads(1)
     base = find_base(asked.base)
@@ -57,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = {
         "base": base.digest, "rows": asked.rows, "singles": SINGLES, "shots": SHOTS, "learned": list(LEARNED),
         "shipped": list(SHIPPED), "most_tokens": MOST_TOKENS, "sizes": list(SIZES),
-        "tunings": {name: asdict(each) for name, each in TUNINGS.items()},
+        "tunings": {name: asdict(tuning) for name, tuning in TUNINGS.items()},
     }  # fmt: skip
     prepare = partial(tasks, base, engine, asked.sources, asked.rows)
     leading = directions(base, engine, asked.sources)
@@ -65,21 +60,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = GuardSettings()
     steps = judged(engine, prepare, leading, changes, asked.work, settings, made)
     document = {
-        "command": f"python -m bench.guard {' '.join(words)}".rstrip(), "machine": describe(), "base_name": base.name,
-        **made, "guard": asdict(settings), "directions": list(leading), "changes": len(changes),
+        **made_by(command_of("guard", words)), "base_name": base.name, **made,
+        "guard": asdict(settings), "directions": list(leading), "changes": len(changes),
         "tasks": [effect.task for effect in changes[0].effects],
         "pairs": sum(len(change.effects) for change in changes),
-        "passed": [row.to_json() for row in passed(changes, settings, np.random.default_rng(1))],
-        "accepted": accepted(changes, settings, np.random.default_rng(2)).to_json(),
+        "passed": [asdict(row) for row in passed(changes, settings, np.random.default_rng(1))],
+        "accepted": asdict(accepted(changes, settings, np.random.default_rng(2))),
         "steps": list(map(asdict, steps)), "steps_summary": summary(steps, settings.margin),
         "spread": asdict(spread(changes, settings.spread, settings.texts // 2, np.random.default_rng(3))),
         "quantiles": quantiles(changes, QUANTILE_EDGES),
         "timing": timed(base, engine, asked.work, made),
     }  # fmt: skip
-    text = page(document)
-    write(document, asked.output, text, asked.table)
-    print(text)
-    return 0
+    return report(document, asked, page)
 
 
 if __name__ == "__main__":

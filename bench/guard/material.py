@@ -9,17 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from bench.as_if_new import drawn_tests
-from bench.training import train_embedding
+from bench.harness.as_a_job import train_embedding
+from bench.harness.as_if_new import drawn_tests, workbench
 from bench.transfer.material import read
 from onboard.bases import Base
 from onboard.data.splits import shots
 from onboard.guard.canaries import canary_ids
 from onboard.guard.evidence import Canaries
-from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
-from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 from onboard.train.settings import FewShotSettings
 
@@ -67,7 +65,7 @@ def tasks(base: Base, engine: Engine, folder: Path, rows: int) -> list[Task]:
 
 
 def _shipped(base: Base, engine: Engine, folder: Path, rows: int) -> Task:
-    (source,) = [each for each in base.sources if each.name == folder.name]
+    (source,) = [candidate for candidate in base.sources if candidate.name == folder.name]
     bench = Workbench(base, engine, read(folder), source.words)
     ids, targets = _tests(bench, rows)
     z = base.embeddings[source.name]
@@ -78,8 +76,8 @@ def _shipped(base: Base, engine: Engine, folder: Path, rows: int) -> Task:
 
 def _learned(base: Base, engine: Engine, folder: Path, rows: int) -> Task:
     dataset = shots(read(folder), SHOTS, 0)
-    bench = Workbench(base, engine, dataset, label_words(dataset, engine))
-    material = LabelledRows(bench.encode(dataset.train), bench.targets(dataset.train))
+    bench = workbench(base, engine, dataset)
+    material = bench.labelled(dataset.train)
     others = [base.embeddings[source.name] for source in base.sources if source.name != folder.name]
     trie, settings = engine.trie(bench.words), replace(FewShotSettings(), seeds=1)
     z = train_embedding(engine, np.mean(others, axis=0), material, trie, settings, 0).z
@@ -93,7 +91,7 @@ def _tests(bench: Workbench, rows: int) -> tuple[list[Sequence[int]], np.ndarray
     """The first of the test rows that are short enough, and their targets."""
     test = drawn_tests(bench.dataset, 4 * rows)
     ids = bench.encode(test)
-    chosen = [row for row, each in enumerate(ids) if len(each) <= MOST_TOKENS][:rows]
+    chosen = [row for row, tokens in enumerate(ids) if len(tokens) <= MOST_TOKENS][:rows]
     return [ids[row] for row in chosen], bench.targets([test[row] for row in chosen])
 
 
@@ -101,10 +99,10 @@ def _weights(bench: Workbench, targets: np.ndarray) -> np.ndarray:
     """What a version is asked is like what it learned from; some of these test sets have other shares of labels."""
     if bench.buckets is not None:
         return np.ones(len(targets))
-    wanted = bench.targets(bench.dataset.train).mean(0) / np.maximum(targets.mean(0), 1.0 / len(targets))  # (K,)
-    own = wanted[targets.argmax(1)]
-    found: np.ndarray = own / own.mean()
-    return found
+    by_label = bench.targets(bench.dataset.train).mean(0) / np.maximum(targets.mean(0), 1.0 / len(targets))  # (K,)
+    own = by_label[targets.argmax(1)]
+    weights: np.ndarray = own / own.mean()
+    return weights
 
 
 def _canaries(engine: Engine) -> list[Sequence[int]]:
@@ -114,4 +112,4 @@ def _canaries(engine: Engine) -> list[Sequence[int]]:
 
 
 def _short(ids: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-    return [each for each in ids if len(each) <= MOST_TOKENS]
+    return [text for text in ids if len(text) <= MOST_TOKENS]

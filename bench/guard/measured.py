@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import append, finished
 from bench.guard.changes import moved
 from bench.guard.material import SINGLES, Task
+from bench.harness.rows import Rows
 from onboard.guard.answers import Question, answers
 from onboard.guard.verdicts import Seen
 from onboard.model.engine import Engine
@@ -98,9 +97,8 @@ def measure_all(
         work: JSON lines, of these and of other settings.
         settings: what the numbers depend on, JSON-compatible.
     """
-    wanted = json.loads(json.dumps(settings))
-    rows = [row for row in finished(work) if "direction" in row and row["settings"] == wanted]
-    done = {(row["direction"], row["size"]): row for row in rows}
+    rows = Rows(work, settings)
+    done = {(row["direction"], row["size"]): row for row in rows if "direction" in row}
     missing = {name: [size for size in SIZES if (name, size) not in done] for name in directions}
     if any(missing.values()):
         tasks = prepare()
@@ -115,11 +113,8 @@ def measure_all(
         for size in missing[name]:
             started = time.monotonic()
             share = _TRIED * math.sqrt(size / tried)
-            found = effects(engine, tasks, before, moved(engine.hypernetwork, whole, share))
-            done[name, size] = {
-                "direction": name, "size": size, "share": share, "effects": found, "settings": wanted,
-            }  # fmt: skip
-            append(work, done[name, size])
+            lines = effects(engine, tasks, before, moved(engine.hypernetwork, whole, share))
+            done[name, size] = rows.add({"direction": name, "size": size, "share": share, "effects": lines})
             print(f"{name}, {size} nats: share {share:.3f}, {time.monotonic() - started:.0f} s", flush=True)
     return [Change.read(done[name, size]) for name in directions for size in SIZES]
 
@@ -133,8 +128,8 @@ def _divergence(engine: Engine, tasks: Sequence[Task], before: Sequence[np.ndarr
     """The mean divergence of `_TRIED` of a step on a few rows; it grows with the square of small steps."""
     changed = moved(engine.hypernetwork, whole, _TRIED)
     after = answers(engine, [question(task, changed, _SIZED_ON) for task in tasks])
-    each = [(np.exp(old[:_SIZED_ON]) * (old[:_SIZED_ON] - new)).sum(1) for old, new in zip(before, after, strict=True)]
-    return float(np.mean(each))
+    first = [old[:_SIZED_ON] for old in before]
+    return float(np.mean([(np.exp(old) * (old - new)).sum(1) for old, new in zip(first, after, strict=True)]))
 
 
 def effects(
@@ -142,14 +137,14 @@ def effects(
 ) -> list[dict[str, Any]]:
     """What the changed hypernetwork does to each task, as lines of the work file hold it; `before` as of `question`."""
     after = answers(engine, [question(task, changed) for task in tasks])
-    found = []
+    lines = []
     for task, old, new in zip(tasks, before, after, strict=True):
         seen = Seen.between(task.name, "held-out rows", old, new, task.targets, np.zeros(len(old)))
         rows = len(task.targets)
         parts = np.split(seen.divergences, np.cumsum([rows, task.own, SINGLES]))
         numbers = zip(_NUMBERS, (seen.changes, task.weights, *parts), strict=True)
-        found.append(
+        lines.append(
             {"task": task.name, "flipped": float(seen.flipped[:rows].mean())}
             | {key: [round(value, _DIGITS) for value in values.tolist()] for key, values in numbers}
         )
-    return found
+    return lines

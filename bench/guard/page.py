@@ -8,78 +8,79 @@ from itertools import pairwise
 from typing import Any
 
 from bench.guard.rates import EDGES
+from bench.harness.page import NONE, joined, table
 
 
 def page(document: Mapping[str, Any]) -> str:
     """The page of the bench's document."""
-    settings, spread, timing = document["guard"], document["spread"], document["timing"]
-    machine = document["machine"]
-    return "\n".join(
-        [
-            "# The guard: false alarms, misses, time",
-            "",
-            f"`{document['command']}`, on {machine['processor']}, one thread; base `{document['base_name']}`. "
-            "What the guard does: [guard](../guard.md); why so: "
-            "[decision 12](../decisions/0012-tasks-without-held-out-rows-are-judged-by-divergence.md).",
-            "",
-            f"{document['pairs']} pairs of a change and a task: {document['changes']} changes of the hypernetwork "
-            f"({', '.join(document['directions'])}; each in the sizes {_listed(document['sizes'])} nats of mean "
-            f"divergence) on {len(document['tasks'])} tasks ({', '.join(document['tasks'])}). "
-            f"What a change truly costs a task is the rise of its mean log-loss on {document['rows']} labelled test "
-            "rows; what the guard says is drawn from them, or from texts without labels, again and again.",
-            "",
-            "Test rows count so that each label has the weight that it had in training. A change that is none is never "
-            "refused: all differences are exactly 0.",
-            "",
-            "## How often a single task passes",
-            "",
-            f"Margin {settings['margin']} nats, level {settings['level']}. False alarms: not passed, though the change "
-            "costs at most a quarter of the margin. Misses: passed, though it costs more than the margin. Columns are "
-            "the true increase in nats; cells the share that passes, and of how many pairs.",
-            "",
-            *_passed(document["passed"]),
-            "",
-            "The same for what costs at most a quarter of the margin, by the planted size in nats:",
-            "",
-            *_table(
-                ["evidence (a half)", *(f"{size:g}" for size in document["sizes"])],
-                [[row["evidence"], *map(_share, row["by_size"])] for row in document["passed"]],
-            ),
-            "",
-            "## How often a change is accepted that all tasks are asked about",
-            "",
-            *_passed([document["accepted"]]),
-            "",
-            "By the divergence alone, on one half; columns are the true increase of the task that loses most.",
-            "",
-            "## What the guard itself lets through",
-            "",
-            *_steps(document),
-            "",
-            "## What a divergence says about the loss",
-            "",
-            *_table(
-                ["divergence of the worst group (nats)", "pairs", "true increase, median", "95% quantile"],
-                [[f"{row['low']:g} to {row['high']:g}", str(row["pairs"]),
-                  f"{row['median']:+.4f}", f"{row['q95']:+.4f}"] for row in document["quantiles"]],
-            ),
-            "",
-            f"The true increase lies {spread['deviation']:.3f} √D about the divergence D (root mean square, without "
-            f"the noise of the truth itself); 95% of the pairs lie below D + 1.645 · {spread['quantile']:.3f} √D. "
-            f"The guard takes {settings['spread']}: with it "
-            + " and ".join(f"{100 * share:.1f}% lie below the {float(level):.0%} bound"
-                           for level, share in spread["held"].items())
-            + ".",
-            "",
-            "## Time",
-            "",
-            f"{timing['tasks']} tasks with {timing['rows']} short texts each under one hypernetwork: mixed in every "
-            f"batch {_listed(timing['together_seconds'])} s of one core's time, one task after the other "
-            f"{_listed(timing['apart_seconds'])} s; the ratio is {timing['ratio']}. "
-            f"The answers of the two ways differ by at most {timing['furthest']:.1e}.",
-            "",
-        ]
-    )  # fmt: skip
+    parts = (_head, _single_tasks, _whole_changes, _steps, _divergence, _time)
+    return "\n".join(line for part in parts for line in (*part(document), ""))
+
+
+def _head(document: Mapping[str, Any]) -> list[str]:
+    return [
+        "# The guard: false alarms, misses, time", "",
+        f"`{document['command']}`, on {document['machine']['processor']}, one thread; base `{document['base_name']}`. "
+        "What the guard does: [guard](../guard.md); why so: "
+        "[decision 12](../decisions/0012-tasks-without-held-out-rows-are-judged-by-divergence.md).", "",
+        f"{document['pairs']} pairs of a change and a task: {document['changes']} changes of the hypernetwork "
+        f"({', '.join(document['directions'])}; each in the sizes {_listed(document['sizes'])} nats of mean "
+        f"divergence) on {len(document['tasks'])} tasks ({', '.join(document['tasks'])}). "
+        f"What a change truly costs a task is the rise of its mean log-loss on {document['rows']} labelled test "
+        "rows; what the guard says is drawn from them, or from texts without labels, again and again.", "",
+        "Test rows count so that each label has the weight that it had in training. A change that is none is never "
+        "refused: all differences are exactly 0.",
+    ]  # fmt: skip
+
+
+def _single_tasks(document: Mapping[str, Any]) -> list[str]:
+    settings = document["guard"]
+    return [
+        "## How often a single task passes", "",
+        f"Margin {settings['margin']} nats, level {settings['level']}. False alarms: not passed, though the change "
+        "costs at most a quarter of the margin. Misses: passed, though it costs more than the margin. Columns are "
+        "the true increase in nats; cells the share that passes, and of how many pairs.", "",
+        *_passed(document["passed"]), "",
+        "The same for what costs at most a quarter of the margin, by the planted size in nats:", "",
+        *table(
+            ["evidence (a half)", *(f"{size:g}" for size in document["sizes"])],
+            [[row["evidence"], *map(_share, row["by_size"])] for row in document["passed"]],
+        ),
+    ]  # fmt: skip
+
+
+def _whole_changes(document: Mapping[str, Any]) -> list[str]:
+    return [
+        "## How often a change is accepted that all tasks are asked about", "", *_passed([document["accepted"]]), "",
+        "By the divergence alone, on one half; columns are the true increase of the task that loses most.",
+    ]  # fmt: skip
+
+
+def _divergence(document: Mapping[str, Any]) -> list[str]:
+    spread = document["spread"]
+    bounds = (f"{100 * share:.1f}% lie below the {float(level):.0%} bound" for level, share in spread["held"].items())
+    rows = [
+        (f"{row['low']:g} to {row['high']:g}", row["pairs"], f"{row['median']:+.4f}", f"{row['q95']:+.4f}")
+        for row in document["quantiles"]
+    ]
+    return [
+        "## What a divergence says about the loss", "",
+        *table("divergence of the worst group (nats) | pairs | true increase, median | 95% quantile", rows), "",
+        f"The true increase lies {spread['deviation']:.3f} √D about the divergence D (root mean square, without "
+        f"the noise of the truth itself); 95% of the pairs lie below D + 1.645 · {spread['quantile']:.3f} √D. "
+        f"The guard takes {document['guard']['spread']}: with it {joined(bounds)}.",
+    ]  # fmt: skip
+
+
+def _time(document: Mapping[str, Any]) -> list[str]:
+    timing = document["timing"]
+    return [
+        "## Time", "",
+        f"{timing['tasks']} tasks with {timing['rows']} short texts each under one hypernetwork: mixed in every "
+        f"batch {_listed(timing['together_seconds'])} s of one core's time, one task after the other "
+        f"{_listed(timing['apart_seconds'])} s; the ratio is {timing['ratio']}. "
+        f"The answers of the two ways differ by at most {timing['furthest']:.1e}.",
+    ]  # fmt: skip
 
 
 def _steps(document: Mapping[str, Any]) -> list[str]:
@@ -88,16 +89,17 @@ def _steps(document: Mapping[str, Any]) -> list[str]:
     tasks, margin = len(document["tasks"]), document["guard"]["margin"]
     seeds = len(document["steps"][0]["shares"])
     return [
+        "## What the guard itself lets through", "",
         f"Whole steps, asked of `guard()` with all {tasks} tasks, none of which has held-out rows; {seeds} draws of "
         "the halves and canaries each. Cells count the draws in which so much of the step was let through; the true "
         "increase is that of the task that loses most, of what was let through the largest over the draws.",
         "",
-        *_table(
+        *table(
             ["step", "nats", "true increase by the whole", *(f"{Fraction(share)}" for share in shares), "none",
              "true increase by what was let through"],
             [[step["direction"], f"{step['size']:g}", f"{step['whole']:+.3f}",
               *(str(step["shares"].count(share) or "") for share in (*shares, 0.0)),
-              f"{max(step['losses']):+.3f}" if any(step["shares"]) else "–"] for step in document["steps"]],
+              f"{max(step['losses']):+.3f}" if any(step["shares"]) else NONE] for step in document["steps"]],
         ),
         "",
         f"Of {counts['harmless']} answers about steps that cost no task more than a quarter of the margin, "
@@ -108,7 +110,7 @@ def _steps(document: Mapping[str, Any]) -> list[str]:
 
 
 def _passed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return _table(
+    return table(
         ["evidence (a half)", *_bins(), "false alarms", "misses"],
         [
             [row["evidence"], *map(_cell, row["shares"]), _share(row["false_alarm"]), _share(row["miss"])]
@@ -123,16 +125,12 @@ def _bins() -> list[str]:
 
 def _cell(cell: Sequence[Any]) -> str:
     count, share = cell
-    return "–" if share is None else f"{_share(share)} ({count})"
+    return NONE if share is None else f"{_share(share)} ({count})"
 
 
 def _share(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f}%"
+    return NONE if share is None else f"{100 * share:.0f}%"
 
 
 def _listed(numbers: Sequence[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -41,18 +41,18 @@ class Spread:
 
 def spread(changes: Sequence[Change], chosen: float, texts: int, rng: np.random.Generator) -> Spread:
     """Over all changes and tasks; `texts` of each group are drawn, and the worst group counts."""
-    found = [
+    pairs = [
         (effect.increase, effect.error, max(float(group.mean()) for group in _texts(effect, texts, rng)))
         for change in changes
         for effect in change.effects
     ]
-    increase, error, divergence = np.array(found).T
+    increase, error, divergence = np.array(pairs).T
     root = np.sqrt(np.maximum(divergence, 1e-9))
     ratio = (increase - divergence) / root
     noise = float(np.mean((error / root) ** 2))
     held = {level: float((ratio <= value * chosen).mean()) for level, value in _LEVELS.items()}
     deviation = math.sqrt(max(0.0, float(np.mean(ratio**2)) - noise))
-    return Spread(len(found), deviation, float(np.quantile(ratio, 0.95)) / QUANTILE, held)
+    return Spread(len(pairs), deviation, float(np.quantile(ratio, 0.95)) / QUANTILE, held)
 
 
 def quantiles(changes: Sequence[Change], edges: Sequence[float]) -> list[dict[str, float]]:
@@ -85,19 +85,12 @@ class Passed:
     false_alarm: float | None
     miss: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
-        return {
-            "evidence": self.evidence, "shares": self.shares, "by_size": self.by_size,
-            "false_alarm": self.false_alarm, "miss": self.miss,
-        }  # fmt: skip
-
 
 def passed(changes: Sequence[Change], settings: GuardSettings, rng: np.random.Generator) -> list[Passed]:
     """Tasks judged alone, by each kind of evidence."""
-    found = []
+    by_evidence = []
     for rows in (None, *ROWS):
-        each = [
+        judged = [
             (
                 change.size,
                 effect.increase,
@@ -106,18 +99,18 @@ def passed(changes: Sequence[Change], settings: GuardSettings, rng: np.random.Ge
             for change in changes
             for effect in change.effects
         ]
-        found.append(_summary("divergence" if rows is None else f"{rows} rows", each, settings.margin))
-    return found
+        by_evidence.append(_summary("divergence" if rows is None else f"{rows} rows", judged, settings.margin))
+    return by_evidence
 
 
 def accepted(changes: Sequence[Change], settings: GuardSettings, rng: np.random.Generator) -> Passed:
     """Changes judged by all tasks at once (Holm over them), by the divergence: shares are of whole changes."""
-    each = []
+    judged = []
     for change in changes:
         worst = max(effect.increase for effect in change.effects)
         draws = zip(*(_draws(effect, None, settings, rng) for effect in change.effects), strict=True)
-        each.append((change.size, worst, float(np.mean([_pass(list(tasks), settings) for tasks in draws]))))
-    return _summary(f"all {len(changes[0].effects)} tasks", each, settings.margin)
+        judged.append((change.size, worst, float(np.mean([_pass(list(tasks), settings) for tasks in draws]))))
+    return _summary(f"all {len(changes[0].effects)} tasks", judged, settings.margin)
 
 
 def _draws(effect: Effect, rows: int | None, settings: GuardSettings, rng: np.random.Generator) -> Iterator[Seen]:
@@ -147,9 +140,9 @@ def _pass(seen: Sequence[Seen], settings: GuardSettings) -> bool:
     return all(verdict.passed for verdict in judge(seen, settings))
 
 
-def _summary(evidence: str, each: Sequence[tuple[float, float, float]], margin: float) -> Passed:
+def _summary(evidence: str, judged: Sequence[tuple[float, float, float]], margin: float) -> Passed:
     """Of planted size, true increase and share that passed."""
-    size, increase, share = np.array(each).T
+    size, increase, share = np.array(judged).T
     harmless = increase <= HARMLESS * margin
     passed = _mean(share[harmless])
     return Passed(

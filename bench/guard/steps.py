@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import append, finished
 from bench.guard.changes import moved
 from bench.guard.material import MOST_TOKENS, Task
-from bench.guard.measured import Change, Effect, effects, question
+from bench.guard.measured import SIZES, Change, Effect, effects, question
 from bench.guard.rates import HARMLESS
+from bench.harness.rows import Row, Rows
 from onboard.guard import GuardSettings, Step, guard
 from onboard.guard.answers import answers
 from onboard.guard.canaries import canary_ids
@@ -23,7 +23,6 @@ from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.protected import ProtectedTask, Protection
 
-SIZES: Final = (0.002, 0.008, 0.032)  # of the whole steps: mean divergence over the tasks' test rows, nats
 SEEDS: Final = 5  # of the guard's halves and canaries
 _ANSWERS: Final = ("shares", "losses")
 
@@ -66,9 +65,8 @@ def judged(
         settings: of the guard.
         made: what the numbers depend on beside the guard's settings, JSON-compatible.
     """
-    wanted = json.loads(json.dumps({**made, "guard": asdict(settings), "seeds": SEEDS}))
-    rows = [row for row in finished(work) if "judged" in row and row["settings"] == wanted]
-    known = {(row["judged"], row["size"]): row for row in rows}
+    rows = Rows(work, {**made, "guard": asdict(settings), "seeds": SEEDS})
+    known = {(row["judged"], row["size"]): row for row in rows if "judged" in row}
     of_whole = {(change.direction, change.size): change for change in changes}
     missing = {name: [size for size in SIZES if (name, size) not in known] for name in directions}
     asked = Asked.about(engine, prepare(), settings) if any(missing.values()) else None
@@ -79,18 +77,11 @@ def judged(
         for size in missing[name]:
             started = time.monotonic()
             step = moved(engine.hypernetwork, end, of_whole[name, size].share)
-            shares = [asked.share(step, seed) for seed in range(SEEDS)]
-            by_share = {share: asked.loss(step, share) for share in set(shares)}
-            losses = [by_share[share] for share in shares]
-            known[name, size] = {"judged": name, "size": size, "shares": shares, "losses": losses, "settings": wanted}
-            append(work, known[name, size])
-            print(f"{name}, {size} nats: let through {shares}, {time.monotonic() - started:.0f} s", flush=True)
+            row = known[name, size] = rows.add({"judged": name, "size": size, **asked.answered(step)})
+            print(f"{name}, {size} nats: let through {row['shares']}, {time.monotonic() - started:.0f} s", flush=True)
     return [
-        JudgedStep(
-            name, size, _worst(of_whole[name, size].effects), *(tuple(known[name, size][key]) for key in _ANSWERS)
-        )
-        for name in directions
-        for size in SIZES
+        JudgedStep(*step, _worst(of_whole[step].effects), *(tuple(known[step][key]) for key in _ANSWERS))
+        for step in product(directions, SIZES)
     ]
 
 
@@ -108,6 +99,12 @@ class Asked:
         """With the answers before any step."""
         before = answers(engine, [question(task, engine.hypernetwork) for task in tasks])
         return cls(engine, tasks, before, settings)
+
+    def answered(self, step: Hypernetwork) -> Row:
+        """The shares that are let through, one a seed, and what each costs."""
+        shares = [self.share(step, seed) for seed in range(SEEDS)]
+        by_share = {share: self.loss(step, share) for share in set(shares)}
+        return {"shares": shares, "losses": [by_share[share] for share in shares]}
 
     def share(self, step: Hypernetwork, seed: int) -> float:
         """How much of the step is let through."""
@@ -146,5 +143,5 @@ def summary(steps: Sequence[JudgedStep], margin: float) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _worst(found: Sequence[Effect]) -> float:
-    return max(effect.increase for effect in found)
+def _worst(effects_of_step: Sequence[Effect]) -> float:
+    return max(effect.increase for effect in effects_of_step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.budgeted import append, finished
+from bench.harness.rows import Rows
 from onboard.bases import Base
 from onboard.guard.answers import Question, answers
 from onboard.guard.canaries import canary_ids
@@ -31,14 +30,10 @@ def timed(base: Base, engine: Engine, work: Path, settings: Mapping[str, Any]) -
         work: JSON lines; what it holds of the same settings is not timed again.
         settings: what the numbers depend on, JSON-compatible.
     """
-    wanted = json.loads(json.dumps(settings))
-    for row in finished(work):
-        if "timing" in row and row["settings"] == wanted:
-            known: dict[str, Any] = row["timing"]
-            return known
-    found = _timed(base, engine)
-    append(work, {"timing": found, "settings": wanted})
-    return found
+    rows = Rows(work, settings)
+    known = next((row for row in rows if "timing" in row), None) or rows.add({"timing": _timed(base, engine)})
+    timing: dict[str, Any] = known["timing"]
+    return timing
 
 
 def _timed(base: Base, engine: Engine) -> dict[str, Any]:
@@ -56,8 +51,8 @@ def _timed(base: Base, engine: Engine) -> dict[str, Any]:
         furthest = max(float(np.abs(a - b).max()) for a, b in zip(mixed, single, strict=True))
     ratio = statistics.median(one / all_ for one, all_ in zip(apart, together, strict=True))
     return {
-        "tasks": TASKS, "rows": ROWS, "together_seconds": [round(each, 1) for each in together],
-        "apart_seconds": [round(each, 1) for each in apart], "ratio": round(ratio, 2), "furthest": furthest,
+        "tasks": TASKS, "rows": ROWS, "together_seconds": [round(seconds, 1) for seconds in together],
+        "apart_seconds": [round(seconds, 1) for seconds in apart], "ratio": round(ratio, 2), "furthest": furthest,
     }  # fmt: skip
 
 
@@ -66,10 +61,10 @@ def _questions(base: Base, engine: Engine) -> Sequence[Question]:
     known = [*base.sources, *base.anchors]
     everything = [*canary_ids(engine.encoder, "guard"), *canary_ids(engine.encoder, "tuning")]
     texts = [ids for ids in everything if len(ids) <= MOST_TOKENS]
-    found = []
+    questions = []
     for number in range(TASKS):
         task = known[number % len(known)]
         drawn = np.random.default_rng(number).permutation(len(texts))[:ROWS]
         ids = [texts[place] for place in drawn]
-        found.append(Question(engine.hypernetwork, base.embeddings[task.name], engine.trie(task.words), ids))
-    return found
+        questions.append(Question(engine.hypernetwork, base.embeddings[task.name], engine.trie(task.words), ids))
+    return questions

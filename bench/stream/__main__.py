@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench.budgeted import CHECKOUT, DATA
-from bench.machine import describe
+from bench.harness.command import DATA, WORK, add_shared, command_line, command_of, datasets_there, deadline, part_of
+from bench.harness.report import describe, write
 from bench.stream.estimate import lines
 from bench.stream.figures import Results
 from bench.stream.heat import svg
@@ -30,8 +29,6 @@ from bench.stream.sharing import Journal, Stream, digest_of
 from bench.stream.sizes import sizes
 from bench.stream.tasks import TASKS, in_order
 from bench.stream.walking import walk
-from bench.transfer.sharing import part
-from bench.writing import write
 from onboard.bases import find_base
 
 
@@ -39,33 +36,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
-    if not (asked.data / "source").is_dir() or not (asked.data / "target").is_dir():
-        print(f"skipped: the datasets are not here ({asked.data}); name their folder: --data DIR")
+    if not all(datasets_there(asked.data / suite, "--data") for suite in ("source", "target")):
         return 0
     torch.set_num_threads(asked.threads)
     material = Material(find_base(asked.base), asked.data, asked.shots, asked.test_rows, asked.max_tokens)
     names = [task.name for task in TASKS if task.name in asked.tasks]
     settings = {method: settings_of(method, asked.shots) for method in asked.methods}
-    journal = Journal(asked.output, {method: _whole(material, names, each) for method, each in settings.items()})
+    whole = {method: _whole(material, names, own) for method, own in settings.items()}
+    journal = Journal(asked.output, whole)
     streams = [Stream(order, method) for order in range(asked.orders) for method in METHODS if method in asked.methods]
-    index, count = asked.part
-    mine = streams[index - 1 :: count]
+    mine = part_of(streams, *asked.part)
     if asked.plan:
         print("\n".join(lines(material, mine, names, journal)))
         return 0
-    begun = time.monotonic()
+    time_is_up = deadline(asked.hours)
     for stream in [] if asked.report else mine:
-        walk(
-            material, stream, names, journal, asked.weights,
-            lambda: asked.hours is not None and time.monotonic() - begun >= 3600 * asked.hours,
-        )  # fmt: skip
-    _write(f"python -m bench.stream {' '.join(words)}".rstrip(), material, streams, names, journal, settings, asked)
+        walk(material, stream, names, journal, asked.weights, time_is_up)
+    _write(command_of("stream", words), material, streams, names, journal, settings, asked)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     names = [task.name for task in TASKS]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "stream", "jsonl")
+    add_shared(parser)
     parser.add_argument("--base", default="mini")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and target/")
     parser.add_argument("--tasks", nargs="+", choices=names, default=names, help="a shorter stream")
@@ -74,14 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shots", type=int, default=32, help="labelled rows of a task")
     parser.add_argument("--test-rows", type=int, default=200, help="most of a task")
     parser.add_argument("--max-tokens", type=int, default=64, help="after which texts are cut")
-    parser.add_argument("--threads", type=int, default=1, help="of this process")
-    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's streams")
     parser.add_argument("--hours", type=float, help="after which no further task begins")
     parser.add_argument("--plan", action="store_true", help="say what is missing and what it would cost, and stop")
-    parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
-    parser.add_argument("--weights", type=Path, default=CHECKOUT / "build" / "bench" / "stream")
-    parser.add_argument("--output", type=Path, default=CHECKOUT / "bench" / "results" / "stream.jsonl")
-    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "stream.md")
+    parser.add_argument("--weights", type=Path, default=WORK / "stream")
     return parser
 
 
@@ -106,10 +95,10 @@ def _write(
 ) -> None:
     """The page, and a heat map of the first order."""
     steps = {stream: rows for stream, rows in journal.steps().items() if stream in streams}
-    there, wanted = sum(map(len, steps.values())), len(streams) * len(names)
+    there, planned = sum(map(len, steps.values())), len(streams) * len(names)
     results = Results(steps, [in_order(names, order) for order in range(asked.orders)])
     facts = Facts(
-        command, material.base.name, asked.shots, asked.test_rows, asked.max_tokens, wanted - there, settings,
+        command, material.base.name, asked.shots, asked.test_rows, asked.max_tokens, planned - there, settings,
         describe(),
     )  # fmt: skip
     write({}, None, markdown(results, sizes(material, results), facts), asked.table)
@@ -118,7 +107,7 @@ def _write(
     picture.write_text(
         svg("Accuracy on each task after each task, order 1", results.tasks[0], panels), encoding="utf-8"
     )
-    print(f"{there} of {wanted} steps; {asked.table}")
+    print(f"{there} of {planned} steps; {asked.table}")
 
 
 if __name__ == "__main__":

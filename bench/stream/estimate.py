@@ -102,14 +102,14 @@ def lines(material: Material, streams: Sequence[Stream], names: Sequence[str], j
     tokens = {task: material.of(task, order).tokens for task in names}
     mean = sum(tokens.values()) / len(tokens)
     rates = measured_rates(material, min(names, key=lambda task: abs(tokens[task] - mean)), order)
-    told, total = [], 0.0
+    text, total = [], 0.0
     for method in dict.fromkeys(stream.method for stream in missing):
         of = {stream: places for stream, places in missing.items() if stream.method == method}
         hours = sum(seconds(material, stream, names, places, rates) for stream, places in of.items()) / 3600
-        told.append(f"{method:13s} {sum(map(len, of.values())):4d} tasks  {hours:6.2f} core hours")
+        text.append(f"{method:13s} {sum(map(len, of.values())):4d} tasks  {hours:6.2f} core hours")
         total += hours
     count = sum(map(len, missing.values()))
-    return [*told, f"{'all':13s} {count:4d} tasks  {total:6.2f} core hours; a guard that goes below a whole step: more"]
+    return [*text, f"{'all':13s} {count:4d} tasks  {total:6.2f} core hours; a guard that goes below a whole step: more"]
 
 
 def seconds(material: Material, stream: Stream, names: Sequence[str], places: range, rates: Rates) -> float:
@@ -117,7 +117,7 @@ def seconds(material: Material, stream: Stream, names: Sequence[str], places: ra
     order = in_order(names, stream.order)
     tokens = [material.of(task, stream.order).tokens for task in order]
     counts = [len(material.of(task, stream.order).test) for task in order]
-    tests = [rates.tested * each * count for each, count in zip(tokens, counts, strict=True)]
+    tests = [rates.tested * length * count for length, count in zip(tokens, counts, strict=True)]
     method, total = METHODS[stream.method], 0.0
     for place in places:
         if stream.method == LORA:

@@ -8,7 +8,7 @@
 - worst task: the smallest R[T,i] − R[i,i].
 
 Orders (with draws of their own) and test rows are crossed random effects, as draws and rows are in
-`bench.transfer.figures`: a task's test rows are the same in all orders.
+`bench.harness.figures`: a task's test rows are the same in all orders.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.stream.learning import Row
+from bench.harness.figures import LEVEL, Figure, figure, figures
+from bench.harness.rows import Row, unpacked
 from bench.stream.methods import FROZEN, LORA
 from bench.stream.sharing import Steps, Stream
-from bench.transfer.figures import LEVEL, Figure, figure, figures
 from onboard.statistics.holm import holm_adjusted
 
 _N = 0  # the figures there are by task and n; here n is always the same
@@ -83,10 +83,10 @@ class Results:
     def matrix(self, method: str, order: int) -> np.ndarray:
         """R (t, T) of the t steps that are there, in per cent; NaN for tasks that were not learned yet."""
         rows = self.rows(method, order)
-        found = np.full((len(rows), len(self.tasks[order])), np.nan)
+        accuracies = np.full((len(rows), len(self.tasks[order])), np.nan)
         for after, row in enumerate(rows):
-            found[after, : after + 1] = [100.0 * right(row, place).mean() for place in range(after + 1)]
-        return found
+            accuracies[after, : after + 1] = [100.0 * right(row, place).mean() for place in range(after + 1)]
+        return accuracies
 
     def accuracy(self, method: str) -> Figure:
         """Average accuracy at the end. All of these need a method that is `whole`."""
@@ -94,7 +94,7 @@ class Results:
 
     def gain(self, method: str, other: str) -> Figure:
         """Its average accuracy less that of another method, on the same rows."""
-        one, two = (self._cells(each, lambda rows, place: right(rows[-1], place)) for each in (method, other))
+        one, two = (self._cells(name, lambda rows, place: right(rows[-1], place)) for name in (method, other))
         return figure({place: one[place] - two[place] for place in one})
 
     def backward(self, method: str) -> Figure:
@@ -130,14 +130,14 @@ class Results:
             of = [_change(self.rows(method, order), list(self.tasks[order]).index(name)) for order in orders]
             if of:
                 cells[name, _N] = np.stack(of)
-        found = figures(cells)
-        adjusted = holm_adjusted([found[place].below for place in found])
-        return {name: Drop(found[name, _N], p) for (name, _), p in zip(found, adjusted, strict=True)}
+        changes = figures(cells)
+        adjusted = holm_adjusted([changes[place].below for place in changes])
+        return {name: Drop(changes[name, _N], p) for (name, _), p in zip(changes, adjusted, strict=True)}
 
     def at_the_end(self, method: str) -> dict[str, Figure]:
         """R[T,i] of each task over the orders."""
-        found = figures(self._cells(method, lambda rows, place: right(rows[-1], place)))
-        return {name: each for (name, _), each in found.items()}
+        ends = figures(self._cells(method, lambda rows, place: right(rows[-1], place)))
+        return {name: end for (name, _), end in ends.items()}
 
     def seconds(self, method: str) -> dict[str, float]:
         """Mean seconds a task by part; testing is left out."""
@@ -157,8 +157,8 @@ class Results:
 
     def _over_others(self, cells: dict[tuple[str, int], np.ndarray]) -> Figure:
         """The mean over T − 1 tasks of each order, where one of the T has nothing to say and is 0."""
-        found, share = figure(cells), len(self.names) / max(1, len(self.names) - 1)
-        return replace(found, value=share * found.value, low=share * found.low, high=share * found.high)
+        mean, share = figure(cells), len(self.names) / max(1, len(self.names) - 1)
+        return replace(mean, value=share * mean.value, low=share * mean.low, high=share * mean.high)
 
     def _count(self, order: int, place: int) -> int:
         count: int = self.rows(FROZEN, order)[place]["rows"][place]
@@ -168,12 +168,6 @@ class Results:
 def right(row: Row, place: int) -> np.ndarray:
     """Which test rows of the task at that place are right after a step (r,): 1 or 0."""
     return unpacked(row["correct"][place], row["rows"][place])
-
-
-def unpacked(told: str, count: int) -> np.ndarray:
-    """What `bench.transfer.runs.packed` told, as numbers (count,)."""
-    digits = np.frombuffer(bytes.fromhex(told), dtype=np.uint8)
-    return np.unpackbits(digits, count=count).astype(np.float64)
 
 
 def _change(rows: Sequence[Row], place: int) -> np.ndarray:
@@ -186,5 +180,5 @@ def _below_best(rows: Sequence[Row], place: int) -> np.ndarray:
     if place == len(rows) - 1:
         return np.zeros_like(right(rows[-1], place))
     before = [right(row, place) for row in rows[place:-1]]
-    below: np.ndarray = max(before, key=lambda each: float(each.mean())) - right(rows[-1], place)
+    below: np.ndarray = max(before, key=lambda answers: float(answers.mean())) - right(rows[-1], place)
     return below

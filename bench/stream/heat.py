@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from bench.harness.plot import drawing
+
 CELL, LEFT, TOP, GAP, COLUMNS = 26, 96, 116, 24, 2
 FULL: Final = 10.0  # points of change that have the full colour
 WORSE, BETTER, SAME = (213, 94, 0), (0, 114, 178), (245, 245, 245)  # vermilion and blue of Okabe and Ito
@@ -24,16 +26,12 @@ def svg(title: str, tasks: Sequence[str], panels: Mapping[str, np.ndarray]) -> s
     width, height = LEFT + CELL * len(tasks), TOP + CELL * len(tasks)
     rows = -(-len(panels) // COLUMNS)
     whole = (COLUMNS * (width + GAP) + GAP, rows * (height + GAP) + GAP)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole[0]} {whole[1]}" role="img" '
-        f'font-family="sans-serif" font-size="10"><title>{escape(title)}</title>'
-        f'<rect width="{whole[0]}" height="{whole[1]}" fill="#fff"/>'
-    ]
+    parts = []
     for number, (name, accuracies) in enumerate(panels.items()):
         across = GAP + (number % COLUMNS) * (width + GAP)
         down = GAP + (number // COLUMNS) * (height + GAP)
         parts += [f'<g transform="translate({across} {down})">', *_panel(name, tasks, accuracies), "</g>"]
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return drawing(title, whole, 10, parts)
 
 
 def _panel(name: str, tasks: Sequence[str], accuracies: np.ndarray) -> list[str]:

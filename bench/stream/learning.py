@@ -6,22 +6,22 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 import torch
 
-from bench.as_if_new import candidates
+from bench.harness.as_if_new import candidates, shipped_tasks
+from bench.harness.rows import Row, packed
 from bench.stream.material import Material, TaskRows
 from bench.stream.methods import FROZEN, LORA, LORA_RECIPE, METHODS, Method
 from bench.stream.state import State
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.methods import answers, baseline, fit
-from bench.transfer.runs import packed
 from onboard.bases.load import fresh_engine
 from onboard.errors import DamagedError, JobFailedError
 from onboard.guard import Judgement, Step, guard
-from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
@@ -29,9 +29,7 @@ from onboard.model.protected import ProtectedTask, Protection
 from onboard.probe.candidates import Candidate, random_candidate
 from onboard.probe.choice import choose
 from onboard.train.step_length import parts_of
-from onboard.train.tuning import Tuned, tune
 
-Row = dict[str, Any]
 BEGUN: Final = ("given", "chosen", "words", "alarm", "from", "start", "embedding")  # told of probe and training
 
 
@@ -49,14 +47,14 @@ def begin(material: Material, name: str, order: int, state: State) -> Row:
         fingerprint = bench.fingerprint(bench.encode(probed), bench.targets(probed))
         offered = [*candidates(material.base, rows.seed, name, fingerprint), *_learned(material, order, state)]
         evaluator = bench.evaluator(probed)
-        found = choose(evaluator, offered, np.arange(evaluator.rows), PROBE)
+        probed_start = choose(evaluator, offered, np.arange(evaluator.rows), PROBE)
     with _timed(seconds, "train"):
-        lesson = material.lesson(name, order, engine, found.z, found.chosen.words)
+        lesson = material.lesson(name, order, engine, probed_start.z, probed_start.chosen.words)
         embedding = lesson.z
     return {
-        "given": state.digest, "chosen": found.chosen.embedding, "words": list(found.chosen.words),
-        "alarm": found.alarm, "from": to_hex(found.z), "embedding": to_hex(embedding), "seconds": seconds,
-        "start": packed(right_of(engine, rows, found.z, found.chosen.words)),
+        "given": state.digest, "chosen": probed_start.chosen.embedding, "words": list(probed_start.chosen.words),
+        "alarm": probed_start.alarm, "from": to_hex(probed_start.z), "embedding": to_hex(embedding), "seconds": seconds,
+        "start": packed(right_of(engine, rows, probed_start.z, probed_start.chosen.words)),
     }  # fmt: skip
 
 
@@ -78,10 +76,10 @@ def advance(
         DamagedError: the frozen hypernetwork generates other weights for an earlier task than it did.
     """
     rows, seconds = material.of(name, order), dict(begun["seconds"])
-    z, head, told = from_hex(begun["embedding"]), state.hypernetwork, Row()
+    z, head, facts = from_hex(begun["embedding"]), state.hypernetwork, Row()
     if METHODS[method].tuning:
-        z, head, told = _tuned(material, METHODS[method], name, order, state, begun, seconds)
-    after = state.advanced(name, z, tuple(begun["words"]), head, rows.hashes if told.get("share") else rows.hashes[:0])
+        z, head, facts = _tuned(material, METHODS[method], name, order, state, begun, seconds)
+    after = state.advanced(name, z, tuple(begun["words"]), head, rows.hashes if facts.get("share") else rows.hashes[:0])
     unchanged = after.unchanged - 1
     if method == FROZEN and unchanged < len(state.learned):
         raise DamagedError("The frozen hypernetwork generates other weights than it did.", "start this stream anew")
@@ -90,9 +88,9 @@ def advance(
         first = 0 if moved else len(state.learned)
         correct = [*before[:first], *map(packed, _right_answers(material, order, after, first))]
     row = {
-        **{key: begun[key] for key in BEGUN}, **told, "z": to_hex(z), "head": after.head,
+        **{key: begun[key] for key in BEGUN}, **facts, "z": to_hex(z), "head": after.head,
         "generated": after.learned[-1].generated, "unchanged": unchanged, "correct": correct,
-        "rows": [len(material.of(each.task, order).test) for each in after.learned],
+        "rows": [len(material.of(task.task, order).test) for task in after.learned],
         "seconds": {part: round(value, 2) for part, value in seconds.items()},
     }  # fmt: skip
     if method == FROZEN:
@@ -117,7 +115,7 @@ def alone(material: Material, name: str, order: int, before: Sequence[str], coun
         fit(learner, rows.labelled.ids, rows.labelled.targets, trie, LORA_RECIPE, rows.seed)
     with _timed(seconds, "test"):
         right = answers(learner, rows.test_ids, trie) == rows.truth
-    parameters = sum(each.numel() for group, _ in learner.groups for each in group)
+    parameters = sum(parameter.numel() for group, _ in learner.groups for parameter in group)
     return {
         "parameters": parameters, "correct": [*before, packed(right)], "rows": [*counts, len(right)],
         "seconds": {part: round(value, 2) for part, value in seconds.items()},
@@ -126,16 +124,15 @@ def alone(material: Material, name: str, order: int, before: Sequence[str], coun
 
 def earlier_tasks(material: Material, order: int, state: State) -> list[ProtectedTask]:
     """The shipped sources, and the stream's own tasks with the texts that they were trained on."""
-    base, trie, first = material.base, material.engine.trie, material.engine.hypernetwork
-    shipped = [ProtectedTask(each.name, base.embeddings[each.name], trie(each.words), first) for each in base.sources]
+    trie = material.engine.trie
     learned = [
         ProtectedTask(
-            each.task, each.z, trie(each.words), state.heads[each.origin],
-            texts=material.of(each.task, order).labelled.ids,
+            task.task, task.z, trie(task.words), state.heads[task.origin],
+            texts=material.of(task.task, order).labelled.ids,
         )
-        for each in state.learned
+        for task in state.learned
     ]  # fmt: skip
-    return [*shipped, *learned]
+    return [*shipped_tasks(material.base, material.engine), *learned]
 
 
 def right_of(engine: Engine, rows: TaskRows, z: np.ndarray, words: Sequence[str]) -> np.ndarray:
@@ -149,94 +146,79 @@ def to_hex(z: np.ndarray) -> str:
     return z.astype("<f4").tobytes().hex()
 
 
-def from_hex(told: str) -> np.ndarray:
+def from_hex(digits: str) -> np.ndarray:
     """What `to_hex` told."""
-    return np.frombuffer(bytes.fromhex(told), dtype="<f4").astype(np.float32)
+    return np.frombuffer(bytes.fromhex(digits), dtype="<f4").astype(np.float32)
 
 
 def _learned(material: Material, order: int, state: State) -> list[Candidate]:
     """The stream's earlier tasks, as starts of the next one."""
     return [
-        Candidate(each.task, each.z, each.words, trained_rows=material.of(each.task, order).hashes)
-        for each in state.learned
+        Candidate(task.task, task.z, task.words, trained_rows=material.of(task.task, order).hashes)
+        for task in state.learned
     ]
 
 
 def _tuned(
-    material: Material,
-    method: Method,
-    name: str,
-    order: int,
-    state: State,
-    begun: Row,
-    seconds: dict[str, float],
+    material: Material, method: Method, name: str, order: int, state: State, begun: Row, seconds: dict[str, float]
 ) -> tuple[np.ndarray, Hypernetwork, Row]:
     """Embedding and hypernetwork as they are published, and what a row tells of it."""
     assert method.tuning is not None
-    rows, (to_tune_with, to_judge_by) = material.of(name, order), material.canaries
-    z = from_hex(begun["embedding"])
+    z, (to_tune_with, to_judge_by) = from_hex(begun["embedding"]), material.canaries
     engine, earlier = material.engine.under(state.hypernetwork), earlier_tasks(material, order, state)
-    held = earlier if method.tuning.beta else []
-    trie, told = engine.trie(begun["words"]), Row()
-    lesson = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"])
+    lesson, facts = material.lesson(name, order, engine, from_hex(begun["from"]), begun["words"]), Row()
     if method.by_rule:
         with _timed(seconds, "rule"):
             worth = lesson.worth()
-        told = {"worth": asdict(worth)}
+        facts = {"worth": asdict(worth)}
         if not worth.tune:
-            return z, state.hypernetwork, told | {"share": 0.0}
-
-    def tuned_on(start: np.ndarray, labelled: LabelledRows) -> Tuned:
-        assert method.tuning is not None
-        settings = method.tuning.for_part(len(labelled.ids), of=len(rows.labelled.ids))
-        to_hold = Protection(held, to_tune_with)
-        return tune(engine.rounded(), TrainingSet(labelled, trie), start, to_hold, settings, rows.seed)
-
+            return z, state.hypernetwork, facts | {"share": 0.0}
+    to_hold = Protection(earlier if method.tuning.beta else [], to_tune_with)
+    tuned_on = partial(lesson.tuned, method.tuning, to_hold)
     try:
         with _timed(seconds, "tune"):
-            tuned = tuned_on(z, rows.labelled)
-        told |= {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
+            tuned = tuned_on(z, lesson.rows)
+        facts |= {"share": 1.0, "losses": [tuned.losses[0], tuned.losses[-1]]}
         if method.guard is None:
-            return tuned.z, tuned.hypernetwork, told
+            return tuned.z, tuned.hypernetwork, facts
         with _timed(seconds, "folds"):
             losses = lesson.losses(parts_of(method.guard.shares), tuned, tuned_on)
     except JobFailedError as error:
-        return z, state.hypernetwork, told | {"share": 0.0, "trouble": error.message}
-    wanted = losses.wanted(at_all=not method.by_rule)
-    told |= {"proposed": wanted, "by_share": losses.to_json()}
-    if not wanted:
-        return z, state.hypernetwork, told | {"share": 0.0}
-    proposed = tuned.shortened(state.hypernetwork, z, wanted)
+        return z, state.hypernetwork, facts | {"share": 0.0, "trouble": error.message}
+    share = losses.wanted(at_all=not method.by_rule)
+    facts |= {"proposed": share, "by_share": losses.to_json()}
+    if not share:
+        return z, state.hypernetwork, facts | {"share": 0.0}
+    proposed = tuned.shortened(state.hypernetwork, z, share)
+    step, protection = Step(state.hypernetwork, proposed.hypernetwork, z), Protection(earlier, to_judge_by)
     with _timed(seconds, "guard"):
-        judged = guard(
-            engine, Step(state.hypernetwork, proposed.hypernetwork, z), Protection(earlier, to_judge_by),
-            method.guard, seed=rows.seed,
-        )  # fmt: skip
-    told |= {"share": judged.share, "guard": _summary(judged)}
-    if method.by_rule and judged.share and losses.after[wanted * judged.share] >= losses.alone:
-        return z, state.hypernetwork, told | {"share": 0.0, "given_up": True}
+        judged = guard(engine, step, protection, method.guard, seed=lesson.seed)
+    facts |= {"share": judged.share, "guard": _summary(judged)}
+    if method.by_rule and judged.share and losses.after[share * judged.share] >= losses.alone:
+        return z, state.hypernetwork, facts | {"share": 0.0, "given_up": True}
     taken = proposed.shortened(state.hypernetwork, z, judged.share)
-    return taken.z, taken.hypernetwork, told
+    return taken.z, taken.hypernetwork, facts
 
 
 def _summary(judged: Judgement) -> Row:
     by_verdict: dict[str, list[str]] = {}
-    for each in judged.tasks:
-        by_verdict.setdefault(each.verdict, []).append(each.task)
+    for verdict in judged.tasks:
+        by_verdict.setdefault(verdict.verdict, []).append(verdict.task)
     return {"verdict": judged.verdict, "reason": judged.reason, "unchecked": judged.unchecked, "tasks": by_verdict}
 
 
 def _right_answers(material: Material, order: int, state: State, first: int) -> list[np.ndarray]:
     """Right answers under the head, of each task from the `first` on, rows of all of them mixed."""
     learned = state.learned[first:]
-    rows = [material.of(each.task, order) for each in learned]
+    rows = [material.of(task.task, order) for task in learned]
     engine = material.engine.under(state.hypernetwork)
-    of = np.repeat(np.arange(len(rows)), [len(each.test) for each in rows])
+    of = np.repeat(np.arange(len(rows)), [len(task_rows.test) for task_rows in rows])
     with torch.inference_mode():
-        generated = engine.hypernetwork(torch.from_numpy(np.stack([each.z for each in learned])))
-    tries = [engine.trie(each.words) for each in learned]
-    scores = mixed_log_probabilities(engine, [ids for each in rows for ids in each.test_ids], generated, tries, of)
-    right = scores.argmax(1) == np.concatenate([each.truth for each in rows])
+        generated = engine.hypernetwork(torch.from_numpy(np.stack([task.z for task in learned])))
+    tries = [engine.trie(task.words) for task in learned]
+    ids = [tokens for task_rows in rows for tokens in task_rows.test_ids]
+    scores = mixed_log_probabilities(engine, ids, generated, tries, of)
+    right = scores.argmax(1) == np.concatenate([task_rows.truth for task_rows in rows])
     return [right[of == place] for place in range(len(rows))]
 
 

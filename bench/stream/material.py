@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.as_a_job import Lesson
+from bench.harness.as_a_job import Lesson
+from bench.harness.as_if_new import workbench
 from bench.stream.tasks import drawn
 from onboard.bases import Base
 from onboard.bases.load import load_engine
@@ -17,7 +18,6 @@ from onboard.domain.dataset import Example
 from onboard.guard.canaries import canary_ids
 from onboard.model.batch import LabelledRows
 from onboard.model.engine import Engine
-from onboard.pipeline.check import label_words
 from onboard.pipeline.material import Workbench
 
 
@@ -100,7 +100,7 @@ class Material:
         """The rows of a task in that order of the stream."""
         if (task, order) not in self._rows:
             dataset, test = drawn(self.data, task, self.shots, order, self.test_rows)
-            bench = Workbench(self.base, self.engine, dataset, label_words(dataset, self.engine))
+            bench = workbench(self.base, self.engine, dataset)
             self._rows[task, order] = TaskRows(bench, test, order, self.max_tokens)
         return self._rows[task, order]
 

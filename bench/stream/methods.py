@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from bench.as_a_job import SETTINGS, STEP
+from bench.harness.as_a_job import SETTINGS, STEP
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.recipes import CREDITED, RECIPES, Recipe
 from onboard.guard.settings import GuardSettings
@@ -49,11 +49,11 @@ def settings_of(name: str, rows: int) -> dict[str, Any]:
     if name == LORA:
         return {"recipe": asdict(LORA_RECIPE)}
     method = METHODS[name]
-    found: dict[str, Any] = {"embedding": asdict(SETTINGS.for_rows(rows)), "probe": asdict(PROBE), "step": STEP}
+    settings: dict[str, Any] = {"embedding": asdict(SETTINGS.for_rows(rows)), "probe": asdict(PROBE), "step": STEP}
     if method.tuning:
-        found["tuning"] = asdict(method.tuning.for_rows(rows))
+        settings["tuning"] = asdict(method.tuning.for_rows(rows))
     if method.guard:
-        found["guard"] = asdict(method.guard)
+        settings["guard"] = asdict(method.guard)
     if method.by_rule:
-        found["rule"] = {"fewest_rows": FEWEST_ROWS, "good": GOOD, "by_heart": BY_HEART}
-    return found
+        settings["rule"] = {"fewest_rows": FEWEST_ROWS, "good": GOOD, "by_heart": BY_HEART}
+    return settings

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from bench.harness.figures import signed
+from bench.harness.page import NONE, VERDICTS, counted, listed, met, table, table_row, unmeasured, were
 from bench.stream.figures import Results
 from bench.stream.methods import AUTO, FROZEN, GUARDED, LORA, METHODS, NAIVE
-from bench.stream.sizes import Size, table
+from bench.stream.sizes import Size, sizes_table
 from bench.stream.tasks import NAMED
-from bench.transfer.figures import Figure
 
 MOST_LOST: Final = 0.2  # points that earlier tasks may lose on average under the guard
 MOST_STORED: Final = 4000  # bytes of a task, without its snapshot
-NONE: Final = "–"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
          "What is stored beside the snapshot of the rows; the shared part is divided among 1, 10, 100 and 1,000 tasks. "
          "Own is the file of an embedding with all its facts, and its row in the registry. A hypernetwork that a task "
          "was learned under is kept for as long as the task is: the guard compares with it. Not counted: the rows "
-         "themselves, the job with its report, and what a database adds for its indexes.", "", *table(sizes), ""],
+         "themselves, the job with its report, and what a database adds for its indexes.", "", *sizes_table(sizes), ""],
         _how(facts),
     ]  # fmt: skip
     return "\n".join(line for part in parts for line in part)
@@ -65,13 +65,12 @@ def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
 
 def _head(results: Results, facts: Facts) -> list[str]:
     machine, orders = facts.machine, len(results.tasks)
-    were = "1 step of the plan was" if facts.missing == 1 else f"{facts.missing} steps of the plan were"
-    left = [f"**{were} not made; methods that are not at their end are left out.**", ""]
+    left = [f"**{were(facts.missing, 'step')} not made; methods that are not at their end are left out.**", ""]
     return [
         "# One task after another", "",
         f"Made by `{facts.command}` on `{facts.base}` ({machine['processor']}, {machine['cores']} cores); one row a "
         "step stands in [stream.jsonl](../../bench/results/stream.jsonl).",
-        f"{len(results.names)} tasks in a row, {facts.shots} labelled rows each, in {_counted(orders, 'order')} with "
+        f"{len(results.names)} tasks in a row, {facts.shots} labelled rows each, in {counted(orders, 'order')} with "
         f"draws of their own; accuracy in per cent on at most {facts.test_rows} test rows. Texts are cut after "
         f"{facts.max_tokens} tokens. Intervals are 95%, over orders and test rows; two methods are compared on the "
         "same rows.", "",
@@ -80,26 +79,26 @@ def _head(results: Results, facts: Facts) -> list[str]:
 
 
 def _wanted(results: Results, sizes: Sequence[Size]) -> list[str]:
-    told = ["## What was wanted", "", "| what | found | verdict |", "|---|---|---|"]
+    text = ["## What was wanted", "", *table(VERDICTS)]
     what = "frozen: BWT is 0, byte for byte of the generated weights"
     if results.whole(FROZEN):
         same = sum(results.rows(FROZEN, order)[-1]["unchanged"] for order in range(len(results.tasks)))
-        wanted = len(results.tasks) * (len(results.names) - 1)
-        exact = same == wanted and results.backward(FROZEN).value == 0
-        told.append(_row(what, f"{same} of {wanted} earlier tasks are generated the same", _met(exact)))
+        earlier = len(results.tasks) * (len(results.names) - 1)
+        exact = same == earlier and results.backward(FROZEN).value == 0
+        text.append(table_row(what, f"{same} of {earlier} earlier tasks are generated the same", met(exact)))
     else:
-        told.append(_unmeasured(what))
-    told += _of_the_guard(results)
+        text.append(unmeasured(what))
+    text += _of_the_guard(results)
     what = "naive tuning forgets on the same stream"
     if results.whole(NAIVE):
         lost = results.backward(NAIVE)
-        told.append(_row(what, f"BWT {_signed(lost)}", _met(lost.high < 0)))
+        text.append(table_row(what, f"BWT {signed(lost)}", met(lost.high < 0)))
     else:
-        told.append(_unmeasured(what))
+        text.append(unmeasured(what))
     if sizes:
         own = sizes[0].own
-        told.append(_row("stored per task, without snapshot: under 4 KB", f"{own:,.0f} B", _met(own < MOST_STORED)))
-    return [*told, ""]
+        text.append(table_row("stored per task, without snapshot: under 4 KB", f"{own:,.0f} B", met(own < MOST_STORED)))
+    return [*text, ""]
 
 
 def _of_the_guard(results: Results) -> list[str]:
@@ -107,47 +106,47 @@ def _of_the_guard(results: Results) -> list[str]:
     worse = "guarded: no task significantly worse"
     above = "guarded: average accuracy at or above frozen"
     if not results.whole(GUARDED):
-        return [_unmeasured(what) for what in (most, worse, above)]
+        return [unmeasured(what) for what in (most, worse, above)]
     lost = results.backward(GUARDED)
     drops = results.drops(GUARDED)
-    found = [name for name, drop in drops.items() if drop.worse]
+    losers = [name for name, drop in drops.items() if drop.worse]
     seen = median(drop.detectable(len(drops)) for drop in drops.values())
-    told = [
-        _row(most, f"BWT {_signed(lost)}", _met(lost.value >= -MOST_LOST)),
-        _row(
-            worse, f"{', '.join(found) or 'none'}; a drop of {seen:.1f} points would have shown in four of five cases",
-            _met(not found),
+    text = [
+        table_row(most, f"BWT {signed(lost)}", met(lost.value >= -MOST_LOST)),
+        table_row(
+            worse, f"{', '.join(losers) or 'none'}; a drop of {seen:.1f} points would have shown in four of five cases",
+            met(not losers),
         ),
     ]  # fmt: skip
     if not results.whole(FROZEN):
-        return [*told, _unmeasured(above)]
+        return [*text, unmeasured(above)]
     gain = results.gain(GUARDED, FROZEN)
-    return [*told, _row(above, _signed(gain), _met(gain.value >= 0))]
+    return [*text, table_row(above, signed(gain), met(gain.value >= 0))]
 
 
 def _methods(results: Results, methods: Sequence[str]) -> list[str]:
-    told = [
+    text = [
         "## Methods", "",
         "Average accuracy after the last task; beside it, that on each task right after it was learned. BWT: change of "
         "the earlier tasks up to the end. FWT: accuracy of the start that the probe chose, before training, above that "
         "of a random embedding. Forgetting: how far a task is below its best. p: that the worst task did not lose, "
         "after Holm over the tasks. Under every method that tunes the hypernetwork all earlier tasks are measured "
         "under the last one, so that pins hide nothing.", "",
-        "| method | average accuracy | beside frozen | right after learning | BWT | FWT | forgetting | worst task | "
-        "p | core seconds per task |", "|---" * 10 + "|",
+        *table("method | average accuracy | beside frozen | right after learning | BWT | "
+"FWT | forgetting | worst task | p | core seconds per task"),
     ]  # fmt: skip
     for method in methods:
         gain = results.gain(method, FROZEN) if method != FROZEN and FROZEN in methods else None
-        name, drop = min(results.drops(method).items(), key=lambda each: each[1].change.value)
-        worst = NONE if method in (FROZEN, LORA) else f"{name} {_signed(drop.change)}"
+        name, drop = min(results.drops(method).items(), key=lambda named_drop: named_drop[1].change.value)
+        worst = NONE if method in (FROZEN, LORA) else f"{name} {signed(drop.change)}"
         p_value = NONE if method in (FROZEN, LORA) else f"{drop.p_value:.3f}"
         seconds = results.seconds(method)
-        took = f"{sum(seconds.values()):.0f} ({', '.join(f'{part} {each:.0f}' for part, each in seconds.items())})"
-        told.append(_row(METHODS[method].title, results.accuracy(method).shown, _signed(gain),
-                         results.learned(method).shown, _signed(results.backward(method)),
-                         _signed(results.forward(method)), _signed(results.forgetting(method)), worst, p_value,
+        took = f"{sum(seconds.values()):.0f} ({', '.join(f'{part} {spent:.0f}' for part, spent in seconds.items())})"
+        text.append(table_row(METHODS[method].title, results.accuracy(method).shown, signed(gain),
+                         results.learned(method).shown, signed(results.backward(method)),
+                         signed(results.forward(method)), signed(results.forgetting(method)), worst, p_value,
                          took))  # fmt: skip
-    return [*told, ""]
+    return [*text, ""]
 
 
 def _picture() -> list[str]:
@@ -158,11 +157,11 @@ def _picture() -> list[str]:
 
 def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
     """Each task's accuracy at the end, and its change."""
-    told = [
+    text = [
         "## Tasks", "",
         "Accuracy at the end, over the orders; in brackets the change since the task was learned. Bold: significantly "
         "worse.", "",
-        _row("task", "what it is", *(METHODS[method].title for method in methods)), "|---" * (len(methods) + 2) + "|",
+        *table(("task", "what it is", *(METHODS[method].title for method in methods))),
     ]  # fmt: skip
     ends = {method: results.at_the_end(method) for method in methods}
     drops = {method: results.drops(method) for method in methods}
@@ -173,13 +172,13 @@ def _tasks(results: Results, methods: Sequence[str]) -> list[str]:
             change = f"{drop.change.value:+.1f}" if drop else ""
             told_change = f" (**{change}**)" if drop and drop.worse else f" ({change})" if drop else ""
             cells.append(f"{ends[method][name].value:.1f}{told_change}")
-        told.append(_row(name, NAMED[name].how, *cells))
-    return [*told, ""]
+        text.append(table_row(name, NAMED[name].how, *cells))
+    return [*text, ""]
 
 
 def _let_through(results: Results) -> list[str]:
     """Of each method with a guard: how many tasks were tuned, and what became of the steps."""
-    told = ["## What the guard let through", ""]
+    text = ["## What the guard let through", ""]
     objections = []
     for method in (AUTO, GUARDED):
         rows = [(order, row) for order in range(len(results.tasks)) for row in results.rows(method, order)]
@@ -190,7 +189,7 @@ def _let_through(results: Results) -> list[str]:
         shares = [f"{f'{share:g} of the step' if share else 'nothing'} by {counted[share]}"
                   for share in sorted(counted, reverse=True)]  # fmt: skip
         taken = f"; taken was {', '.join(shares)}" if shares else ""
-        told += [f"- {METHODS[method].title}: {len(tuned)} of {len(rows)} tasks tried a tuning{taken}."]
+        text += [f"- {METHODS[method].title}: {len(tuned)} of {len(rows)} tasks tried a tuning{taken}."]
         for order, row in tuned:
             by_verdict = row.get("guard", {}).get("tasks", {})
             objected = [f"{name} ({verdict})" for verdict, names in by_verdict.items() if verdict != "pass"
@@ -200,18 +199,18 @@ def _let_through(results: Results) -> list[str]:
                 reason = row.get("trouble") or ", ".join(objected) or NONE
                 through = f"{row['share']:g}" if proposed else NONE
                 cells = METHODS[method].title, order + 1, row["task"], f"{proposed:g}", through, reason
-                objections.append(_row(*cells))
+                objections.append(table_row(*cells))
     if objections:
-        told += [
+        text += [
             "", "Of the step the new task wanted a share (by rows that were predicted without themselves), and of that "
             "the guard let a share through. Those that did not get the whole of it:", "",
-            "| method | order | after | wanted | let through | tasks that did not pass |", "|---|---|---|---|---|---|",
+            *table("method | order | after | wanted | let through | tasks that did not pass"),
         ]  # fmt: skip
-    return [*told, *objections, ""] if len(told) > 2 else []
+    return [*text, *objections, ""] if len(text) > 2 else []
 
 
 def _how(facts: Facts) -> list[str]:
-    told = [
+    text = [
         "## How it was made", "",
         "Every task is learned as the service learns it: the probe chooses a start among the shipped embeddings and "
         "those of the stream so far, then the embedding is trained on all rows. Frozen stops there. The others then "
@@ -227,27 +226,6 @@ def _how(facts: Facts) -> list[str]:
         "in float32, later ones with products in bfloat16: seconds are means over both.", "",
     ]  # fmt: skip
     for method, settings in facts.settings.items():
-        parts = [f"{part}: {', '.join(f'{name} {value}' for name, value in of.items())}"
-                 for part, of in settings.items() if isinstance(of, Mapping)]  # fmt: skip
-        told.append(f"- {METHODS[method].title}: {'; '.join(parts)}.")
-    return [*told, ""]
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _unmeasured(what: str) -> str:
-    return _row(what, NONE, "not measured yet")
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "**not met**"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _signed(found: Figure | None) -> str:
-    return f"{found.value:+.1f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE
+        parts = [f"{part}: {listed(of)}" for part, of in settings.items() if isinstance(of, Mapping)]
+        text.append(f"- {METHODS[method].title}: {'; '.join(parts)}.")
+    return [*text, ""]

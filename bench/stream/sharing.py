@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from bench.budgeted import append, finished
-from bench.stream.learning import BEGUN, Row
+from bench.harness.rows import Row, append, finished
+from bench.stream.learning import BEGUN
 from onboard.errors import DamagedError
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.weights import hypernetwork_digest, load_hypernetwork, save_hypernetwork
@@ -46,18 +46,18 @@ class Journal:
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
-        self._settings = {method: digest_of(each) for method, each in settings.items()}
+        self._settings = {method: digest_of(of_method) for method, of_method in settings.items()}
 
     def steps(self) -> dict[Stream, list[Row]]:
         """What the file holds now, up to each stream's first step that is missing, since the stream last began."""
-        found: dict[Stream, dict[int, Row]] = {}
+        by_stream: dict[Stream, dict[int, Row]] = {}
         for row in finished(self.path):
             if row["settings"] == self._settings.get(row["method"]):
-                of_stream = found.setdefault(Stream(row["order"], row["method"]), {})
+                of_stream = by_stream.setdefault(Stream(row["order"], row["method"]), {})
                 if row["index"] == 0:
                     of_stream.clear()  # it began anew: what follows in the file has other heads
                 of_stream[row["index"]] = row
-        return {stream: [*_unbroken(rows)] for stream, rows in found.items()}
+        return {stream: [*_unbroken(rows)] for stream, rows in by_stream.items()}
 
     def begun(self, order: int, index: int, given: str) -> Row | None:
         """What any method's stream found of a task with the same head and embeddings before it; None where none did."""
@@ -99,12 +99,12 @@ class Heads:
             NotFoundError: one was not kept.
             DamagedError: one is another than it was.
         """
-        found = {}
+        hypernetworks = {}
         for digest in digests:
-            found[digest] = load_hypernetwork(self._path(digest)).requires_grad_(False)
-            if hypernetwork_digest(found[digest]) != digest:
+            hypernetworks[digest] = load_hypernetwork(self._path(digest)).requires_grad_(False)
+            if hypernetwork_digest(hypernetworks[digest]) != digest:
                 raise DamagedError(f"{self._path(digest)} holds another hypernetwork.", "start this stream anew")
-        return found
+        return hypernetworks
 
     def forget(self) -> None:
         """Remove them: the stream is at its end."""

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from bench.harness.page import table
 from bench.stream.figures import Results
 from bench.stream.material import Material
 from bench.stream.methods import GUARDED, LORA, METHODS
@@ -49,22 +50,22 @@ def sizes(material: Material, results: Results) -> list[Size]:
     backbone = sum(path.stat().st_size for path in (folder / "backbone").iterdir() if path.is_file())
     first = (folder / "hypernetwork.safetensors").stat().st_size
     own, tuned, orders = version_bytes(material), hypernetwork_bytes(material), range(len(results.tasks))
-    found = []
+    stored = []
     for method, facts in METHODS.items():
         steps = [row for order in orders for row in results.rows(method, order)]
         if not steps:
             continue
         if method == LORA:
-            found.append(Size(facts.title, float(FLOAT32 * steps[0]["parameters"]), float(backbone)))
+            stored.append(Size(facts.title, float(FLOAT32 * steps[0]["parameters"]), float(backbone)))
         elif facts.tuning is None:
-            found.append(Size(facts.title, float(own), float(backbone + first)))
+            stored.append(Size(facts.title, float(own), float(backbone + first)))
         else:
-            found.append(Size(f"{facts.title}, one head", float(own), float(backbone + first + tuned)))
+            stored.append(Size(f"{facts.title}, one head", float(own), float(backbone + first + tuned)))
         if method == GUARDED:
             taken = sum(row["share"] > 0 for row in steps) / len(steps)
             title = f"{facts.title}, with every hypernetwork that a task was learned under"
-            found.append(Size(title, own + taken * tuned, float(backbone + first)))
-    return found
+            stored.append(Size(title, own + taken * tuned, float(backbone + first)))
+    return stored
 
 
 def version_bytes(material: Material) -> int:
@@ -77,7 +78,7 @@ def version_bytes(material: Material) -> int:
     z = np.zeros(int(material.base.document["task_embedding_size"]), dtype=np.float32)
     rng = np.random.default_rng(0)
     measured = evaluate_classification(rng.integers(0, 6, 200), rng.dirichlet(np.ones(6), 200))
-    metrics = {name: each.to_json() for name, each in measured.items()}
+    metrics = {name: metric.to_json() for name, metric in measured.items()}
     digest = embedding_digest(z)
     version = EmbeddingVersion(
         task="question-types", kind="onboarded", artifact=digest, embedding_digest=digest,
@@ -87,9 +88,9 @@ def version_bytes(material: Material) -> int:
         seeds=(0,), metrics={"validation": metrics, "test": metrics}, fingerprint=pack_fingerprint(z), version=1,
         job=digest[:32],
     )  # fmt: skip
-    row = [each if isinstance(each, str) else json.dumps(each) for each in version.to_json().values()]
+    row = [column if isinstance(column, str) else json.dumps(column) for column in version.to_json().values()]
     row.append(pack_fingerprint(z))
-    return len(pack_embedding(z, embedding_facts(version, digest))) + sum(len(each.encode()) for each in row)
+    return len(pack_embedding(z, embedding_facts(version, digest))) + sum(len(column.encode()) for column in row)
 
 
 def hypernetwork_bytes(material: Material) -> int:
@@ -108,12 +109,10 @@ def shown(count: float) -> str:
     return f"{count:,.0f} B"
 
 
-def table(found: Sequence[Size]) -> list[str]:
+def sizes_table(stored: Sequence[Size]) -> list[str]:
     """Rows of Markdown."""
-    head = [f"{count:,} task" if count == 1 else f"{count:,} tasks" for count in AMONG]
     rows = [
-        f"| {each.title} | {shown(each.own)} | {shown(each.shared)} | "
-        + " | ".join(shown(each.of_task(among)) for among in AMONG) + " |"
-        for each in found
-    ]  # fmt: skip
-    return [f"| method | own | shared | {' | '.join(head)} |", "|---" * (len(AMONG) + 3) + "|", *rows]
+        (size.title, shown(size.own), shown(size.shared), *(shown(size.of_task(among)) for among in AMONG))
+        for size in stored
+    ]
+    return table(("method", "own", "shared", *(f"{count:,} task{'s' * (count > 1)}" for count in AMONG)), rows)

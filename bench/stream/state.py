@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from bench.harness.generated import generated_digest
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.weights import generated_digest, hypernetwork_digest
+from onboard.model.weights import hypernetwork_digest
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,16 @@ class State:
     @property
     def digest(self) -> str:
         """Identity of all that the next task's start and embedding follow from."""
-        found = hashlib.sha256(self.head.encode())
-        for each in self.learned:
-            found.update(f"{each.task} {each.words}".encode())
-            found.update(each.z.tobytes())
-        return found.hexdigest()[:16]
+        identity = hashlib.sha256(self.head.encode())
+        for task in self.learned:
+            identity.update(f"{task.task} {task.words}".encode())
+            identity.update(task.z.tobytes())
+        return identity.hexdigest()[:16]
 
     @property
     def unchanged(self) -> int:
         """How many of the tasks get from the head, byte for byte, the weights that they got when they were learned."""
-        return sum(generated_for(self.hypernetwork, each.z) == each.generated for each in self.learned)
+        return sum(generated_for(self.hypernetwork, task.z) == task.generated for task in self.learned)
 
     def advanced(
         self, task: str, z: np.ndarray, words: tuple[str, ...], head: Hypernetwork, tuned_on: np.ndarray

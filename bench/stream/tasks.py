@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from bench.as_if_new import drawn_tests
+from bench.harness.as_if_new import drawn_tests
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import shots
 from onboard.domain.dataset import Dataset, Example, Label, in_canonical_order, in_canonical_rows
@@ -130,23 +130,23 @@ def _part(data: Path, task: Task, folder: str, relabel: Relabel | None) -> Datas
     """What a task has of a dataset."""
     split = "validation" if task.made else "train"
     options = ReadOptions(test=data / folder / "test.jsonl.gz", suspects=False)
-    found = read_dataset(data / folder / f"{split}.jsonl.gz", options).dataset
+    whole = read_dataset(data / folder / f"{split}.jsonl.gz", options).dataset
     return replace(
-        found,
-        train=tuple(_relabelled(_dealt(found.train, task, folder), task, relabel)),
-        test=tuple(_relabelled(_dealt(found.test, task, folder), task, relabel)),
+        whole,
+        train=tuple(_relabelled(_dealt(whole.train, task, folder), task, relabel)),
+        test=tuple(_relabelled(_dealt(whole.test, task, folder), task, relabel)),
     )
 
 
 def _dealt(rows: Sequence[T], task: Task, folder: str) -> Sequence[T]:
-    users = [each.name for each in TASKS if folder in each.of]
+    users = [user.name for user in TASKS if folder in user.of]
     return rows[users.index(task.name) :: len(users)]
 
 
 def _relabelled(rows: Sequence[Example], task: Task, relabel: Relabel | None) -> list[Example]:
-    found = []
+    relabelled = []
     for row in rows:
         label = relabel(row.label) if relabel else row.label
         if label is not None:
-            found.append(replace(row, label=label, text_b=None if task.first_text else row.text_b))
-    return found
+            relabelled.append(replace(row, label=label, text_b=None if task.first_text else row.text_b))
+    return relabelled

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.stream.learning import Row, advance, alone, begin, from_hex
+from bench.harness.rows import Row, unpacked
+from bench.stream.learning import advance, alone, begin, from_hex
 from bench.stream.material import Material
 from bench.stream.methods import LORA, METHODS
 from bench.stream.sharing import Heads, Journal, Stream
@@ -54,10 +55,7 @@ def walk(
             heads.keep(state.hypernetwork)  # before the row: whoever finds the row can go on from it
         journal.add(stream, index, task, row)
         rows = [*rows, row]
-        took = sum(row["seconds"].values())
-        print(
-            f"{told(stream)}, {index + 1}/{len(tasks)} {task}: {_outcome(row)} in {took:.0f} core seconds", flush=True
-        )
+        print(f"{told(stream)}, {index + 1}/{len(tasks)} {task}: {_outcome(row)}", flush=True)
     heads.forget()
 
 
@@ -70,13 +68,13 @@ def resumed(material: Material, stream: Stream, tasks: Sequence[str], rows: Sequ
     state = State.first(material.engine.hypernetwork, material.base.known_rows)
     if stream.method == LORA or not rows:
         return state
-    wanted = {row["head"] for row in rows} - set(state.heads)
+    lacking = {row["head"] for row in rows} - set(state.heads)
     learned, known = [], [state.known_rows]
     for task, row in zip(tasks, rows, strict=False):
         learned.append(Learned(task, from_hex(row["z"]), tuple(row["words"]), row["head"], row["generated"]))
         if row.get("share"):
             known.append(material.of(task, stream.order).hashes)
-    everything = {**state.heads, **heads.load(sorted(wanted))}
+    everything = {**state.heads, **heads.load(sorted(lacking))}
     return State(rows[-1]["head"], everything, tuple(learned), np.unique(np.concatenate(known)))
 
 
@@ -96,6 +94,6 @@ def _step(
 
 
 def _outcome(row: Row) -> str:
-    right = np.unpackbits(np.frombuffer(bytes.fromhex(row["correct"][-1]), dtype=np.uint8))
+    right = unpacked(row["correct"][-1], row["rows"][-1])
     share = f", share {row['share']:g}" if "share" in row else ""
-    return f"{100.0 * int(right.sum()) / row['rows'][-1]:.1f}{share}"
+    return f"{100.0 * right.mean():.1f}{share} in {sum(row['seconds'].values()):.0f} core seconds"

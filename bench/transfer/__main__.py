@@ -23,8 +23,10 @@ from typing import Any
 
 import torch
 
-from bench.as_a_job import SETTINGS
-from bench.budgeted import CHECKOUT, DATA
+from bench.harness.as_a_job import SETTINGS
+from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there
+from bench.harness.report import write
+from bench.harness.rows import Row
 from bench.transfer.cells import AUTO, BASELINES, HAND_PICKED, OURS, Run, Wanted, part_of, plan
 from bench.transfer.estimate import estimate
 from bench.transfer.figures import Results, with_rule
@@ -32,9 +34,8 @@ from bench.transfer.material import Cells
 from bench.transfer.page import Facts, lines, markdown
 from bench.transfer.plot import svg
 from bench.transfer.recipes import RECIPES, Recipe, RecipeKey, grid
-from bench.transfer.runs import Row, measure, settings_of
-from bench.transfer.sharing import part, rows_of, run_missing
-from bench.writing import write
+from bench.transfer.runs import measure, settings_of
+from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import find_base
 from onboard.train.settings import TuningSettings
 
@@ -44,13 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
     folder = asked.data / asked.suite
-    if not folder.is_dir():
-        print(f"skipped: the datasets are not here ({folder}); name their folder: --data DIR")
+    if not datasets_there(folder, "--data"):
         return 0
     torch.set_num_threads(asked.threads)
     cells = Cells(find_base(asked.base), folder, asked.test_rows)
-    wanted = Wanted(tuple(asked.tasks), tuple(asked.shots), tuple(asked.methods), tuple(asked.starts), asked.seeds)
-    runs = [run for run in plan(asked.suite, wanted) if (folder / run.task).is_dir()]
+    asked_for = Wanted(tuple(asked.tasks), tuple(asked.shots), tuple(asked.methods), tuple(asked.starts), asked.seeds)
+    runs = [run for run in plan(asked.suite, asked_for) if (folder / run.task).is_dir()]
     if asked.plan:
         print("\n".join(estimate(cells, runs, RECIPES).lines()))
         return 0
@@ -61,16 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         mine = part_of(runs, *asked.part)
         measured = partial(measure, cells, recipes=RECIPES, finished=partial(rows_of, runs, settings, asked.output))
         run_missing(mine, measured, settings, asked.output, asked.hours)
-    found = rows_of(runs, settings, asked.output)
+    rows = rows_of(runs, settings, asked.output)
     if asked.suite == "target":
-        _write(f"python -m bench.transfer {' '.join(words)}".rstrip(), cells, runs, found, asked)
+        _write(command_of("transfer", words), cells, runs, rows, asked)
     else:
-        print("\n".join(summary(found)))
+        print("\n".join(summary(rows)))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__, "transfer", "jsonl")
+    add_shared(parser)
     parser.add_argument("--base", default="mini")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with source/ and target/")
     parser.add_argument("--suite", choices=tuple(HAND_PICKED), default="target")
@@ -80,15 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--starts", nargs="*", default=[], help="auto, random, hand or sources")
     parser.add_argument("--seeds", type=int, default=3, help="draws of the rows")
     parser.add_argument("--test-rows", type=int, default=500, help="most of a task")
-    parser.add_argument("--threads", type=int, default=1, help="of this process")
-    parser.add_argument("--part", type=part, default=(1, 1), metavar="I/K", help="this process's part of the work")
     parser.add_argument("--hours", type=float, help="after which no further run begins")
     parser.add_argument("--plan", action="store_true", help="say what it would cost, and stop")
-    parser.add_argument("--report", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--grid", action="store_true", help="try every recipe, on the sources only")
-    rows = CHECKOUT / "bench" / "results" / "transfer.jsonl"
-    parser.add_argument("--output", type=Path, default=rows, help="the finished runs; what is there is not done again")
-    parser.add_argument("--table", type=Path, default=CHECKOUT / "docs" / "results" / "transfer.md")
     return parser
 
 
@@ -117,9 +112,9 @@ def _grid(cells: Cells, runs: Sequence[Run], asked: argparse.Namespace) -> int:
             if not asked.report:
                 share = part_of(of_method, *asked.part)
                 run_missing(share, partial(measure, cells, recipes=recipes), settings, asked.output, asked.hours)
-            found = rows_of(of_method, settings, asked.output)
-            if found:
-                measured[str(recipe)] = found
+            rows = rows_of(of_method, settings, asked.output)
+            if rows:
+                measured[str(recipe)] = rows
         for line in ranked(method, measured, len(grid(method))):
             print(line)
     return 0
@@ -135,19 +130,19 @@ def ranked(method: str, measured: Mapping[str, Mapping[Run, Row]], count: int) -
     """
     if not measured:
         return []
-    common = set.intersection(*(set(found) for found in measured.values()))
+    common = set.intersection(*(set(rows) for rows in measured.values()))
     runs = "1 run" if len(common) == 1 else f"{len(common)} runs"
-    told = [f"{method}: {len(measured)} of {count} recipes, on the {runs} that each of them has"]
+    text = [f"{method}: {len(measured)} of {count} recipes, on the {runs} that each of them has"]
     if not common:
-        return told
-    scores = {name: statistics.fmean(found[run]["accuracy"] for run in common) for name, found in measured.items()}
-    return [*told, *(f"{method:13s} {scores[name]:6.2f}  {name}" for name in sorted(scores, key=lambda n: -scores[n]))]
+        return text
+    scores = {name: statistics.fmean(rows[run]["accuracy"] for run in common) for name, rows in measured.items()}
+    return [*text, *(f"{method:13s} {scores[name]:6.2f}  {name}" for name in sorted(scores, key=lambda n: -scores[n]))]
 
 
-def summary(found: Mapping[Run, Row]) -> list[str]:
+def summary(rows: Mapping[Run, Row]) -> list[str]:
     """Mean accuracy by method, start or recipe, and n."""
     by_key: dict[tuple[int, str, str], list[float]] = {}
-    for run, row in found.items():
+    for run, row in rows.items():
         by_key.setdefault((run.shots, run.method, run.start or run.recipe), []).append(row["accuracy"])
     return [
         f"n={shots:<5d} {method:13s} {which:10s} {statistics.fmean(of):6.2f}  {len(of):4d} runs"
@@ -155,20 +150,18 @@ def summary(found: Mapping[Run, Row]) -> list[str]:
     ]
 
 
-def _write(
-    command: str, cells: Cells, runs: Sequence[Run], found: Mapping[Run, Row], asked: argparse.Namespace
-) -> None:
+def _write(command: str, cells: Cells, runs: Sequence[Run], rows: Mapping[Run, Row], asked: argparse.Namespace) -> None:
     """The page and the plot."""
     tasks = dict.fromkeys(run.task for run in runs)
     hands = {task: source for task, source in HAND_PICKED[asked.suite].items() if task in tasks}
-    results = Results(with_rule(found), hands, tuple(range(asked.seeds)))
+    results = Results(with_rule(rows), hands, tuple(range(asked.seeds)))
     facts = Facts(
         command, f"`{cells.base.name}`", asked.test_rows, RECIPES, asdict(SETTINGS),
-        asdict(TuningSettings()), [run for run in runs if run not in found],
+        asdict(TuningSettings()), [run for run in runs if run not in rows],
     )  # fmt: skip
     write({}, None, markdown(results, facts), asked.table)
     asked.table.with_suffix(".svg").write_text(svg("Accuracy over labelled rows", lines(results)), encoding="utf-8")
-    print(f"{len(found)} of {len(runs)} runs; {asked.table}")
+    print(f"{len(rows)} of {len(runs)} runs; {asked.table}")
 
 
 if __name__ == "__main__":

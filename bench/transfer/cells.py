@@ -81,7 +81,7 @@ class Wanted:
 
     def takes(self, run: Run, hand: str) -> bool:
         """Whether the run is asked for."""
-        starts = {hand if each == "hand" else each for each in self.starts}
+        starts = {hand if start == "hand" else start for start in self.starts}
         return (
             (not self.tasks or run.task in self.tasks)
             and (not self.shots or run.shots in self.shots)
@@ -90,7 +90,7 @@ class Wanted:
         )
 
 
-def plan(suite: str, wanted: Wanted) -> list[Run]:
+def plan(suite: str, asked_for: Wanted) -> list[Run]:
     """The runs, those that the numbers wanted depend on first; within a stage the runs of a cell stand together."""
     hand, (embedding, hypernetwork) = HAND_PICKED[suite], OURS
     auto = dict.fromkeys(hand, (AUTO,))
@@ -98,20 +98,17 @@ def plan(suite: str, wanted: Wanted) -> list[Run]:
     every = {task: tuple(source for source in SOURCES if source != task) for task in hand}
     of_more = {task: (AUTO,) for task in MORE_SAMPLES_TASKS if task in hand}
     runs = [
-        *_crossed(SHOTS, wanted.seeds, {embedding: three, hypernetwork: auto}, BASELINES),
-        *_crossed(WITH_EVERY_SOURCE, wanted.seeds, {embedding: every}),
-        *_crossed(EMBEDDING_ONLY, wanted.seeds, {embedding: three}, ("tfidf",)),
-        *_crossed(MORE_SAMPLES, wanted.seeds, {embedding: of_more, hypernetwork: of_more}, ("full", "tfidf")),
-        *_crossed(sorted(SHOTS, reverse=True), wanted.seeds, {hypernetwork: three}),  # few rows are seldom tuned
+        *_crossed(SHOTS, asked_for.seeds, {embedding: three, hypernetwork: auto}, BASELINES),
+        *_crossed(WITH_EVERY_SOURCE, asked_for.seeds, {embedding: every}),
+        *_crossed(EMBEDDING_ONLY, asked_for.seeds, {embedding: three}, ("tfidf",)),
+        *_crossed(MORE_SAMPLES, asked_for.seeds, {embedding: of_more, hypernetwork: of_more}, ("full", "tfidf")),
+        *_crossed(sorted(SHOTS, reverse=True), asked_for.seeds, {hypernetwork: three}),  # few rows are seldom tuned
     ]
-    return [run for run in dict.fromkeys(runs) if wanted.takes(run, hand[run.task])]
+    return [run for run in dict.fromkeys(runs) if asked_for.takes(run, hand[run.task])]
 
 
 def _crossed(
-    shots: Iterable[int],
-    seeds: int,
-    ours: Mapping[str, Mapping[str, Sequence[str]]],
-    others: Sequence[str] = (),
+    shots: Iterable[int], seeds: int, ours: Mapping[str, Mapping[str, Sequence[str]]], others: Sequence[str] = ()
 ) -> Iterable[Run]:
     """Cell by cell: of ours by method the starts of each task, then the other methods with their recipes."""
     for count in shots:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from bench.as_if_new import drawn_tests
+from bench.harness.as_if_new import drawn_tests
 from bench.transfer.cells import AUTO, Run
 from bench.transfer.material import Cells, read
 from bench.transfer.recipes import Recipe, RecipeKey, rows_a_step
@@ -39,11 +39,11 @@ class Estimate:
     def lines(self) -> list[str]:
         """Runs and hours by method and n."""
         keys = dict.fromkeys((run.method, run.shots) for run in self.by_run)
-        told = []
+        text = []
         for method, shots in keys:
             taken = [cost for run, cost in self.by_run.items() if (run.method, run.shots) == (method, shots)]
-            told.append(f"{method:13s} n={shots:<5d} {len(taken):5d} runs  {sum(taken) / 3600:6.2f} core hours")
-        return [*told, f"{'all':13s} {'':7s} {len(self.by_run):5d} runs  {self.hours:6.2f} core hours"]
+            text.append(f"{method:13s} n={shots:<5d} {len(taken):5d} runs  {sum(taken) / 3600:6.2f} core hours")
+        return [*text, f"{'all':13s} {'':7s} {len(self.by_run):5d} runs  {self.hours:6.2f} core hours"]
 
 
 def estimate(cells: Cells, plan: Sequence[Run], recipes: Mapping[RecipeKey, Recipe]) -> Estimate:

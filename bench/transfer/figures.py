@@ -1,46 +1,27 @@
-"""What the runs say: means with intervals over draws and test rows, regret, Holm's correction.
-
-Draws (seeds) and test rows of a task are crossed random effects: the variance of a mean is that of the draws over S
-plus that of the rows over R, each estimated by the analysis of variance (Searle, Casella and McCulloch, Variance
-Components, 1992, chapter 4). Three draws say little of their own variance, and a bootstrap over them is too narrow: it
-is pooled, over the tasks of a mean, or for a single cell over the n of its task (tasks differ in it by far more) or,
-where there is one n, over all, and Student's t has (S - 1) degrees of freedom for each of them. Simulated with 12 cells
-of 3 draws and 500 rows whose draws deviate by 0 to 5 points, in some tasks four times as much as in others: 96 to 100%
-of the cells' 95% intervals hold the truth, 94 to 98% of their means', and Holm calls one of 12 true nulls below in 1%
-of the cases at most where cells of a task are pooled, in up to 5% where all are.
+"""What the runs say: means and paired differences (`bench.harness.figures`), regret, Holm's correction.
 
 Regret has an oracle that is chosen on the other draws, so its draws are not independent: there only tasks count, each
 with one mean.
-
-A task's test rows, and maybe rows of its draws, are the same at every n: its cells are averaged before anything is
-estimated, and only tasks count as independent. Two methods are compared on the same draws and rows, so what a hard row
-costs both cancels out.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from bench.harness.figures import LEVEL, Figure, Matrix, Place, figure, figures
+from bench.harness.rows import Row, unpacked
 from bench.transfer.cells import AUTO, RANDOM, SOURCES, UNGATED, Run
 from bench.transfer.recipes import CHOSEN_AT, CREDITED
-from bench.transfer.runs import Row, unpacked
 from onboard.statistics.holm import holm_adjusted
-from onboard.statistics.student import below, quantile
 
-LEVEL: Final = 0.05
-RESAMPLES: Final = 10_000
 BY_RULE: Final = "by rule"  # a method that is read off the tuned runs
 
 Rows = Mapping[Run, Row]
 Hands = Mapping[str, str]  # hand-picked source of each task
-Matrix = np.ndarray  # (S, R): draws × test rows, 1 where the answer is right, or a difference of two such
-Place = tuple[str, int]  # task and n
-Cells = Mapping[Place, Matrix]
 
 
 class Key(NamedTuple):
@@ -57,43 +38,6 @@ class Key(NamedTuple):
     recipe: str = ""
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A mean in points (per cent of rows), with its 95% interval.
-
-    Args:
-        value, low, high: points.
-        below: one-sided p-value of the mean being zero or more: small where a difference is surely negative.
-        cells: how many (task, n) it is a mean of.
-    """
-
-    value: float
-    low: float
-    high: float
-    below: float
-    cells: int = 1
-
-    @property
-    def shown(self) -> str:
-        """`71.3 (70.1 to 72.5)`."""
-        return self.told()
-
-    def told(self, decimals: int = 1) -> str:
-        """The same, the value with so many decimals."""
-        return f"{self.value:.{decimals}f} ({self.low:.1f} to {self.high:.1f})"
-
-
-class Parts(NamedTuple):
-    """A mean of draws × rows, and the variance that it has of the draws and of the rows (shares, shares squared).
-
-    That of the draws is an estimate without bias, so it may be below zero; that of the rows holds what is left, too.
-    """
-
-    mean: float
-    of_draws: float
-    of_rows: float
-
-
 def with_rule(rows: Rows) -> dict[Run, Row]:
     """The rows, and beside each tuned run what `--tune-hypernetwork auto` would have published, as a run of `BY_RULE`.
 
@@ -103,91 +47,6 @@ def with_rule(rows: Rows) -> dict[Run, Row]:
         replace(run, method=BY_RULE): {**row, "correct": row["auto"]} for run, row in rows.items() if "auto" in row
     }  # fmt: skip
     return {**rows, **by_rule}
-
-
-def figure(cells: Cells) -> Figure:
-    """Mean over cells, in points, with its interval; at least one cell. The draws' variance is pooled over tasks."""
-    by_task: dict[str, list[Matrix]] = {}
-    for (task, _), matrix in cells.items():
-        by_task.setdefault(task, []).append(matrix / len(cells))
-    found = [parts(np.sum(matrices, axis=0)) for matrices in by_task.values()]
-    total = Parts(*(sum(each) for each in zip(*found, strict=True)))
-    return _figure(total, len(found) * (_draws(cells) - 1), len(cells))
-
-
-def figure_of_tasks(cells: Cells) -> Figure:
-    """Mean over cells, in points; its interval is Student's t over the tasks' means, whatever their draws share.
-
-    At least one cell; of one task the interval is that of `figure`.
-    """
-    sums = _by_task(cells)
-    if len(sums) == 1:
-        return figure(cells)
-    return _figure(Parts(float(sums.sum()), len(sums) * float(np.var(sums, ddof=1)), 0.0), len(sums) - 1, len(cells))
-
-
-def bootstrap_of_tasks(cells: Cells) -> tuple[float, float]:
-    """95% interval of the same mean, in points: percentiles of the means of tasks drawn with replacement."""
-    sums = _by_task(cells)
-    drawn = np.random.default_rng(0).choice(sums, (RESAMPLES, len(sums))).sum(1)
-    low, high = np.quantile(drawn, (LEVEL / 2, 1 - LEVEL / 2))
-    return 100 * float(low), 100 * float(high)
-
-
-def _by_task(cells: Cells) -> np.ndarray:
-    """What each task adds to the mean over cells (T)."""
-    by_task: dict[str, float] = {}
-    for (task, _), matrix in cells.items():
-        by_task[task] = by_task.get(task, 0.0) + float(matrix.mean()) / len(cells)
-    return np.array(list(by_task.values()))
-
-
-def figures(cells: Cells, *, by_task: bool = False) -> dict[Place, Figure]:
-    """Each cell's mean with its interval; the draws' variance is that pooled over the cells, or its own if larger.
-
-    Cells that are zero throughout, as where auto took the start that it is compared with, are not pooled.
-
-    Args:
-        cells: draws × rows of each.
-        by_task: whether only cells of one task are pooled, where tasks have several and differ in what draws do.
-    """
-    found = {place: parts(matrix) for place, matrix in cells.items()}
-
-    def shown(task: str, each: Parts) -> Figure:
-        told = [
-            other.of_draws for place, other in found.items()
-            if cells[place].any() and (not by_task or place[0] == task)  # equal trainings tell nothing
-        ]  # fmt: skip
-        pooled = float(np.mean(told)) if told else 0.0
-        return _figure(each._replace(of_draws=max(pooled, each.of_draws)), len(told) * (_draws(cells) - 1))
-
-    return {place: shown(place[0], each) for place, each in found.items()}
-
-
-def parts(matrix: Matrix) -> Parts:
-    """Variance components of two crossed effects without repetition; of one draw all variance is the rows'."""
-    draws, rows = matrix.shape
-    of_draws, of_rows = matrix.mean(1), matrix.mean(0)
-    of_rows_and_rest = float(of_rows.var(ddof=1) / rows) if rows > 1 else 0.0
-    if draws == 1 or rows == 1:
-        return Parts(float(matrix.mean()), 0.0, of_rows_and_rest)
-    rest = matrix - of_draws[:, None] - of_rows + matrix.mean()
-    of_rest = (rest**2).sum() / ((draws - 1) * (rows - 1) * draws * rows)
-    return Parts(float(matrix.mean()), float(of_draws.var(ddof=1) / draws - of_rest), of_rows_and_rest)
-
-
-def _draws(cells: Cells) -> int:
-    return max((len(matrix) for matrix in cells.values()), default=0)
-
-
-def _figure(found: Parts, freedom: int, cells: int = 1) -> Figure:
-    deviation = float(np.sqrt(max(0.0, found.of_draws) + found.of_rows))
-    if deviation == 0:
-        p_value, far = float(found.mean >= 0), 0.0
-    else:
-        known = freedom or math.inf  # one draw says nothing of draws
-        p_value, far = below(found.mean / deviation, known), quantile(1 - LEVEL / 2, known) * deviation
-    return Figure(100 * found.mean, 100 * (found.mean - far), 100 * (found.mean + far), p_value, cells)
 
 
 @dataclass(frozen=True)
@@ -209,7 +68,7 @@ class Results:
         runs = self.runs(task, shots, key)
         if any(run not in self.rows for run in runs):
             return None
-        return np.stack([unpacked(self.rows[run]) for run in runs]).astype(np.float64)
+        return np.stack([unpacked(self.rows[run]["correct"], self.rows[run]["rows"]) for run in runs])
 
     def runs(self, task: str, shots: int, key: Key) -> list[Run]:
         """One for each draw."""
@@ -232,8 +91,8 @@ class Results:
 
     def gains(self, places: Iterable[Place], key: Key, other: Key) -> dict[Place, Figure]:
         """The same of each place where both were measured, by itself."""
-        found = {(task, shots): self._difference(task, shots, key, other) for task, shots in places}
-        return figures(_there(found), by_task=True)
+        differences = {(task, shots): self._difference(task, shots, key, other) for task, shots in places}
+        return figures(_there(differences), by_task=True)
 
     def each(self, places: Iterable[Place], key: Key) -> dict[Place, Figure]:
         """Accuracy at each place where it was measured."""
@@ -250,17 +109,17 @@ class Results:
     def regrets(self, method: str, shots: Sequence[int]) -> dict[Place, Matrix]:
         """What auto loses against the oracle, by task and n: the start (random or a source) that is best on the mean of
         the other draws, scored on this one (S, R). Only where every start was measured, and with two draws at least."""
-        found = {}
+        regrets = {}
         for task in self.hands:
             for count in shots:
                 auto = self.matrix(task, count, Key(method, AUTO))
                 names = (RANDOM, *(source for source in SOURCES if source != task))
                 others = [self.matrix(task, count, Key(method, name)) for name in names]
-                there = [each for each in others if each is not None]
+                there = [answers for answers in others if answers is not None]
                 if auto is None or len(there) < len(names) or len(self.seeds) < 2:
                     continue
-                found[task, count] = oracle(np.stack(there)) - auto
-        return found
+                regrets[task, count] = oracle(np.stack(there)) - auto
+        return regrets
 
     def core_seconds(self) -> tuple[float, int]:
         """Of all runs, each training counted once, and of how many runs none were kept."""
@@ -273,10 +132,10 @@ class Results:
     def beside_hand(self, method: str, shots: Sequence[int]) -> list[Beside]:
         """Auto less the hand-picked source in each (task, n), with Holm's correction over those that are gated."""
         places = [(task, count) for count in shots for task in self.hands]
-        found = self.gains(places, Key(method, AUTO), Key(method, "hand"))
-        gated = [place for place in found if place[0] not in UNGATED]
-        adjusted = dict(zip(gated, holm_adjusted([found[place].below for place in gated]), strict=True))
-        return [Beside(*place, gain, adjusted.get(place)) for place, gain in found.items()]
+        gains = self.gains(places, Key(method, AUTO), Key(method, "hand"))
+        gated = [place for place in gains if place[0] not in UNGATED]
+        adjusted = dict(zip(gated, holm_adjusted([gains[place].below for place in gated]), strict=True))
+        return [Beside(*place, gain, adjusted.get(place)) for place, gain in gains.items()]
 
 
 def _there(cells: Mapping[Place, Matrix | None]) -> dict[Place, Matrix]:
@@ -317,9 +176,9 @@ def oracle(starts: np.ndarray) -> Matrix:
         starts: (C, S, R) right answers.
     """
     means = starts.mean(-1)  # (C, S)
-    found = np.empty(starts.shape[1:])
+    answers = np.empty(starts.shape[1:])
     for seed in range(starts.shape[1]):
         of_others = np.delete(means, seed, axis=1).mean(1)
         best = np.isclose(of_others, of_others.max(), rtol=0, atol=1e-12)
-        found[seed] = starts[best, seed].mean(0)
-    return found
+        answers[seed] = starts[best, seed].mean(0)
+    return answers

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from bench.as_a_job import Lesson
-from bench.as_if_new import candidates, drawn_tests
+from bench.harness.as_a_job import Lesson
+from bench.harness.as_if_new import candidates, drawn_tests
 from bench.transfer.cells import AUTO, Run
 from onboard.bases import Base
 from onboard.bases.load import load_engine
@@ -91,12 +91,12 @@ class Cell:
         """The start of that name: `auto`, or a candidate with the label words that fit the rows best under it."""
         if name not in self._starts:
             begun = time.process_time()
-            found = self._chosen() if name == AUTO else self._named(name)
-            self._starts[name] = replace(found, seconds=time.process_time() - begun)
+            start = self._chosen() if name == AUTO else self._named(name)
+            self._starts[name] = replace(start, seconds=time.process_time() - begun)
         return self._starts[name]
 
     def _named(self, name: str) -> Start:
-        (candidate,) = [each for each in self._candidates if each.embedding == name]
+        (candidate,) = [offered for offered in self._candidates if offered.embedding == name]
         before = self._evaluator.passes
         score = self._evaluator.score(candidate, np.arange(self._evaluator.rows), known_too=True)
         assert score is not None
@@ -104,9 +104,9 @@ class Cell:
 
     def _chosen(self) -> Start:
         before = self._evaluator.passes
-        found = choose(self._evaluator, self._candidates, np.arange(self._evaluator.rows), SETTINGS)
+        probed = choose(self._evaluator, self._candidates, np.arange(self._evaluator.rows), SETTINGS)
         passes = self._evaluator.passes - before
-        return Start(found.chosen.embedding, found.z, found.chosen.words, passes, found.alarm)
+        return Start(probed.chosen.embedding, probed.z, probed.chosen.words, passes, probed.alarm)
 
     @cached_property
     def _candidates(self) -> list[Candidate]:

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.budgeted import SCORED_AT_ONCE, Method
+from bench.harness.budgeted import SCORED_AT_ONCE, Method
+from bench.harness.variants import Build, adapters, full_fine_tuning
 from bench.transfer.recipes import Recipe
-from bench.variants import Build, adapters, full_fine_tuning
 from onboard.bases.multitask.loss import bare_scores
 from onboard.model.batch import Batch
 from onboard.model.encoding import pad
@@ -76,7 +76,7 @@ def fit(
     steps = recipe.steps_for(len(ids))
     falling = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1.0 - step / steps)
     passes = 0
-    for rows in batches([len(each) for each in ids], steps, recipe.batch, seed):
+    for rows in batches([len(tokens) for tokens in ids], steps, recipe.batch, seed):
         optimiser.zero_grad()
         scores = learner.scores([ids[row] for row in rows], trie)
         loss = -(torch.from_numpy(targets[rows]) * scores).sum(-1).mean()
@@ -91,12 +91,12 @@ def fit(
 @torch.no_grad()
 def answers(learner: Learner, ids: Sequence[Sequence[int]], trie: LabelTrie) -> np.ndarray:
     """The most probable label of each text (n,)."""
-    found = np.empty(len(ids), dtype=np.int64)
-    order = np.argsort([len(each) for each in ids], kind="stable")
+    labels = np.empty(len(ids), dtype=np.int64)
+    order = np.argsort([len(tokens) for tokens in ids], kind="stable")
     for start in range(0, len(order), SCORED_AT_ONCE):
         rows = order[start : start + SCORED_AT_ONCE]
-        found[rows] = learner.scores([ids[row] for row in rows], trie).argmax(-1).numpy()
-    return found
+        labels[rows] = learner.scores([ids[row] for row in rows], trie).argmax(-1).numpy()
+    return labels
 
 
 def lora(engine: Engine, tasks: Sequence[str]) -> Method:
@@ -106,7 +106,7 @@ def lora(engine: Engine, tasks: Sequence[str]) -> Method:
     del tasks
     config = LoraConfig(r=LORA_RANK, lora_alpha=2 * LORA_RANK, lora_dropout=0.0, target_modules=["q", "v"])
     inject_adapter_in_model(config, engine.backbone)
-    trained = nn.ParameterList(each for name, each in engine.backbone.named_parameters() if "lora_" in name)
+    trained = nn.ParameterList(parameter for name, parameter in engine.backbone.named_parameters() if "lora_" in name)
     return Method({"lora": trained}, bare_scores(engine))
 
 

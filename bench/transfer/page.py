@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
+from bench.harness.figures import Cells, figure_of_tasks, figures, plain, signed, with_interval
+from bench.harness.page import NONE, counted, joined, listed, table, table_row, were
 from bench.transfer.cells import (
     AUTO,
     EMBEDDING_ONLY,
@@ -19,35 +21,15 @@ from bench.transfer.cells import (
     WITH_EVERY_SOURCE,
     Run,
 )
-from bench.transfer.figures import BY_RULE, Cells, Key, Results, figure_of_tasks, figures
+from bench.transfer.figures import BY_RULE, Key, Results
 from bench.transfer.plot import Line
 from bench.transfer.recipes import CHOSEN_AT, CHOSEN_BY, CHOSEN_WITHOUT, CREDITED, EPOCHS, Recipe, RecipeKey
 from bench.transfer.runs import FLOAT32
 from bench.transfer.verdicts import NEAR, of_more, wanted_lines
-from bench.transfer.words import (
-    ASCENDING,
-    METHODS,
-    NONE,
-    OTHERS,
-    OURS,
-    RULED,
-    STARTS,
-    counted,
-    joined,
-    plain,
-    signed,
-    table_row,
-    title,
-    ungated,
-    with_interval,
-)
+from bench.transfer.words import ASCENDING, METHODS, OTHERS, OURS, RULED, STARTS, title, ungated
 
 PLOTTED: Final = (*OURS, *OTHERS)
-TABLED: Final = (
-    *(Key(method, start) for method, _, _ in OURS for start in STARTS),
-    RULED,
-    *OTHERS,
-)
+TABLED: Final = (*(Key(method, start) for method, _, _ in OURS for start in STARTS), RULED, *OTHERS)
 MOST_HOURS: Final = 16  # of one core: eight of two
 
 
@@ -95,7 +77,7 @@ def lines(results: Results) -> list[Line]:
     """What is plotted: means over the tasks by n."""
     tasks = list(results.hands)
     return [
-        Line(title(key), {n: found for n in (*EMBEDDING_ONLY, *ASCENDING) if (found := results.mean(tasks, n, key))})
+        Line(title(key), {n: mean for n in (*EMBEDDING_ONLY, *ASCENDING) if (mean := results.mean(tasks, n, key))})
         for key in PLOTTED
     ]
 
@@ -127,27 +109,25 @@ def _left(missing: Sequence[Run]) -> list[str]:
     for run in missing:
         shots.setdefault(Key(run.method, run.start), set()).add(run.shots)
     which = "; ".join(f"{title(key)}, n = {joined(sorted(counts))}" for key, counts in shots.items())
-    were = "1 run of the plan was" if len(missing) == 1 else f"{len(missing)} runs of the plan were"
-    return [f"**{were} not made ({which}); what depends on them is left out.**", ""]
+    return [f"**{were(len(missing), 'run')} not made ({which}); what depends on them is left out.**", ""]
 
 
 def _accuracies(results: Results, tasks: Sequence[str], shots: int) -> list[str]:
     only = f"Embedding only and TF-IDF were run. With {shots} rows a task of more labels (TREC has six) lacks some."
-    told = [
+    text = [
         f"## n = {shots}", "", *([only, ""] if shots in EMBEDDING_ONLY else []),
-        table_row("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds"),
-        "|---" * (len(tasks) + 4) + "|",
+        *table(("method", *(TITLES[task] for task in tasks), "mean", "rows trained on", "core seconds")),
     ]  # fmt: skip
-    found = []
+    rows = []
     for key in TABLED:
         cells = [results.mean([task], shots, key) for task in tasks]
         if not any(cells):
             continue
         mean = results.mean(tasks, shots, key)
-        found.append(
+        rows.append(
             table_row(title(key), *map(plain, cells), mean.shown if mean else NONE, *_cost(results, shots, key))
         )
-    return [*told, *found, ""] if found else []
+    return [*text, *rows, ""] if rows else []
 
 
 def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
@@ -161,39 +141,39 @@ def _cost(results: Results, shots: int, key: Key) -> tuple[str, str]:
     runs = [run for task in results.hands for run in results.runs(task, shots, key)]
     rows = [results.rows[run] for run in runs if run in results.rows]
     passes, seconds = statistics.fmean(row["row_passes"] for row in rows), [row.get("seconds") for row in rows]
-    known = [each for each in seconds if each is not None]
+    known = [spent for spent in seconds if spent is not None]
     of = f" ({len(known)} of {len(runs)} runs)" if len(known) < len(runs) else ""
     return f"{passes:,.0f}", f"{statistics.fmean(known):.1f}{of}" if known else NONE
 
 
 def _beside_others(results: Results, tasks: Sequence[str]) -> list[str]:
-    told = [
+    text = [
         "## Beside the others", "",
         "Points that ours, from auto, is above the other on the mean over the tasks; a deficit is negative.", "",
-        table_row("ours", "n", "tasks", *map(title, OTHERS)), "|---" * (len(OTHERS) + 3) + "|",
+        *table(("ours", "n", "tasks", *map(title, OTHERS))),
     ]  # fmt: skip
     among = {"all": tasks, f"but {ungated()}": [task for task in tasks if task not in UNGATED]}
     for key, shots, name in product((*OURS, RULED), ASCENDING, among):
         gains = [results.gain(among[name], shots, key, other) for other in OTHERS]
         if any(gains):
-            told.append(table_row(METHODS[key.method], shots, name, *map(signed, gains)))
-    return [*told, ""]
+            text.append(table_row(METHODS[key.method], shots, name, *map(signed, gains)))
+    return [*text, ""]
 
 
 def _beside_hand(results: Results) -> list[str]:
-    told = [
+    text = [
         "## Auto beside the source that the paper picked by hand", "",
         f"p: that auto is not below, one-sided, after Holm over the cells of a method; {ungated()} is shown and not "
         "judged.", "",
-        "| method | task | n | hand-picked | auto took | gain | p |", "|---|---|---|---|---|---|---|",
+        *table("method | task | n | hand-picked | auto took | gain | p"),
     ]  # fmt: skip
     for method, _, _ in OURS:
-        for each in results.beside_hand(method, ASCENDING):
-            p_value = NONE if each.p_value is None else f"{each.p_value:.3f}{' (below)' if each.below else ''}"
-            took = _taken(results, each.task, each.shots, method)
-            told.append(table_row(METHODS[method], TITLES[each.task], each.shots, results.hands[each.task], took,
-                             signed(each.gain), p_value))  # fmt: skip
-    return [*told, ""]
+        for beside in results.beside_hand(method, ASCENDING):
+            p_value = NONE if beside.p_value is None else f"{beside.p_value:.3f}{' (below)' if beside.below else ''}"
+            took = _taken(results, beside.task, beside.shots, method)
+            text.append(table_row(METHODS[method], TITLES[beside.task], beside.shots, results.hands[beside.task], took,
+                             signed(beside.gain), p_value))  # fmt: skip
+    return [*text, ""]
 
 
 def _taken(results: Results, task: str, shots: int, method: str) -> str:
@@ -202,47 +182,47 @@ def _taken(results: Results, task: str, shots: int, method: str) -> str:
 
 
 def _regrets(results: Results) -> list[str]:
-    told = [
+    text = [
         "## Regret of auto", "",
         "Embedding only (a tuning from every source was not in the plan): points below the oracle, the start (random "
         "or a source) that is best on the other draws, "
         "scored on this one. Below zero auto found something better, or what is best on the other draws is not on "
         "this one. Means have Student's t over the tasks: what chooses the oracle makes their draws depend on one "
         "another. Of so few tasks the bootstrap that stands beside the verdict is too narrow (90 to 92% for 95%).", "",
-        "| tasks | n | regret |", "|---|---|---|",
+        *table("tasks | n | regret"),
     ]  # fmt: skip
-    found = results.regrets("embedding", WITH_EVERY_SOURCE)
-    told += [table_row(TITLES[task], n, each.shown) for (task, n), each in figures(found, by_task=True).items()]
+    regrets = results.regrets("embedding", WITH_EVERY_SOURCE)
+    text += [table_row(TITLES[task], n, regret.shown) for (task, n), regret in figures(regrets, by_task=True).items()]
     for counts in (*((n,) for n in WITH_EVERY_SOURCE), WITH_EVERY_SOURCE):
-        of_these = {place: matrix for place, matrix in found.items() if place[1] in counts}
+        of_these = {place: matrix for place, matrix in regrets.items() if place[1] in counts}
         if not results.hands or len(of_these) < len(results.hands) * len(counts):
             continue  # a mean of some tasks is not that of all
-        told.append(table_row("**all**", joined(counts), f"**{figure_of_tasks(of_these).shown}**"))
+        text.append(table_row("**all**", joined(counts), f"**{figure_of_tasks(of_these).shown}**"))
         judged: Cells = {place: matrix for place, matrix in of_these.items() if place[0] not in UNGATED}
         if judged:
-            told.append(table_row(f"all but {ungated()}", joined(counts), figure_of_tasks(judged).shown))
-    return [*told, ""]
+            text.append(table_row(f"all but {ungated()}", joined(counts), figure_of_tasks(judged).shown))
+    return [*text, ""]
 
 
 def _every_source(results: Results, tasks: Sequence[str]) -> list[str]:
-    told, starts = ["## Every start, embedding only", ""], (AUTO, RANDOM, *SOURCES)
-    told += [table_row("n", "start", *(TITLES[task] for task in tasks)), "|---" * (len(tasks) + 2) + "|"]
+    text, starts = ["## Every start, embedding only", ""], (AUTO, RANDOM, *SOURCES)
+    text += table(("n", "start", *(TITLES[task] for task in tasks)))
     for shots in WITH_EVERY_SOURCE:
         for start in starts:
             cells = [results.mean([task], shots, Key("embedding", start)) for task in tasks]
             if any(cells):
-                told.append(table_row(shots, start, *map(plain, cells)))
-    return [*told, ""]
+                text.append(table_row(shots, start, *map(plain, cells)))
+    return [*text, ""]
 
 
 def _more_samples(results: Results) -> list[str]:
     others = (OURS[1], Key("full"), Key("tfidf"))
-    told = [
+    text = [
         "## With more rows", "",
         "Footnote 4 of the paper: embedding-only tuning is lower with few samples and comparable with more; here that "
         f"is to be at most {NEAR:g} points below hypernetwork + embedding on the mean of these tasks. Both are from "
         "auto; in brackets what embedding only has more than the other. The other methods were not run.", "",
-        table_row("n", "task", METHODS["embedding"], *(METHODS[key.method] for key in others)), "|---" * 6 + "|",
+        *table(("n", "task", METHODS["embedding"], *(METHODS[key.method] for key in others))),
     ]  # fmt: skip
     places = [(task, shots) for shots in MORE_SAMPLES for task in of_more(results)]
     alone = results.each(places, OURS[0])
@@ -250,12 +230,12 @@ def _more_samples(results: Results) -> list[str]:
     for task, shots in places:
         cells = [f"{plain(of.get((task, shots)))} [{signed(gains.get((task, shots)))}]" for of, gains in columns]
         if (task, shots) in alone or any((task, shots) in of for of, _ in columns):
-            told.append(table_row(shots, TITLES[task], with_interval(alone.get((task, shots))), *cells))
-    return [*told, ""]
+            text.append(table_row(shots, TITLES[task], with_interval(alone.get((task, shots))), *cells))
+    return [*text, ""]
 
 
 def _recipes(results: Results, facts: Facts) -> list[str]:
-    told = [
+    text = [
         "## How each was trained", "",
         "All read the same tokens, train the loss that is scored (the distribution over the task's labels) and start "
         "from the base's backbone, which has learned the source tasks. Ours may answer in other label words than the "
@@ -276,7 +256,7 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
         f"they have {EPOCHS} epochs at least. Row counts and seconds of each stand in the tables: the "
         "probe's rows are not among those trained on, its seconds are in those of ours. Where auto took a start that "
         "is trained from for itself, that is one training, and its seconds count once.", "",
-        "| method | learning rate | steps | rows a step | first draw | credited |", "|---|---|---|---|---|---|",
+        *table("method | learning rate | steps | rows a step | first draw | credited"),
     ]  # fmt: skip
     for (method, name), recipe in facts.recipes.items():
         cells = [
@@ -285,10 +265,15 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
             recipe.batch,
             with_interval(results.chosen_by(method, name)),
         ]
-        told.append(table_row(title(Key(method, recipe=name)), *cells, "yes" if CREDITED[method] == name else ""))
-    embedding, tuning = (_listed(settings) for settings in (facts.embedding, facts.tuning))
+        text.append(table_row(title(Key(method, recipe=name)), *cells, "yes" if CREDITED[method] == name else ""))
+    return [*text, *_details(results, facts)]
+
+
+def _details(results: Results, facts: Facts) -> list[str]:
+    """What is not in the table of recipes."""
+    embedding, tuning = (listed(settings) for settings in (facts.embedding, facts.tuning))
     return [
-        *told, "",
+        "",
         f"Embedding only: {embedding}. Tuning: {tuning}; it holds the embeddings of the base's sources in place. "
         "The T5 norms stay as they are under ours. Adapters† are new "
         "ones for the task, with the T5 norms beside them; γ starts at 0, since from 1, as the authors have it, a "
@@ -303,9 +288,5 @@ def _recipes(results: Results, facts: Facts) -> list[str]:
 
 def _early(results: Results) -> str:
     """Where ours were trained before there was bfloat16."""
-    found = sorted({run.shots for run, row in results.rows.items() if row.get("arithmetic") == FLOAT32})
-    return f", and so are ours of n = {joined(found)}, which were there before" if found else ""
-
-
-def _listed(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
+    counts = sorted({run.shots for run, row in results.rows.items() if row.get("arithmetic") == FLOAT32})
+    return f", and so are ours of n = {joined(counts)}, which were there before" if counts else ""

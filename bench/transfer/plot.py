@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from bench.transfer.figures import Figure
+from bench.harness.figures import Figure
+from bench.harness.plot import drawing
 from onboard.report.charts import Scale
 
 WIDTH, HEIGHT = 760, 400
@@ -34,18 +35,16 @@ def svg(title: str, lines: Sequence[Line]) -> str:
     shown = [line for line in lines if line.points]
     figures = [figure for line in shown for figure in line.points.values()]
     counts = sorted({count for line in shown for count in line.points})
-    y = Scale(min((each.low for each in figures), default=0.0), max((each.high for each in figures), default=100.0))
+    lows, highs = [figure.low for figure in figures], [figure.high for figure in figures]
+    y = Scale(min(lows, default=0.0), max(highs, default=100.0))
     x = Scale(math.log(min(counts, default=1)), math.log(max(counts, default=2)))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-family="sans-serif" '
-        f'font-size="12"><title>{escape(title)}</title><rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
         *(_y_tick(_down(y, tick), f"{tick:g}") for tick in y.ticks()),
         *(_text(_across(x, count), HEIGHT - BOTTOM + 20, str(count), "middle") for count in counts),
         _text(LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 8, "labelled rows", "middle"),
         *(part for index, line in enumerate(shown) for part in _drawn(line, index, len(shown), x, y)),
-        "</svg>",
     ]
-    return "\n".join(parts) + "\n"
+    return drawing(title, (WIDTH, HEIGHT), 12, parts)
 
 
 def _drawn(line: Line, index: int, count: int, x: Scale, y: Scale) -> list[str]:
@@ -63,13 +62,13 @@ def _drawn(line: Line, index: int, count: int, x: Scale, y: Scale) -> list[str]:
     return [*parts, _text(WIDTH - RIGHT + 46, below, line.title)]
 
 
-def _y_tick(down: float, told: str) -> str:
+def _y_tick(down: float, label: str) -> str:
     rule = f'<path d="M{LEFT} {down:.1f}H{WIDTH - RIGHT + 15}" stroke="#ddd"/>'
-    return rule + _text(LEFT - 22, down + 4, told, "end")
+    return rule + _text(LEFT - 22, down + 4, label, "end")
 
 
-def _text(across: float, down: float, told: str, anchor: str = "start") -> str:
-    return f'<text x="{across:.1f}" y="{down:.1f}" text-anchor="{anchor}" fill="#333">{escape(told)}</text>'
+def _text(across: float, down: float, label: str, anchor: str = "start") -> str:
+    return f'<text x="{across:.1f}" y="{down:.1f}" text-anchor="{anchor}" fill="#333">{escape(label)}</text>'
 
 
 def _across(x: Scale, count: int) -> float:

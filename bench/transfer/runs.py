@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 
-from bench.as_a_job import SETTINGS, STEP, Lesson
+from bench.harness.as_a_job import SETTINGS, STEP, Lesson
+from bench.harness.as_if_new import shipped_tasks
+from bench.harness.rows import Row, packed
 from bench.transfer.cells import AUTO, OURS, Run
 from bench.transfer.material import SETTINGS as PROBE
 from bench.transfer.material import Cell, Cells, Embedding, Start
@@ -21,14 +22,11 @@ from onboard.bases.load import fresh_engine
 from onboard.data.splits import held_out_of
 from onboard.evaluate.baselines import predict_learned
 from onboard.jobs.estimate import train_passes
-from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
-from onboard.model.protected import ProtectedTask, Protection
+from onboard.model.protected import Protection
 from onboard.model.rounding import has_bfloat16
 from onboard.train.settings import FOLDS, SHARES, TuningSettings
-from onboard.train.tuning import Tuned, tune
 
-Row = dict[str, Any]
 BFLOAT16, FLOAT32 = "bfloat16", "float32"  # what ours multiply with the backbone in
 
 
@@ -97,8 +95,8 @@ def same_training(run: Run, start: Start, finished: Mapping[Run, Row]) -> Row | 
     row = finished.get(replace(run, start=other))
     if row is None or (row["chosen"], row["words"]) != (start.embedding, list(start.words)):
         return None
-    kept = {name: value for name, value in row.items() if name not in ("seconds", "settings")}
-    return kept | asdict(run) | _told(start) | {"trained_as": other}
+    twin = {name: value for name, value in row.items() if name not in ("seconds", "settings")}
+    return twin | asdict(run) | _told(start) | {"trained_as": other}
 
 
 def _told(start: Start) -> Row:
@@ -109,8 +107,8 @@ def _told(start: Start) -> Row:
 
 def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
     if run.method == "tfidf":
-        found = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
-        return Learned(found["tfidf_logistic_regression"].argmax(1))
+        predicted = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
+        return Learned(predicted["tfidf_logistic_regression"].argmax(1))
     if run.method in OURS:
         return _ours(cell, run)
     recipe, engine = recipes[run.method, run.recipe], fresh_engine(cell.base)
@@ -138,35 +136,19 @@ def _ours(cell: Cell, run: Run) -> Learned:
     answered = partial(log_probabilities, ids=cell.test_ids, trie=lesson.trie, at_once=bench.scored_at_once)
     if run.method != "hypernetwork":
         return Learned(answered(engine, z=lesson.z).argmax(1), passes, before, {"share": lesson.learned.share})
-    tuned_on = partial(_tuned, cell, lesson)
+    tuned_on = partial(lesson.tuned, TuningSettings(), Protection(shipped_tasks(cell.base, engine)))
     tuned = tuned_on(lesson.z, lesson.rows)
     worth, losses = lesson.worth(), lesson.losses(SHARES, tuned, tuned_on)
-    wanted, by_rule = losses.wanted(at_all=True), losses.wanted(at_all=False) if worth.tune else 0.0
-    found = {}
-    for share in {wanted, by_rule}:
+    proposed, by_rule = losses.wanted(at_all=True), losses.wanted(at_all=False) if worth.tune else 0.0
+    by_share = {}
+    for share in {proposed, by_rule}:
         part = tuned.shortened(engine.hypernetwork, lesson.z, share)
-        found[share] = answered(engine.under(part.hypernetwork), z=part.z).argmax(1)
-    told = {
-        "by_share": losses.to_json(), "worth": worth.reason, "proposed": wanted, "auto_proposed": by_rule,
-        "auto": packed(found[by_rule] == cell.truth),
+        by_share[share] = answered(engine.under(part.hypernetwork), z=part.z).argmax(1)
+    facts = {
+        "by_share": losses.to_json(), "worth": worth.reason, "proposed": proposed, "auto_proposed": by_rule,
+        "auto": packed(by_share[by_rule] == cell.truth),
     }  # fmt: skip
-    return Learned(found[wanted], passes + tuning_passes(run.shots), before, told)
-
-
-def _tuned(cell: Cell, lesson: Lesson, z: np.ndarray, rows: LabelledRows) -> Tuned:
-    """The service's tuning from an embedding on the rows of the lesson, or on a part of them."""
-    settings = TuningSettings().for_part(len(rows.ids), of=len(lesson.rows.ids))
-    sources, training_set = Protection(_sources(cell)), TrainingSet(rows, lesson.trie)
-    return tune(lesson.engine.rounded(), training_set, z, sources, settings, lesson.seed)
-
-
-def _sources(cell: Cell) -> list[ProtectedTask]:
-    """What holds the hypernetwork in place: the embeddings that the base was shipped with."""
-    base, engine = cell.base, cell.bench.engine
-    return [
-        ProtectedTask(each.name, base.embeddings[each.name], engine.trie(each.words), engine.hypernetwork)
-        for each in base.sources
-    ]
+    return Learned(by_share[proposed], passes + tuning_passes(run.shots), before, facts)
 
 
 def embedding_passes(rows: int) -> int:
@@ -194,19 +176,8 @@ def settings_of(run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Row:
         return {}
     if run.method not in OURS:
         return asdict(recipes[run.method, run.recipe])
-    found = {**asdict(SETTINGS.for_rows(_parted(run.shots)[0])), "step": STEP}
-    found |= {"probe": asdict(PROBE)} if run.start == AUTO else {}
+    settings = {**asdict(SETTINGS.for_rows(_parted(run.shots)[0])), "step": STEP}
+    settings |= {"probe": asdict(PROBE)} if run.start == AUTO else {}
     if run.method != "hypernetwork":
-        return found
-    return found | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0]))}
-
-
-def packed(right: np.ndarray) -> str:
-    """Bools (n,) as hexadecimal digits, eight rows a byte."""
-    return np.packbits(right).tobytes().hex()
-
-
-def unpacked(row: Row) -> np.ndarray:
-    """Which test rows a run got right (n,)."""
-    found = np.unpackbits(np.frombuffer(bytes.fromhex(row["correct"]), dtype=np.uint8), count=row["rows"])
-    return found.astype(np.bool_)
+        return settings
+    return settings | {"tuning": asdict(TuningSettings().for_rows(_parted(run.shots)[0]))}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from bench.harness.figures import Figure, bootstrap_of_tasks, figure_of_tasks, signed
+from bench.harness.page import VERDICTS, counted, joined, met, table, table_row, unmeasured
 from bench.transfer.cells import MORE_SAMPLES, MORE_SAMPLES_TASKS, TITLES, UNGATED, WITH_EVERY_SOURCE
-from bench.transfer.figures import Figure, Key, Results, bootstrap_of_tasks, figure_of_tasks
-from bench.transfer.words import ASCENDING, METHODS, NONE, OURS, counted, joined, signed, table_row
+from bench.transfer.figures import Key, Results
+from bench.transfer.words import ASCENDING, METHODS, OURS
 
 MOST_REGRET: Final = 1.0  # points
 NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be called comparable
@@ -15,49 +17,49 @@ NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be call
 
 def wanted_lines(results: Results, tasks: Sequence[str]) -> list[str]:
     """The numbers that were wanted, beside what was found."""
-    told = [
+    text = [
         "## What was wanted", "",
         "Verdicts go by the value that was found: where its interval reaches across the bound, so few draws and test "
         "rows cannot tell.", "",
-        "| what | found | verdict |", "|---|---|---|",
+        *table(VERDICTS),
         *_regret_verdict(results),
         *_hand_verdict(results),
     ]  # fmt: skip
     for other, most in (("full", 0.0), ("lora", 0.0), ("prompt", 0.0)):
-        told += _gain_verdict(results, tasks, 32, OURS[0], Key(other), most, "goal")
-    told += _gain_verdict(results, tasks, 32, OURS[0], Key("prompt"), 0.0, "floor")
-    told += _gain_verdict(results, tasks, 32, OURS[0], Key("lora"), -NEAR, "floor")
+        text += _gain_verdict(results, tasks, 32, OURS[0], Key(other), most, "goal")
+    text += _gain_verdict(results, tasks, 32, OURS[0], Key("prompt"), 0.0, "floor")
+    text += _gain_verdict(results, tasks, 32, OURS[0], Key("lora"), -NEAR, "floor")
     for shots in ASCENDING:
         for other in ("adapters", "lora"):
-            told += _gain_verdict(results, tasks, shots, OURS[1], Key(other), 0.0, "goal")
+            text += _gain_verdict(results, tasks, shots, OURS[1], Key(other), 0.0, "goal")
     for shots in MORE_SAMPLES:
-        told += _gain_verdict(results, of_more(results), shots, OURS[0], OURS[1], -NEAR, "footnote 4")
-    return [*told, ""]
+        text += _gain_verdict(results, of_more(results), shots, OURS[0], OURS[1], -NEAR, "footnote 4")
+    return [*text, ""]
 
 
 def _regret_verdict(results: Results) -> list[str]:
-    found = results.regrets("embedding", WITH_EVERY_SOURCE)
+    regrets = results.regrets("embedding", WITH_EVERY_SOURCE)
     what = f"regret of auto, embedding only, at most {MOST_REGRET:g} point, n = {joined(WITH_EVERY_SOURCE)}"
-    wanted = len(results.hands) * len(WITH_EVERY_SOURCE)
-    if len(found) < wanted:
-        return [_unmeasured(what, len(found), wanted)]
-    mean = figure_of_tasks(found)
-    low, high = bootstrap_of_tasks(found)
+    planned = len(results.hands) * len(WITH_EVERY_SOURCE)
+    if len(regrets) < planned:
+        return [_unmeasured(what, len(regrets), planned)]
+    mean = figure_of_tasks(regrets)
+    low, high = bootstrap_of_tasks(regrets)
     shown = f"{mean.told(_decimals(mean, MOST_REGRET))} over {counted(mean.cells, 'cell')}"
-    return [table_row(what, f"{shown}; bootstrap over tasks: {low:.1f} to {high:.1f}", _met(mean.value <= MOST_REGRET))]
+    return [table_row(what, f"{shown}; bootstrap over tasks: {low:.1f} to {high:.1f}", met(mean.value <= MOST_REGRET))]
 
 
 def _hand_verdict(results: Results) -> list[str]:
-    told = []
+    text = []
     for method, _, _ in OURS:
-        found = results.beside_hand(method, ASCENDING)
+        besides = results.beside_hand(method, ASCENDING)
         what = f"auto is not significantly below the hand-picked source, {METHODS[method]}"
-        below = [f"{TITLES[each.task]} at {each.shots}" for each in found if each.below]
-        cells = sum(each.p_value is not None for each in found)
-        wanted = len(ASCENDING) * sum(task not in UNGATED for task in results.hands)
-        told.append(_unmeasured(what, cells, wanted) if cells < wanted or not wanted else
-                    table_row(what, f"below in {len(below)} of {counted(cells, 'cell')}", _met(not below)))  # fmt: skip
-    return told
+        below = [f"{TITLES[beside.task]} at {beside.shots}" for beside in besides if beside.below]
+        cells = sum(beside.p_value is not None for beside in besides)
+        planned = len(ASCENDING) * sum(task not in UNGATED for task in results.hands)
+        text.append(_unmeasured(what, cells, planned) if cells < planned or not planned else
+                    table_row(what, f"below in {len(below)} of {counted(cells, 'cell')}", met(not below)))  # fmt: skip
+    return text
 
 
 def _gain_verdict(
@@ -71,7 +73,7 @@ def _gain_verdict(
         return [_unmeasured(what, there, len(tasks))]
     return [
         table_row(
-            what, signed(gain, _decimals(gain, most)), _met(gain.value > most if most == 0 else gain.value >= most)
+            what, signed(gain, _decimals(gain, most)), met(gain.value > most if most == 0 else gain.value >= most)
         )
     ]
 
@@ -81,14 +83,10 @@ def of_more(results: Results) -> list[str]:
     return [task for task in MORE_SAMPLES_TASKS if task in results.hands]
 
 
-def _unmeasured(what: str, cells: int, wanted: int) -> str:
-    return table_row(what, NONE, f"not measured yet ({cells} of {counted(wanted, 'cell')})")
+def _unmeasured(what: str, cells: int, planned: int) -> str:
+    return unmeasured(what, f"{cells} of {counted(planned, 'cell')}")
 
 
-def _decimals(found: Figure, bound: float) -> int:
+def _decimals(figure: Figure, bound: float) -> int:
     """A verdict is not hidden by rounding."""
-    return 2 if round(found.value, 1) == bound else 1
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "**not met**"
+    return 2 if round(figure.value, 1) == bound else 1

@@ -1,12 +1,11 @@
-"""The words and numbers of docs/results/transfer.md: what methods are called, and how figures are shown."""
+"""The words of docs/results/transfer.md: what methods are called."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from bench.transfer.cells import AUTO, BASELINES, RANDOM, SHOTS, TITLES, UNGATED
-from bench.transfer.figures import BY_RULE, Figure, Key
+from bench.transfer.figures import BY_RULE, Key
 
 METHODS: Final = {
     "embedding": "embedding only", "hypernetwork": "hypernetwork + embedding",
@@ -18,7 +17,6 @@ OURS: Final = (Key("embedding", AUTO), Key("hypernetwork", AUTO))
 RULED: Final = Key(BY_RULE, AUTO)
 OTHERS: Final = tuple(Key(method) for method in BASELINES)
 ASCENDING: Final = tuple(sorted(SHOTS))
-NONE: Final = "–"
 
 
 def title(key: Key) -> str:
@@ -29,33 +27,3 @@ def title(key: Key) -> str:
 def ungated() -> str:
     """The tasks that are shown and not judged."""
     return ", ".join(TITLES[task] for task in UNGATED)
-
-
-def table_row(*cells: object) -> str:
-    """One row of a table."""
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def joined(counts: Sequence[int]) -> str:
-    """ "16 and 100"."""
-    return " and ".join(map(str, counts))
-
-
-def counted(count: int, what: str) -> str:
-    """ "1 cell", "2 cells"."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def plain(found: Figure | None) -> str:
-    """The value alone."""
-    return f"{found.value:.1f}" if found else NONE
-
-
-def with_interval(found: Figure | None) -> str:
-    """The value with its interval."""
-    return found.shown if found else NONE
-
-
-def signed(found: Figure | None, decimals: int = 1) -> str:
-    """A difference with its sign and interval."""
-    return f"{found.value:+.{decimals}f} ({found.low:+.1f} to {found.high:+.1f})" if found else NONE

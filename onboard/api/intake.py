@@ -15,9 +15,9 @@ from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, Chil
 from onboard.api.places import Places
 from onboard.domain.access import acting, current_actor
 from onboard.domain.job import Job
+from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
-from onboard.jobs import submission as orders
-from onboard.jobs.submission import Order
+from onboard.jobs import submission as submissions
 from onboard.settings import Settings
 
 SMALL_BYTES: Final = 4 << 20  # content up to so much is checked in this process
@@ -31,7 +31,7 @@ _Result = TypeVar("_Result")
 
 
 class Intake:
-    """Takes orders, at most four at a time. As a context it ends the child that is at work when it is left."""
+    """Takes submissions, at most four at a time. As a context it ends the child that is at work when it is left."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class Intake:
     def __exit__(self, *_: object) -> None:
         self._ending.set()
 
-    def check(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
+    def check(self, submission: Submission, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
         """See `onboard.jobs.submission.check`.
 
         Args:
@@ -57,11 +57,13 @@ class Intake:
             InputError: the client has gone, or the child died.
             TooLargeError: the child needed too much memory.
         """
-        return self._done(content_bytes, left, orders.check, order, self._settings.base)
+        return self._done(content_bytes, left, submissions.check, submission, self._settings.base, hide_folders=True)
 
-    def submit(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> tuple[Job, str | None]:
+    def submit(
+        self, submission: Submission, owner: str, content_bytes: int, left: Callable[[], bool]
+    ) -> tuple[Job, str | None]:
         """See `onboard.jobs.submit.submit`; the rest as `check`."""
-        return self._done(content_bytes, left, _submit, self._settings, order, current_actor())
+        return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor())
 
     def _done(
         self,
@@ -102,11 +104,12 @@ class Intake:
             self._one_child.release()
 
 
-def _submit(settings: Settings, order: Order, actor: str | None) -> tuple[Job, str | None]:
+def _submit(settings: Settings, submission: Submission, owner: str, actor: str | None) -> tuple[Job, str | None]:
     """What a child does, too: it opens its own connections."""
     from onboard.jobs.submit import submit
     from onboard.services import open_services
     from workers.waking import doorbell
 
     with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
-        return submit(services, doorbell(services), orders.prepare(order, settings.base))
+        request = submissions.prepare(submission, settings.base, owner=owner, hide_folders=True)
+        return submit(services, doorbell(services), request)

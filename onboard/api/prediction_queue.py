@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onboard.services import Services
     from onboard.serving.predictor import Prediction, Predictor
 
-_MOST_WAITING: Final = 16  # requests that are answered or wait for it
+MOST_WAITING: Final = 16  # requests that are answered or wait for it
 
 
 class Turns:
@@ -67,7 +67,7 @@ class PredictionQueue:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._turns = Turns()
-        self._places = Places(_MOST_WAITING, "Too many predictions wait.", "Try again in a second.", retry_seconds=1)
+        self._places = Places(MOST_WAITING, "Too many predictions wait.", "Try again in a second.", retry_seconds=1)
         self._predictor: Predictor | None = None
 
     def predict(self, inputs: Sequence[dict[str, Any]], left: Callable[[], bool] = lambda: False) -> list[Prediction]:

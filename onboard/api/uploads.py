@@ -19,11 +19,12 @@ from starlette.requests import ClientDisconnect
 
 from onboard.api.measuring import content_bytes, too_large
 from onboard.data.limits import MAX_FILE_BYTES
+from onboard.domain.submission import Submission, fields_of
 from onboard.errors import InputError, StorageError, TooLargeError
 
 MAX_UPLOAD_BYTES: Final = MAX_FILE_BYTES + (1 << 20)  # a whole request: one file of the largest size, and its fields
 MAX_AT_ONCE: Final = 8  # uploads that lie on disk; one may have a gigabyte
-FILE_FIELDS: Final = ("dataset", "validation", "test", "unlabelled")
+FILE_FIELDS: Final = tuple(entry.name for entry in fields_of(Submission) if entry.is_file)
 _MAX_FIELD_BYTES: Final = 1 << 16
 _MAX_PARTS: Final = 64
 _MAX_HEADER_BYTES: Final = 1 << 13

@@ -16,11 +16,12 @@ from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, do
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.operations import Operations
-from onboard.client.uploads import DatasetOptions, JobOptions, Upload
+from onboard.client.uploads import Upload, taking
 from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
+from onboard.domain.submission import Submission
 from onboard.errors import CancelledError, InputError, JobFailedError, UnavailableError
 from onboard.serving.requests import parse_requests
 
@@ -67,47 +68,27 @@ class Onboard(Versions, Operations):
         """Close the sockets."""
         self._connection.close()
 
-    def submit(
-        self,
-        dataset: str | Path,
-        task: str | None = None,
-        *,
-        validation: Path | None = None,
-        test: Path | None = None,
-        unlabelled: Path | None = None,
-        key: str | None = None,
-        **options: Unpack[JobOptions],
-    ) -> JobStatus:
+    @taking(Submission)
+    def submit(self, submission: Submission) -> JobStatus:
         """Hand a dataset in; it is checked at once and learned by a worker.
 
-        Args:
-            dataset: JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].
-            task: name of the task; the file's stem without it.
-            validation, test: files of these splits.
-            unlabelled: file of texts; the job's `label_next` names those to label next.
-            key: the same key never makes a second job; a random one without it, so that a lost answer does no harm.
-            options: what `onboard submit` takes, in its words: init="sst2", shots=32, priority=5, ….
+        It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", shots=32). Without
+        a key it makes a random one, so that a lost answer does no harm.
 
         Raises:
             DatasetError: rows are wrong; nothing was queued.
             InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
         """
-        upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
-        return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": key or uuid.uuid4().hex}))
+        upload = Upload.of(submission)
+        return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": submission.key or uuid.uuid4().hex}))
 
-    def check(
-        self,
-        dataset: str | Path,
-        task: str | None = None,
-        *,
-        validation: Path | None = None,
-        test: Path | None = None,
-        unlabelled: Path | None = None,
-        **options: Unpack[DatasetOptions],
-    ) -> dict[str, Any]:
-        """The checks of a dataset and a time estimate, as `onboard check --json` prints them. Raises as `submit`."""
-        upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
-        return self._upload("/v1/check", upload)
+    @taking(Submission)
+    def check(self, submission: Submission) -> dict[str, Any]:
+        """The checks of a dataset and a time estimate, as `onboard check --json` prints them. Raises as `submit`.
+
+        It takes what `onboard check` takes, in its words.
+        """
+        return self._upload("/v1/check", Upload.of(submission))
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
         """A job by its id, or a task's newest job by the task's name; its document with the events after `since`.
@@ -269,10 +250,6 @@ def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
 
 def _named(request: Mapping[str, Any]) -> tuple[Any, Any]:
     return request["task"], request.get("ref")
-
-
-def _files(validation: Path | None, test: Path | None, unlabelled: Path | None) -> dict[str, Path | None]:
-    return {"validation": validation, "test": test, "unlabelled": unlabelled}
 
 
 def _default_cache() -> Path:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from onboard.data.limits import MAX_EXAMPLES, MAX_PROBLEMS_LISTED
-from onboard.domain.documents import document_of
+from onboard.domain.report import WarningJson
 from onboard.errors import DatasetError
 
 _TOLD_IN_MESSAGE = 3
@@ -119,9 +119,15 @@ class Finding:
     remedy: str = ""
     examples: tuple[dict[str, Any], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> WarningJson:
         """The finding as a JSON-compatible document."""
-        return document_of(self, examples=list(self.examples[:MAX_EXAMPLES]))
+        return {
+            "code": self.code,
+            "message": self.message,
+            "count": self.count,
+            "remedy": self.remedy,
+            "examples": list(self.examples[:MAX_EXAMPLES]),
+        }
 
 
 def preview(text: str) -> str:

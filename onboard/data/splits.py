@@ -189,7 +189,7 @@ def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
 
     It follows the texts and which rows share a label, not what the labels are called.
     """
-    ranks = [_rank(seed, f"{row.text_a}\n{row.text_b}") for row in dataset.train]
+    ranks = [split_rank(seed, f"{row.text_a}\n{row.text_b}") for row in dataset.train]
     strata = [sorted(stratum, key=lambda index: ranks[index]) for stratum in _strata(dataset, seed)]
     placed = [
         ((place + 0.5) / len(stratum), ranks[index], index) for stratum in strata for place, index in enumerate(stratum)
@@ -199,14 +199,14 @@ def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
 
 def _strata(dataset: Dataset, seed: int) -> Strata:
     """Indices into the training rows, by class (or tenth of the values), in the seed's order."""
-    ranks = [_rank(seed, example_key(example)) for example in dataset.train]
+    ranks = [split_rank(seed, example_key(example)) for example in dataset.train]
     if dataset.kind == "regression":
         strata = _by_value(dataset.train, ranks)
     else:
         by_label: dict[str, list[int]] = {}
         for index, example in enumerate(dataset.train):
             by_label.setdefault(label_key(example.label), []).append(index)
-        strata = [by_label[key] for key in sorted(by_label, key=lambda key: _rank(seed, key))]
+        strata = [by_label[key] for key in sorted(by_label, key=lambda key: split_rank(seed, key))]
     return [sorted(stratum, key=lambda index: ranks[index]) for stratum in strata]
 
 
@@ -221,7 +221,8 @@ def _by_value(examples: Sequence[Example], ranks: Sequence[bytes]) -> Strata:
     return [order[part * len(order) // parts : (part + 1) * len(order) // parts] for part in range(parts)]
 
 
-def _rank(seed: int, key: str) -> bytes:
+def split_rank(seed: int, key: str) -> bytes:
+    """Where a row stands in the order that splits follow, by what it says and the seed alone."""
     return hashlib.blake2b(f"{seed}\n{key}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -25,7 +25,7 @@ from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
 
-_PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
+PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +210,8 @@ class VersionRepository(Repository):
         every = select(EmbeddingVersionRow).order_by(*number)  # in its order SQLite goes by the index
         versions = [
             version_of(row)
-            for start in range(0, len(distinct), _PAIRS_AT_ONCE)
-            for row in self._session.scalars(every.where(tuple_(*number).in_(distinct[start : start + _PAIRS_AT_ONCE])))
+            for start in range(0, len(distinct), PAIRS_AT_ONCE)
+            for row in self._session.scalars(every.where(tuple_(*number).in_(distinct[start : start + PAIRS_AT_ONCE])))
         ]
         return sorted(versions, key=lambda version: (version.task, version.version))
 

@@ -1,5 +1,5 @@
 """Real PostgreSQL and Redis for tests: those of the measurements."""
 
-from bench.services import PostgresServer, RedisServer, free_port, missing, wait_until
+from bench.harness.services import PostgresServer, RedisServer, free_port, missing, wait_until
 
 __all__ = ["PostgresServer", "RedisServer", "free_port", "missing", "wait_until"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.server import first_document
+from bench.harness.server import first_document
 from onboard.domain.access import ALL_SCOPES
 from onboard.operations.access import create_token
 from support.program import PROGRAM, Place

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from bench.tiny_base import SIZE, WORDS, make_tiny_base
+from bench.harness.tiny_base import SIZE, WORDS, make_tiny_base
 from onboard.bases import Base, find_base
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
 from onboard.model.projections import Projections

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.harness.rows import Row, packed
 from bench.transfer.cells import Run
-from bench.transfer.runs import Row, packed
 
 
 def made(run: Run, right: np.ndarray, **more: Any) -> Row:

@@ -13,9 +13,13 @@ import pytest
 import torch
 from support.tiny_training import make_sources, write_split
 
-from bench import ablations, budgeted, curriculum, step_time
-from bench.as_if_new import candidates
-from bench.variants import VARIANTS
+from bench import ablations, step_time
+from bench.curriculum import __main__ as curriculum
+from bench.curriculum import curricula
+from bench.harness.as_if_new import candidates
+from bench.harness.intervals import seeds_interval
+from bench.harness.runs import run_all
+from bench.harness.variants import VARIANTS
 from onboard.bases import Base
 from onboard.bases.curriculum import Curriculum, Source
 from onboard.bases.load import fresh_engine
@@ -92,20 +96,20 @@ def test_finished_runs_are_not_measured_again_unless_the_settings_differ(tmp_pat
         measured.append((variant, seed))
         return {"mean": float(seed)}
 
-    budgeted.run_all([("a", 0)], measure, work, {"steps": 1})
+    run_all([("a", 0)], measure, work, {"steps": 1})
     with work.open("a") as file:
         file.write('{"variant": "b", "se')  # killed while writing
-    rows = budgeted.run_all([("a", 0), ("b", 1)], measure, work, {"steps": 1})
+    rows = run_all([("a", 0), ("b", 1)], measure, work, {"steps": 1})
     assert measured == [("a", 0), ("b", 1)]
     assert [(row["variant"], row["mean"]) for row in rows] == [("a", 0.0), ("b", 1.0)]
-    budgeted.run_all([("a", 0), ("b", 1)], measure, work, {"steps": 1})
+    run_all([("a", 0), ("b", 1)], measure, work, {"steps": 1})
     assert len(measured) == 2
-    budgeted.run_all([("a", 0)], measure, work, {"steps": 2})
+    run_all([("a", 0)], measure, work, {"steps": 2})
     assert len(measured) == 3
 
 
 def test_the_interval_over_seeds_is_students() -> None:
-    mean, low, high = budgeted.seeds_interval([1.0, 2.0, 3.0])
+    mean, low, high = seeds_interval([1.0, 2.0, 3.0])
     assert (mean, low, high) == pytest.approx((2.0, 2.0 - 2.4841, 2.0 + 2.4841), abs=1e-3)
 
 
@@ -160,8 +164,8 @@ class FakeTeacher:
         return cls()
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        found = np.stack([np.bincount([ord(each) % 8 for each in text], minlength=8) for text in texts])
-        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float16)
+        counts = np.stack([np.bincount([ord(letter) % 8 for letter in text], minlength=8) for text in texts])
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float16)
 
 
 def hand_made(sources: Sequence[Source], material: Any, counts: Any, encoder: TextEncoder, seed: int) -> Curriculum:
@@ -179,12 +183,12 @@ def hand_made(sources: Sequence[Source], material: Any, counts: Any, encoder: Te
 def curriculum_options(
     tiny_base: Base, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[str]]:
-    monkeypatch.setattr(curriculum, "Teacher", FakeTeacher)
-    monkeypatch.setattr(curriculum, "build_curriculum", hand_made)
-    monkeypatch.setattr(curriculum, "common_words", lambda texts: WORDS)
+    monkeypatch.setattr(curricula, "Teacher", FakeTeacher)
+    monkeypatch.setattr(curricula, "build_curriculum", hand_made)
+    monkeypatch.setattr(curricula, "common_words", lambda texts: WORDS)
     for name, value in (("PANEL_TASKS", 1), ("TEST_ROWS", 16), ("FEW_SHOT", FewShotSettings(steps=2))):
-        monkeypatch.setattr(curriculum, name, value)
-    kinds = "\n".join(f"{kind} = {{ share = 1.0, tasks = 8 }}" for kind in curriculum.KINDS)
+        monkeypatch.setattr(curricula, name, value)
+    kinds = "\n".join(f"{kind} = {{ share = 1.0, tasks = 8 }}" for kind in curricula.KINDS)
     (tmp_path / "tiny.toml").write_text(f"[curriculum]\ntopic_levels = [2]\n{kinds}\n")
     rng = np.random.default_rng(3)
     for split in ("train", "test"):
@@ -222,10 +226,10 @@ def test_a_curriculum_that_is_compared_has_no_fingerprints_of_the_base_that_lent
     fingerprinted_base: Base, tmp_path: Path
 ) -> None:
     table = {name: np.zeros(64, dtype=np.float32) for name in ("sst2", "one", "two")}
-    trained = curriculum._as_base(fingerprinted_base, table, tmp_path)
+    trained = curricula._as_base(fingerprinted_base, table, tmp_path)
     assert trained.fingerprints is None
-    found = candidates(trained, 0, "new", None)
-    assert [(each.embedding, len(each.z)) for each in found] == [
+    candidates_now = candidates(trained, 0, "new", None)
+    assert [(candidate.embedding, len(candidate.z)) for candidate in candidates_now] == [
         (name, 64) for name in ("sst2", "one", "two", "random", "mean")
     ]
 
@@ -234,7 +238,7 @@ def test_a_task_that_is_learned_as_if_it_were_new_meets_no_made_task_that_bears_
     fingerprinted_base: Base,
 ) -> None:
     def offered(task: str) -> set[str]:
-        return {each.embedding for each in candidates(fingerprinted_base, 0, task, None)}
+        return {candidate.embedding for candidate in candidates(fingerprinted_base, 0, task, None)}
 
     everything = offered("new")
     assert everything - offered("sst2") == {"sst2"}
@@ -246,7 +250,7 @@ def test_without_the_teacher_the_curricula_are_skipped_and_the_command_that_mend
     curriculum_options: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("onboard.bases.pretrain.teacher.find_spec", lambda name: None)
-    monkeypatch.setattr(curriculum, "Teacher", Teacher)
+    monkeypatch.setattr(curricula, "Teacher", Teacher)
     assert curriculum.main(curriculum_options("--texts", "7")) == 0
     assert "skipped: " in (said := capsys.readouterr().out)
     assert "onboard[mini]" in said

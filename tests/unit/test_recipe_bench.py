@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from support.tiny_training import make_sources
 
-from bench import recipes
-from bench.recipe_table import OWN_TRAINING, bearable, interval, page
-from bench.recipes import RIVALS, UNSEEN, Cell, grid, measure, run, settings_of
+from bench.harness.intervals import interval
+from bench.recipes import __main__ as recipes
+from bench.recipes.__main__ import RIVALS, UNSEEN, Cell, grid, measure, run, settings_of
+from bench.recipes.page import OWN_TRAINING, bearable, page
 from onboard.bases import Base
 from onboard.domain.dataset import Dataset, Example
 
@@ -69,13 +70,13 @@ def test_a_training_tells_what_every_share_of_the_way_gives(
     make_sources(tmp_path / "source", rows=40)
     monkeypatch.setattr(recipes, "DATA", tmp_path)
     monkeypatch.setattr(recipes, "KNOWN", ("moods",))
-    found = measure(fingerprinted_base, Cell("moods", 12, 0, 4, 8, 0.2))
-    assert set(found["by_share"]) == set(SHARES)
-    assert found["rows"] == 12
-    losses = [found["by_share"][share]["fold_losses"] for share in SHARES]
-    assert [len(each) for each in losses] == [12] * len(SHARES)
-    assert len({sum(each) for each in losses}) == len(SHARES)
-    json.dumps(found, allow_nan=False)
+    measured = measure(fingerprinted_base, Cell("moods", 12, 0, 4, 8, 0.2))
+    assert set(measured["by_share"]) == set(SHARES)
+    assert measured["rows"] == 12
+    losses = [measured["by_share"][share]["fold_losses"] for share in SHARES]
+    assert [len(fold_losses) for fold_losses in losses] == [12] * len(SHARES)
+    assert len({sum(fold_losses) for fold_losses in losses}) == len(SHARES)
+    json.dumps(measured, allow_nan=False)
 
 
 def test_unseen_kinds_are_made_of_rows_that_the_base_was_not_trained_on(

@@ -10,8 +10,9 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
-from onboard.api.receiving import ReceivedJob, described
-from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobForm, JobList, JobLog, Name, Retry
+from onboard.api.forms import JobForm, described
+from onboard.api.receiving import ReceivedJob
+from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
 from onboard.errors import NotFoundError
@@ -45,8 +46,8 @@ def submit_job(
     idempotency_key: Key = None,
 ) -> dict[str, Any]:
     """Submit a dataset: it is checked, queued, and learned by a worker."""
-    order = received.order(key=idempotency_key, owner=identity.name)
-    job, warning = request.app.state.intake.submit(order, received.upload.content_bytes, left)
+    submission = received.submission(key=idempotency_key)
+    job, warning = request.app.state.intake.submit(submission, identity.name, received.upload.content_bytes, left)
     start_worker(services, job.queue)
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     findings = job.spec.options["dataset_report"]["warnings"]

@@ -28,6 +28,8 @@ class Source:
         low, high: range of a regression, else None.
         train: its training rows.
         validation: rows for choosing; never in a batch.
+        test: rows that the finished base is measured on.
+        metric: the one that counts in choosing; empty where nobody chooses by it.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Source:
     high: float | None
     train: tuple[Example, ...]
     validation: tuple[Example, ...] = ()
+    test: tuple[Example, ...] = ()
+    metric: str = ""
 
     @property
     def pairs(self) -> bool:

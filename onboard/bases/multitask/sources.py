@@ -46,8 +46,9 @@ class SourceRows:
         else:
             words = verbalise(dataset.labels, encoder.word_ids, encoder.tokenizer.unk_token_id)
         return Source(
-            self.name, dataset.kind, dataset.labels, words, dataset.low, dataset.high, dataset.train, dataset.validation
-        )
+            self.name, dataset.kind, dataset.labels, words, dataset.low, dataset.high,
+            dataset.train, dataset.validation, dataset.test, self.metric,
+        )  # fmt: skip
 
 
 def folder_entries(folder: Path) -> dict[str, SourceEntry]:

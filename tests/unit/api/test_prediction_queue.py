@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.services import wait_until
+from bench.harness.services import wait_until
 from onboard.api.prediction_queue import PredictionQueue, Turns
 from onboard.errors import InputError, UnavailableError
 from onboard.services import Services

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.chaos.fleet import Fleet, Worker
 from bench.chaos.journal import Journal
 from bench.chaos.prey import Hunter
-from bench.services import wait_until
+from bench.harness.services import wait_until
 from onboard.services import Services
 
 

@@ -1,0 +1,56 @@
+"""The Markdown of the pages: tables, verdicts, and how things are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+NONE: Final = "–"
+VERDICTS: Final = "what | found | verdict"  # head of a table of what was wanted
+
+
+def table_row(*cells: object) -> str:
+    """One row of a table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def table(head: str | Sequence[object], rows: Iterable[Iterable[object]] = (), rule: str = "---") -> list[str]:
+    """The lines of a table; a head may be told as "place | seed | jobs"."""
+    cells = head.split(" | ") if isinstance(head, str) else head
+    return [table_row(*cells), f"|{f'{rule}|' * len(cells)}", *(table_row(*row) for row in rows)]
+
+
+def made_on(document: Mapping[str, Any]) -> str:
+    """The command of a document, and the machine."""
+    machine = document["machine"]
+    return f"`{document['command']}` on {machine['cores']} cores of {machine['processor']}"
+
+
+def met(met: bool) -> str:
+    """A verdict."""
+    return "met" if met else "**not met**"
+
+
+def unmeasured(what: str, of: str = "") -> str:
+    """A row of verdicts without one; `of`: how much of it is there."""
+    return table_row(what, NONE, f"not measured yet{f' ({of})' if of else ''}")
+
+
+def joined(counts: Iterable[object]) -> str:
+    """ "16 and 100"."""
+    return " and ".join(map(str, counts))
+
+
+def listed(settings: Mapping[str, Any]) -> str:
+    """ "steps 40, batch 8"."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def counted(count: int, what: str) -> str:
+    """ "1 cell", "2 cells"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def were(count: int, what: str) -> str:
+    """ "1 run of the plan was", "2 runs of the plan were"."""
+    return f"{counted(count, what)} of the plan {'was' if count == 1 else 'were'}"
