@@ -20,6 +20,8 @@ from onboard.hypernetworks import line
 from onboard.jobs import control, logs, status
 from onboard.operations import access
 from onboard.versions import carry, compare, delete, describe, fetch, promote, task_map
+from workers.logs import log_files
+from workers.waking import doorbell
 
 if TYPE_CHECKING:
     from onboard.domain.submission import Submission
@@ -41,7 +43,6 @@ class LocalGateway:
         """Queue a job; warnings are said. Raises as `submission.prepare` and `submit`."""
         from onboard.jobs.submission import prepare
         from onboard.jobs.submit import submit
-        from workers.waking import doorbell
 
         if submission.base and "/" in submission.base:  # a worker has another present folder
             submission = replace(submission, base=str(find_base(submission.base).folder))
@@ -73,8 +74,6 @@ class LocalGateway:
 
     def log(self, job: str, attempt: int | None, cursor: str | None) -> Document:
         """A part of a job's log, see `onboard.jobs.logs.read_log`."""
-        from workers.logs import log_files
-
         return logs.read_log(self._database, log_files(self._services.settings), job, attempt, cursor)
 
     def open_jobs(self, most: int) -> Document:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onboard.errors import OnboardError
+from onboard.errors import NotAllowedError, OnboardError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,6 +40,15 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Tab
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
+    """Write what a command was asked for, and say so. Raises NotAllowedError."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise NotAllowedError(f"The {what} cannot be written to {path}: {error.strerror}.", remedy) from error
+    say(f"{what}: {path}")
 
 
 def say(message: str) -> None:

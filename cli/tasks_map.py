@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, Document, emit, say, table
-from onboard.errors import InputError, NotAllowedError
+from cli.output import AsJson, Document, emit, table, write_file
+from onboard.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,17 +29,8 @@ def map_command(
     with connected() as service:
         document = service.tasks_map()
     if output is not None:
-        _write(document, output)
+        write_file(output, _drawn(document, output.suffix.lower()), "map", "--output another file")
     emit(document, as_json, lambda: _table(document))
-
-
-def _write(document: Document, path: Path) -> None:
-    try:
-        path.write_bytes(_drawn(document, path.suffix.lower()))
-    except OSError as error:
-        message = f"The map cannot be written to {path}: {error.strerror}."
-        raise NotAllowedError(message, "--output another file") from error
-    say(f"map: {path}")
 
 
 def _drawn(document: Document, ending: str) -> bytes:

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
+from onboard.api.places import Places
 from onboard.domain.access import acting, current_actor
 from onboard.domain.job import Job
 from onboard.domain.submission import Submission
@@ -34,7 +35,7 @@ class Intake:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._places = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._places = Places(_MOST_AT_ONCE, "Too many datasets are being checked.", retry_seconds=_RETRY_SECONDS)
         self._one_child = threading.Lock()
         self._ending = threading.Event()
 
@@ -72,7 +73,7 @@ class Intake:
         *args: _Given.args,
         **kwargs: _Given.kwargs,
     ) -> _Result:
-        with self._place():
+        with self._places.place():
             if content_bytes <= SMALL_BYTES:
                 return do(*args, **kwargs)
             try:
@@ -90,17 +91,6 @@ class Intake:
         if self._ending.is_set():
             return UnavailableError("The service is ending.", "Try again later.", retry_after_seconds=_RETRY_SECONDS)
         return InputError("The client went away before its dataset was checked.", "Send it again.")
-
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        if not self._places.acquire(blocking=False):
-            raise UnavailableError(
-                "Too many datasets are being checked.", "Try again later.", retry_after_seconds=_RETRY_SECONDS
-            )
-        try:
-            yield
-        finally:
-            self._places.release()
 
     @contextmanager
     def _turn(self, left: Callable[[], bool]) -> Iterator[None]:

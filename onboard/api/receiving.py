@@ -12,7 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
 from onboard.api.forms import REPEATED, DatasetForm, JobForm
-from onboard.api.uploads import ReceivingPlaces, Upload, received
+from onboard.api.places import Places
+from onboard.api.uploads import Upload, received
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.domain.submission import Submission
 from onboard.errors import InputError
@@ -46,7 +47,7 @@ async def _job(request: Request) -> AsyncIterator[Received]:
 
 @asynccontextmanager
 async def _received(request: Request) -> AsyncIterator[Upload]:
-    places: ReceivingPlaces = request.app.state.receiving
+    places: Places = request.app.state.receiving
     with places.place():
         async with received(request, request.app.state.uploads) as upload:
             yield upload

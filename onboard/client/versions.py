@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from onboard.client.aliases import Aliases
 from onboard.client.answers import MovedAlias, Pins
 from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork
-from onboard.client.connection import PATIENCE_SECONDS, document_of
+from onboard.client.connection import PATIENCE_SECONDS
 from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
@@ -91,12 +92,9 @@ class Versions(Asking):
             StorageError: the task is deleted, but not all of its files.
             UnavailableError: the service cannot be reached, or cannot delete for good.
         """
-        options = {"unlearn": unlearn, "dry_run": dry_run}
-        response = self._connection.request(
-            "DELETE", f"/v1/tasks/{require_name(task)}", repeatable=False, timeout_seconds=PATIENCE_SECONDS,
-            build=lambda: {"params": {name: "true" for name, asked in options.items() if asked}},
-        )  # fmt: skip
-        document = document_of(response)
+        options = urlencode({name: "true" for name, asked in (("unlearn", unlearn), ("dry_run", dry_run)) if asked})
+        path = f"/v1/tasks/{require_name(task)}{'?' if options else ''}{options}"
+        document = self.send("DELETE", path, timeout_seconds=PATIENCE_SECONDS)
         if not document:
             raise UnavailableError(
                 f"The service is of an earlier version: it has only hidden {task!r}.",

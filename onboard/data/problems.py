@@ -37,10 +37,6 @@ class Problem:
     field: str | None = None
     remedy: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The problem as a JSON-compatible document."""
-        return asdict(self)
-
     def __str__(self) -> str:
         where = [] if self.row is None else [f"row {self.row}"]
         if self.line is not None:
@@ -85,7 +81,7 @@ class Problems:
         raise DatasetError(
             self._sentence(),
             " ".join(remedies[:_TOLD_IN_MESSAGE]),
-            problems=[problem.to_json() for problem in self.listed],
+            problems=[asdict(problem) for problem in self.listed],
             problem_count=self.count,
             problem_counts=dict(self.counts),
         )

@@ -1,7 +1,8 @@
 """Few-shot draws, hold-outs and folds: stratified, seeded, and independent of the order of the file.
 
 Rows are ordered by a keyed hash of their content, so a draw depends on the seed and the rows alone, the draw of 16 is
-part of the draw of 32, and one row more in the file changes little.
+part of the draw of 32, and one row more in the file changes little. Which rows were held out is kept as their places in
+the snapshot, which never change, so that it does not depend on today's rule.
 """
 
 from __future__ import annotations
@@ -68,6 +69,27 @@ def holdout(dataset: Dataset, seed: int) -> Dataset:
         dataset,
         train=in_canonical_rows([row for index, row in enumerate(dataset.train) if index not in held]),
         validation=in_canonical_rows([dataset.train[index] for index in held]),
+    )
+
+
+def held_out_places(stored: Dataset, split: Dataset) -> tuple[int, ...]:
+    """Places in `stored.train`, ascending, of the rows that are no training rows of `split` any more.
+
+    Args:
+        stored: the dataset as its snapshot has it.
+        split: the same after the hold-out.
+    """
+    trained = set(map(example_key, split.train))
+    return tuple(place for place, row in enumerate(stored.train) if example_key(row) not in trained)
+
+
+def split_as(stored: Dataset, places: Iterable[int]) -> Dataset:
+    """The dataset with the training rows at these places as rows for validation, beside any that it has."""
+    held = frozenset(places)
+    return replace(
+        stored,
+        train=tuple(row for place, row in enumerate(stored.train) if place not in held),
+        validation=(*stored.validation, *(row for place, row in enumerate(stored.train) if place in held)),
     )
 
 

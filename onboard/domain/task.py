@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onboard.domain.dataset import label_key
 from onboard.domain.documents import document_of
-from onboard.domain.moment import from_iso, to_iso
+from onboard.domain.moment import from_iso
 
 if TYPE_CHECKING:
     from onboard.domain.dataset import Kind, Label
@@ -42,16 +42,7 @@ class Task:
 
     def to_json(self) -> dict[str, Any]:
         """The task as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return {
-            "task": self.name,
-            "kind": self.kind,
-            "labels": list(self.labels),
-            "words": list(self.words),
-            "low": self.low,
-            "high": self.high,
-            "source": self.source,
-            "created_at": to_iso(self.created_at),
-        }
+        return {"task": self.name, **document_of(self, "name")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

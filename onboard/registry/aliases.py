@@ -14,8 +14,7 @@ from onboard.domain.webhook import MOVED
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.registry.clock import database_now
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasMoveRow, AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.upsert import put_row
 

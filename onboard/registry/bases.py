@@ -11,8 +11,7 @@ from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersio
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import BaseRow, HypernetworkRow
 from onboard.registry.upsert import insert_for
 from onboard.registry.versions import VersionRepository

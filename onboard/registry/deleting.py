@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, u
 from onboard.domain.descent import Root
 from onboard.domain.job import JobSpec, JobState
 from onboard.registry.aliases import names_version
+from onboard.registry.claims import queue_again
 from onboard.registry.clock import database_now
 from onboard.registry.database import overwrite_deleted
 from onboard.registry.descent import BASE_OF_JOB
@@ -168,21 +169,9 @@ class DeletingRepository(Repository):
 
     def _queue_again(self, root: Root) -> frozenset[str]:
         """Other jobs that run on its bases begin anew; their present attempt does not count."""
-        statement = (
-            update(JobRow)
-            .where(JobRow.state == JobState.RUNNING, JobRow.task != root.task, BASE_OF_JOB.in_(root.bases))
-            .values(
-                state=JobState.QUEUED, lease_expires_at=None, worker=None, worker_pid=None,
-                not_before_at=database_now(), max_attempts=JobRow.max_attempts + 1,
-            )
-            .returning(JobRow.id, JobRow.attempt, JobRow.queue)
-        )  # fmt: skip
-        queued = self._session.execute(statement).all()
-        for job, attempt, _ in queued:
-            facts = {"reason": f"the task {root.task} was deleted, from which it might have started"}
-            EventRepository(self._session).append(job, attempt, "state", JobState.QUEUED, numbers=facts)
-            LeaseRepository(self._session).give_back_all(job)
-        return frozenset(queue for _, _, queue in queued)
+        facts = {"reason": f"the task {root.task} was deleted, from which it might have started"}
+        others = and_(JobRow.task != root.task, BASE_OF_JOB.in_(root.bases))
+        return frozenset(queue for _, _, queue in queue_again(self._session, others, facts))
 
     def _remove_snapshots(self, datasets: dict[str, float], removed: Removed) -> None:
         """Datasets that nothing names any more; those that other tasks have too stay."""

@@ -9,8 +9,7 @@ from sqlalchemy import insert, select
 
 from onboard.domain.job import EVENTS_AT_ONCE, EventKind, JobEvent, Stage
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import JobEventRow
 
 

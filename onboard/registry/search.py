@@ -12,8 +12,7 @@ from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import names_version
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.versions import version_of
 

@@ -11,8 +11,7 @@ from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import NotFoundError
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import EmbeddingVersionRow, JobRow, SnapshotRow, StageOutputRow
 from onboard.registry.upsert import insert_for, put_row
 

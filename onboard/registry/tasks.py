@@ -10,8 +10,7 @@ from onboard.domain.dataset import Kind, Label
 from onboard.domain.task import Task, label_keys
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import TaskRow
 from onboard.registry.upsert import insert_for
 

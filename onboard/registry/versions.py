@@ -20,8 +20,7 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning

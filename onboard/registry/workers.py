@@ -15,8 +15,7 @@ from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
-from onboard.registry.records import record_of
-from onboard.registry.repository import Repository
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 from onboard.registry.upsert import put_row
 
