@@ -29,6 +29,7 @@ import torch
 from sqlalchemy import event
 
 from bench.harness.command import command_line
+from bench.harness.generated import generated_digest
 from bench.harness.opinions import opinions
 from bench.harness.page import table
 from bench.harness.report import made_by, report
@@ -40,7 +41,6 @@ from onboard.domain.progress import Progress
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.submit import Request, submit
-from onboard.model.weights import generated_digest
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository

@@ -132,7 +132,7 @@ def hypernetwork_step(
 
     from onboard.model.attach import attach
     from onboard.model.backbone import norm_parameters
-    from onboard.model.weights import new_hypernetwork
+    from onboard.model.methods import new_hypernetwork
 
     model, inputs = backbone(setup), batch(setup)
     module = new_hypernetwork(method, setup.sizes).to(setup.device).requires_grad_(hypernetwork)
@@ -153,7 +153,7 @@ def hypernetwork_alone(setup: Setup, *, tasks: int) -> Step:
     """The hypernetwork's forward, and backward from gradients that are given; nothing is updated."""
     import torch
 
-    from onboard.model.weights import new_hypernetwork
+    from onboard.model.methods import new_hypernetwork
 
     module = new_hypernetwork("hyperformer++", setup.sizes).to(setup.device)
     size = (1, module.sizes["task_embedding_size"])
@@ -176,9 +176,9 @@ def adapters(setup: Setup) -> Step:
     """Adapters†: a set of adapters for each of eight tasks as plain parameters, one task a step, T5 norms trained."""
     import torch
 
+    from bench.harness.adapter_table import AdapterTable
     from onboard.model.attach import attach
     from onboard.model.backbone import norm_parameters
-    from onboard.model.methods.adapter_table import AdapterTable
 
     model, inputs = backbone(setup), batch(setup)
     table = AdapterTable(**setup.sizes, tasks=TASKS).to(setup.device)

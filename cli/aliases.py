@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 
 Alias = Annotated[str, typer.Option(help="The name to move, for example latest or production.")]
 
@@ -26,7 +25,7 @@ def promote(
 ) -> None:
     """Let an alias mean this version; its history is kept."""
     with connected() as service:
-        moved = service.promote(version, alias, if_better)
+        moved = service.promote(version, alias, if_better=if_better).to_json()
     emit(moved, as_json, lambda: _sentence(moved))
 
 
@@ -35,7 +34,7 @@ def rollback(
 ) -> None:
     """Let an alias mean the version that it meant before."""
     with connected() as service:
-        moved = service.rollback(task, alias)
+        moved = service.rollback(task, alias).to_json()
     emit(moved, as_json, lambda: _sentence(moved))
 
 

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.connection import remote_client
-from cli.gateway import Document
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, Document, emit, say, table
 from cli.services import local_only
 from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from onboard.bases import Base
 
 app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_is_help=True, rich_markup_mode=None)
@@ -25,7 +22,7 @@ app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_i
 def list_bases(as_json: AsJson = False) -> None:
     """Bases that can be used by name."""
     bases = _bases(None)
-    emit({"bases": bases}, as_json, lambda: _table(bases))
+    emit({"bases": bases}, as_json, lambda: table(("base", "sources", "digest", "licence"), map(_row, bases)))
 
 
 @app.command()
@@ -139,14 +136,8 @@ def _bases(name: str | None) -> list[Document]:
     return [base_document(base) for base in (named_bases() if name is None else [find_base(name)])]
 
 
-def _table(bases: list[Document]) -> Table:
-    from rich.table import Table
-
-    table = Table("base", "sources", "digest", "licence")
-    for base in bases:
-        licence = base["licence"].strip().splitlines()[0]
-        table.add_row(base["base"], " ".join(base["sources"]), base["digest"][:19], licence)
-    return table
+def _row(base: Document) -> tuple[str, ...]:
+    return base["base"], " ".join(base["sources"]), base["digest"][:19], base["licence"].strip().splitlines()[0]
 
 
 def _card(base: Document) -> Any:

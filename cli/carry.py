@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, Document, emit, say, table
 from onboard.errors import ConflictError, InputError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def carry(
     if (task is None) != every:
         raise InputError("Name a task, or say --all.", "onboard tasks carry TASK, or: onboard tasks carry --all")
     with connected() as service:
-        document = service.carry(task, dry_run, _said)
+        document = service.carry(task, dry_run=dry_run, on_page=_said)
     emit(document, as_json, lambda: _shown(document, task))
     if task is not None and document["refused"]:
         raise typer.Exit(ConflictError.exit_code)
@@ -40,18 +39,19 @@ def _said(page: Document) -> None:
 
 def _shown(document: Document, task: str | None) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
 
     if not document["carried"] and not document["refused"]:
         return f"{task} is at the head already." if task else "Every task is at the head already."
-    table = Table("task", "version", "hypernetwork", "becomes", "why")
-    for outcome in document["carried"]:
-        table.add_row(*_pins(outcome), f"v{outcome['version']}" if outcome["version"] else "cleared", outcome["reason"])
-    for outcome in document["refused"]:
-        table.add_row(*_pins(outcome), "stays", outcome["reason"])
+    rows = [
+        (*_pins(outcome), f"v{outcome['version']}" if outcome["version"] else "cleared", outcome["reason"])
+        for outcome in document["carried"]
+    ]
+    rows += [(*_pins(outcome), "stays", outcome["reason"]) for outcome in document["refused"]]
     advice = ["What stays goes on being served as it is. Submitted again it is learned under the head."]
-    return Group(table, *(advice if document["refused"] else []))
+    shown = table(("task", "version", "hypernetwork", "becomes", "why"), rows)
+    return Group(shown, *(advice if document["refused"] else []))
 
 
-def _pins(each: Document) -> tuple[str, str, str]:
-    return each["task"], f"v{each['from']}", f"v{each['hypernetwork_from']} → v{each['hypernetwork_version']}"
+def _pins(outcome: Document) -> tuple[str, str, str]:
+    heads = f"v{outcome['hypernetwork_from']} → v{outcome['hypernetwork_version']}"
+    return outcome["task"], f"v{outcome['from']}", heads

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from cli.connection import remote_client
-from cli.gateway import Document
-from cli.output import AsJson, emit
-from onboard.domain.job import KindChoice
-from onboard.errors import InputError
+from cli.options import check_options
+from cli.output import AsJson, Document, emit
+from onboard.domain.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
     from rich.table import Table
-
-    from onboard.jobs.submission import Order
 
 _LABELS_SHOWN = 20
 _VALIDATION = {
@@ -31,63 +25,32 @@ _VALIDATION = {
 }
 
 
-def check(
-    file: Annotated[
-        str, typer.Argument(help="JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].")
-    ],
-    task: Annotated[str | None, typer.Option(help="Name of the task; default: the file's stem.")] = None,
-    validation: Annotated[Path | None, typer.Option(help="File with the validation split.")] = None,
-    test: Annotated[Path | None, typer.Option(help="File with the test split.")] = None,
-    unlabelled: Annotated[
-        Path | None, typer.Option(help="File of texts, of which a report would name those to label next.")
-    ] = None,
-    kind: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
-    labels: Annotated[str, typer.Option(help="The label set, A,B,…; labels outside it are errors.")] = "",
-    text_field: Annotated[list[str] | None, typer.Option(help="Field of the text; twice for pairs.")] = None,
-    label_field: Annotated[str | None, typer.Option(help="Field of the label.")] = None,
-    shots: Annotated[int | None, typer.Option(help="Training rows in total, drawn balanced.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of that draw.")] = 0,
-    as_json: AsJson = False,
-) -> None:
+@check_options()
+def check(submission: Submission, as_json: AsJson = False) -> None:
     """Check a dataset and estimate the time of its job. Nothing is queued."""
-    from onboard.jobs.submission import Order
-
-    order = Order(
-        dataset=file, task=task, validation=validation, test=test, unlabelled=unlabelled,
-        kind=require_kind(kind), labels=labels, text_field=text_field or [], label_field=label_field, shots=shots,
-        seed=seed,
-    )  # fmt: skip
-    require_order(order)
-    document = _checked(order)
+    require_names(submission)
+    document = _checked(submission)
     emit(document, as_json, lambda: _shown(document))
 
 
-def require_kind(kind: str) -> KindChoice:
-    """The `--kind` flag's value. Raises InputError when it is none."""
-    match kind:
-        case "auto" | "classification" | "regression":
-            return kind
-    raise InputError(f"{kind!r} is not a kind of task.", "Use one of auto, classification, regression.", kind=kind)
-
-
-def require_order(order: Order) -> None:
+def require_names(submission: Submission) -> None:
     """What can be told without reading a row, before anything is opened or sent. Raises InputError."""
-    from onboard.jobs.submission import split_labels
+    from onboard.jobs.submission import split_labels, task_name
 
-    _ = order.name
-    split_labels(order.labels)
+    task_name(submission)
+    split_labels(submission.labels)
 
 
-def _checked(order: Order) -> Document:
+def _checked(submission: Submission) -> Document:
     with remote_client() as client:
         if client is not None:
             from cli.remote import check
 
-            return check(client, order)
+            return check(client, submission)
     from onboard.jobs.submission import check as check_here
     from onboard.settings import Settings
 
-    return check_here(order, Settings().base)
+    return check_here(submission, Settings().base)
 
 
 def _shown(report: Document) -> RenderableType:

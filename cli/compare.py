@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, emit
+from cli.output import AsJson, emit, table
 from onboard.errors import NotBetterError
 
 if TYPE_CHECKING:
@@ -39,15 +39,11 @@ def _shown(document: dict[str, Any]) -> RenderableType:
 
 
 def _metrics(document: dict[str, Any]) -> list[RenderableType]:
-    from rich.table import Table
-
     sides = document["a"], document["b"]
     if document["comparison"] is None:
         return []
-    table = Table("on shared rows", *(f"v{side['version']}{' weak' if side['weak'] else ''}" for side in sides))
-    for name in sides[0]["shared"]:
-        table.add_row(name, *(_value(side["shared"][name]) for side in sides))
-    return [table]
+    heads = "on shared rows", *(f"v{side['version']}{' weak' if side['weak'] else ''}" for side in sides)
+    return [table(heads, ((name, *(_value(side["shared"][name]) for side in sides)) for name in sides[0]["shared"]))]
 
 
 def _value(metric: dict[str, Any]) -> str:
@@ -74,13 +70,11 @@ def _paired(comparison: dict[str, Any] | None) -> list[str]:
 
 
 def _flips(document: dict[str, Any]) -> list[RenderableType]:
-    from rich.table import Table
-
     from onboard.domain.dataset import label_text
 
     if not document["flipped"]:
         return []
-    table = Table("label", f"v{document['a']['version']} said", f"v{document['b']['version']} says", "rows")
-    for flip in document["flipped"][:_FLIPS_SHOWN]:
-        table.add_row(*(label_text(flip[key]) for key in ("label", "a", "b")), str(flip["count"]))
-    return [table]
+    heads = "label", f"v{document['a']['version']} said", f"v{document['b']['version']} says", "rows"
+    flips = document["flipped"][:_FLIPS_SHOWN]
+    rows = [(*(label_text(flip[key]) for key in ("label", "a", "b")), str(flip["count"])) for flip in flips]
+    return [table(heads, rows)]

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cli.gateway import Gateway
-
 if TYPE_CHECKING:
+    from cli.local import LocalGateway
+    from cli.remote import RemoteGateway
     from onboard.client import Onboard
+
+    Gateway = LocalGateway | RemoteGateway  # what commands ask a service
 
 
 @contextmanager

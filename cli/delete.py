@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 
 
 def delete(
@@ -25,7 +24,7 @@ def delete(
 ) -> None:
     """Delete a task for good: its rows, versions, requests and results. Its numbers are never given out again."""
     with connected() as service:
-        document = service.delete_task(task, unlearn, dry_run)
+        document = service.delete_task(task, unlearn=unlearn, dry_run=dry_run)
     emit(document, as_json, lambda: "\n".join(_told(document)))
 
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
-    from rich.table import Table
 
 app = typer.Typer(help="The shared weights of a base, version by version.", no_args_is_help=True, rich_markup_mode=None)
 OfBase = Annotated[str | None, typer.Option(help="Name or digest of a base; ONBOARD_BASE.")]
@@ -26,14 +24,15 @@ def list_versions(base: OfBase = None, as_json: AsJson = False) -> None:
     """Every version of a base's hypernetwork; new tasks are learned under the head."""
     with connected() as service:
         document = service.hypernetworks(base)
-    emit(document, as_json, lambda: _table(document))
+    heads = ("version", "", "parent", "job", "pinned", "guard", "digest", "created")
+    emit(document, as_json, lambda: table(heads, map(_row, document["hypernetworks"])))
 
 
 @app.command()
 def show(version: Version, base: OfBase = None, as_json: AsJson = False) -> None:
     """One version: where it comes from, who is pinned to it, what the guard found for every earlier task."""
     with connected() as service:
-        document = service.hypernetwork(version, base)
+        document = service.hypernetwork_version(version, base)
     emit(document, as_json, lambda: _card(document))
 
 
@@ -45,26 +44,18 @@ def revert(version: Version, base: OfBase = None, as_json: AsJson = False) -> No
     emit(document, as_json, lambda: _told(document))
 
 
-def _table(document: Document) -> Table:
-    from rich.table import Table
-
-    table = Table("version", "", "parent", "job", "pinned", "guard", "digest", "created")
-    for version in document["hypernetworks"]:
-        table.add_row(
-            f"v{version['version']}", _state(version), _parent(version), version["job"] or "", str(version["pinned"]),
-            version["metrics"].get("guard", {}).get("verdict") or "", version["digest"][:19], version["created_at"],
-        )  # fmt: skip
-    return table
+def _row(version: Document) -> tuple[str, ...]:
+    parent = "" if version["parent"] is None else f"v{version['parent']}"
+    return (
+        f"v{version['version']}", _state(version), parent, version["job"] or "", str(version["pinned"]),
+        version["metrics"].get("guard", {}).get("verdict") or "", version["digest"][:19], version["created_at"],
+    )  # fmt: skip
 
 
 def _state(version: Document) -> str:
     if version["head"]:
         return "head"
     return "collected" if version["collected_at"] else ""
-
-
-def _parent(version: Document) -> str:
-    return "" if version["parent"] is None else f"v{version['parent']}"
 
 
 def _card(document: Document) -> RenderableType:
@@ -89,8 +80,6 @@ def _facts(document: Document) -> Iterator[str]:
 
 
 def _guard(guard: dict[str, Any]) -> Iterator[RenderableType]:
-    from rich.table import Table
-
     from onboard.report.tuned import GUARD_HEAD, guard_notes, guard_rows
 
     if not guard:
@@ -98,10 +87,7 @@ def _guard(guard: dict[str, Any]) -> Iterator[RenderableType]:
     yield f"guard: {guard.get('verdict')}. {guard.get('reason') or ''}".rstrip()
     rows = guard_rows(guard)
     if rows:
-        table = Table(*GUARD_HEAD)
-        for row in rows:
-            table.add_row(*row)
-        yield table
+        yield table(GUARD_HEAD, rows)
         yield from guard_notes(guard)
 
 

@@ -6,11 +6,13 @@ import sys
 import time
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cli.gateway import Document, Gateway
-from cli.output import emit, say
+from cli.output import Document, emit, say
 from onboard.domain.job import JobState
+
+if TYPE_CHECKING:
+    from cli.connection import Gateway
 
 
 @dataclass(frozen=True, slots=True)

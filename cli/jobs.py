@@ -10,10 +10,10 @@ import typer
 from cli.columns import Columns
 from cli.connection import connected
 from cli.live import INTERVAL, Interval
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, emit, write_file
 from cli.workers import attempts_text
 from onboard.domain.job import JobState
-from onboard.errors import InputError, NotAllowedError
+from onboard.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,9 @@ def show(
     with connected(register=False) as service:
         document = service.job(job)
     if report is not None:
-        _write_report(document, report)
+        from onboard.report import render
+
+        write_file(report, render(document).encode(), "report", "--report another file")
     wait, running = document["waiting"], document["running"]
     lines = [*(waiting_lines(wait) if wait else []), *(running_lines(running) if running else [])]
     emit(document, as_json, lambda: _rendered(document, lines))
@@ -114,18 +116,6 @@ def retry(
     with connected(register=False) as service:
         queued = service.retry(job, time_limit)
     emit(queued, as_json, lambda: f"job {queued['job']} is queued again\nonboard jobs watch {queued['job']}")
-
-
-def _write_report(document: dict[str, Any], path: Path) -> None:
-    from onboard.report import render
-
-    try:
-        path.write_text(render(document), encoding="utf-8")
-    except OSError as error:
-        raise NotAllowedError(
-            f"The report cannot be written to {path}: {error.strerror}.", "--report another file"
-        ) from error
-    say(f"report: {path}")
 
 
 def _rendered(document: dict[str, Any], lines: list[str]) -> RenderableType:

@@ -12,7 +12,9 @@ from onboard.domain.moment import from_iso, seconds_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from cli.gateway import Document, Gateway
+    from cli.connection import Gateway
+    from cli.output import Document
+
 
 _MOST_QUEUED: Final = 20
 

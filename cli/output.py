@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onboard.errors import OnboardError
+from onboard.errors import NotAllowedError, OnboardError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
+Document = dict[str, Any]  # what `--json` prints
 _PROBLEMS_SHOWN = 20
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else there.")]
 
@@ -27,6 +30,25 @@ def emit(document: dict[str, Any], as_json: bool, render: Callable[[], Renderabl
     from rich.console import Console
 
     Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(render())
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
+    """A table for people; a text with brackets in it comes as `Text`, which knows no markup."""
+    from rich.table import Table
+
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
+    """Write what a command was asked for, and say so. Raises NotAllowedError."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise NotAllowedError(f"The {what} cannot be written to {path}: {error.strerror}.", remedy) from error
+    say(f"{what}: {path}")
 
 
 def say(message: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.connection import connected
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, emit, say, table
 from cli.prediction_files import read_inputs, require_output, write_answers
 from onboard.errors import InputError
 
@@ -62,16 +62,15 @@ def _rows(
 
 
 def _table(rows: list[dict[str, Any]], documents: list[dict[str, Any]]) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
     from onboard.domain.dataset import label_text
     from onboard.report.terminal import printable
 
-    table = Table("label", "probability", "version", "text")
+    answers = []
     for row, answer in zip(rows, documents, strict=True):
         shown = row.get("text") or f"{row.get('text_a')} | {row.get('text_b')}"
         label = f"{answer['label']:.6g}" if isinstance(answer["label"], float) else label_text(answer["label"])
         answered, version = f"{answer['probability']:.3f}", f"{answer['task']}@v{answer['version']}"
-        table.add_row(Text(printable(label)), answered, version, Text(printable(shown[:80])))
-    return table
+        answers.append((Text(printable(label)), answered, version, Text(printable(shown[:80]))))
+    return table(("label", "probability", "version", "text"), answers)

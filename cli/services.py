@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -60,10 +60,7 @@ def opened(register: bool = True) -> Iterator[Services]:
     from onboard.settings import Settings
 
     require_here()
-    services = open_services(Settings())
-    try:
+    with closing(open_services(Settings())) as services:
         if register:
             register_base(services, find_base(services.settings.base))
         yield services
-    finally:
-        services.close()

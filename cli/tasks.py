@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cli.carry import carry
 from cli.connection import connected
 from cli.delete import delete
-from cli.gateway import Document
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit, table
 from cli.tasks_map import map_command
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 app = typer.Typer(help="What has been learned.", no_args_is_help=True, rich_markup_mode=None)
 app.command("map")(map_command)
@@ -37,7 +32,11 @@ def list_tasks(
 
     with connected() as service:
         tasks = service.tasks(TaskSearch(label=label, metric=metric, at_least=at_least))
-    emit({"tasks": tasks}, as_json, lambda: _table(tasks))
+    emit(
+        {"tasks": tasks},
+        as_json,
+        lambda: table(("task", "kind", "labels", "latest", "result", "from"), map(_row, tasks)),
+    )
 
 
 @app.command()
@@ -58,19 +57,14 @@ def headline(version: Document) -> str:
     return ""
 
 
-def _table(tasks: Sequence[Document]) -> Table:
-    from rich.table import Table
-
+def _row(task: Document) -> tuple[str, ...]:
     from onboard.domain.dataset import label_text
 
-    table = Table("task", "kind", "labels", "latest", "result", "from")
-    for task in tasks:
-        labels = ", ".join(map(label_text, task["labels"])) or f"{task['low']:g} to {task['high']:g}"
-        latest = task["latest"]
-        shown = f"v{latest['version']}{' weak' if latest['weak'] else ''}" if latest else ""
-        origin = "shipped" if task["source"] else (latest["parent"] if latest else "")
-        table.add_row(task["task"], task["kind"], labels, shown, headline(latest) if latest else "", origin)
-    return table
+    labels = ", ".join(map(label_text, task["labels"])) or f"{task['low']:g} to {task['high']:g}"
+    latest = task["latest"]
+    shown = f"v{latest['version']}{' weak' if latest['weak'] else ''}" if latest else ""
+    origin = "shipped" if task["source"] else (latest["parent"] if latest else "")
+    return task["task"], task["kind"], labels, shown, headline(latest) if latest else "", origin
 
 
 def _card(document: Document) -> Any:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit, say
-from onboard.errors import InputError, NotAllowedError
+from cli.output import AsJson, Document, emit, table, write_file
+from onboard.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,17 +29,8 @@ def map_command(
     with connected() as service:
         document = service.tasks_map()
     if output is not None:
-        _write(document, output)
+        write_file(output, _drawn(document, output.suffix.lower()), "map", "--output another file")
     emit(document, as_json, lambda: _table(document))
-
-
-def _write(document: Document, path: Path) -> None:
-    try:
-        path.write_bytes(_drawn(document, path.suffix.lower()))
-    except OSError as error:
-        message = f"The map cannot be written to {path}: {error.strerror}."
-        raise NotAllowedError(message, "--output another file") from error
-    say(f"map: {path}")
 
 
 def _drawn(document: Document, ending: str) -> bytes:
@@ -55,14 +45,14 @@ def _drawn(document: Document, ending: str) -> bytes:
 
 def _table(document: Document) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from onboard.report.map_html import map_rows
     from onboard.report.map_layout import headline, map_notes
 
-    table = Table("task", "latest", "nearest source family", "x", "y", "nearest")
+    rows = []
     for task, row in zip(document["tasks"], map_rows(document), strict=True):
         name, version, family, nearest = map(Text, row)  # Text knows no markup
-        table.add_row(name, version, family, f"{task['x']:.2f}", f"{task['y']:.2f}", nearest)
-    return Group(Text(headline(document), "bold"), table, *(Text(note, "dim") for note in map_notes(document)))
+        rows.append((name, version, family, f"{task['x']:.2f}", f"{task['y']:.2f}", nearest))
+    shown = table(("task", "latest", "nearest source family", "x", "y", "nearest"), rows)
+    return Group(Text(headline(document), "bold"), shown, *(Text(note, "dim") for note in map_notes(document)))

@@ -9,8 +9,7 @@ import typer
 
 from cli.columns import Columns
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, Document, emit, say
 
 app = typer.Typer(help="Tokens for the HTTP door.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, emit, say, table
 from cli.services import local_only, opened
 
 if TYPE_CHECKING:
@@ -122,18 +122,12 @@ def size_text(size_bytes: int) -> str:
 
 
 def _freed(garbage: Garbage) -> Table:
-    from rich.table import Table
-
-    table = Table("would be deleted" if garbage.dry_run else "deleted", "count", "size")
-    for kind, amount in sorted(garbage.artifacts.items()):
-        table.add_row(f"artifacts: {kind}", str(amount.count), size_text(amount.size_bytes))
-    if garbage.unfinished.count:
-        amount = garbage.unfinished
-        table.add_row("unfinished files", str(amount.count), size_text(amount.size_bytes))
-    for name, count in garbage.rows.items():
-        table.add_row(f"rows: {name}", str(count), "")
-    table.add_row("files in all", str(garbage.freed.count), size_text(garbage.freed.size_bytes))
-    return table
+    amounts = [(f"artifacts: {kind}", amount) for kind, amount in sorted(garbage.artifacts.items())]
+    amounts += [("unfinished files", garbage.unfinished)] if garbage.unfinished.count else []
+    rows = [(what, str(amount.count), size_text(amount.size_bytes)) for what, amount in amounts]
+    rows += [(f"rows: {name}", str(count), "") for name, count in garbage.rows.items()]
+    rows.append(("files in all", str(garbage.freed.count), size_text(garbage.freed.size_bytes)))
+    return table(("would be deleted" if garbage.dry_run else "deleted", "count", "size"), rows)
 
 
 def _restored(restored: Restored) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.connection import connected
-from cli.gateway import Document
-from cli.output import AsJson, emit, say
+from cli.output import AsJson, Document, emit, say, table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,16 +28,14 @@ def versions(
 
 
 def _table(document: Document) -> Table:
-    from rich.table import Table
-
     from cli.tasks import headline
 
-    table = Table("version", "aliases", "result", "init", "hypernetwork", "embedding", "published")
+    rows = []
     for version in document["versions"]:
         named = sorted(alias for alias, number in document["aliases"].items() if number == version["version"])
-        table.add_row(
+        rows.append((
             f"v{version['version']}{' weak' if version['weak'] else ''}", " ".join(named), headline(version),
             version["parent"], f"v{version['hypernetwork_version']}", version["embedding_digest"][:19],
             version["created_at"],
-        )  # fmt: skip
-    return table
+        ))  # fmt: skip
+    return table(("version", "aliases", "result", "init", "hypernetwork", "embedding", "published"), rows)

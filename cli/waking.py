@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cli.output import say
+from workers import waking
+from workers.logs import log_file
 
 if TYPE_CHECKING:
     from onboard.services import Services
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
 
 def wake(services: Services, queue: str) -> None:
     """Ring for a queue that got work, and see that the embedded default has a worker."""
-    from workers import waking
-
     warning, started = waking.wake(services, queue)
     if warning:
         say(f"warning: {warning}")
@@ -22,20 +22,14 @@ def wake(services: Services, queue: str) -> None:
 
 def start_worker(services: Services, queue: str) -> None:
     """On the embedded default: start a detached worker for the queue unless one lives."""
-    from workers import waking
-
     _tell(services, waking.start_worker(services, queue))
 
 
 def start_webhook_worker(services: Services) -> None:
     """On the embedded default: start a worker for the webhooks of what was just changed, if anybody is told."""
-    from workers import waking
-
     _tell(services, waking.start_webhook_worker(services))
 
 
 def _tell(services: Services, started: bool) -> None:
-    from workers.logs import log_file
-
     if started:
         say(f"started a worker, log: {log_file(services.settings.resolved_home)}")

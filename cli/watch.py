@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.gateway import Document, Gateway
-from cli.output import emit, report_error, say
+from cli.output import Document, emit, report_error, say
 from onboard.domain.job import EVENTS_AT_ONCE, JobState, job_failure
 from onboard.domain.tuning import refused_by_guard
 from onboard.errors import ConflictError, UnavailableError
+
+if TYPE_CHECKING:
+    from cli.connection import Gateway
 
 _WAIT_SECONDS = 2.0  # how often it is asked why the job waits
 _WORKER_CHECK_SECONDS = 10.0

@@ -8,9 +8,8 @@ import typer
 
 from cli.columns import UNKNOWN, Columns, age, mebibytes
 from cli.connection import connected
-from cli.gateway import Document
 from cli.live import INTERVAL, Interval, Watch, present
-from cli.output import AsJson, emit
+from cli.output import AsJson, Document, emit
 from onboard.domain.moment import seconds_text
 
 if TYPE_CHECKING:

@@ -45,6 +45,16 @@ class OnboardError(Exception):
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls, *, code: str = "", exit_code: int = 0, http_status: int = 0, retryable: bool = False
+    ) -> None:
+        """What a kind says differs from the kind above it; the rest is as there."""
+        super().__init_subclass__()
+        cls.code = code or cls.code
+        cls.exit_code = exit_code or cls.exit_code
+        cls.http_status = http_status or cls.http_status
+        cls.retryable = retryable or cls.retryable
+
     def __init__(self, message: str, remedy: str = "", **data: Any) -> None:
         super().__init__(message)
         self.message = message
@@ -67,144 +77,87 @@ class OnboardError(Exception):
         return {"code": self.code, "message": self.message, "remedy": self.remedy, **self.data}
 
 
-class InputError(OnboardError):
+class InputError(OnboardError, code="input", exit_code=2, http_status=422):
     """What was handed in is wrong: usage, a name, a file."""
 
-    exit_code = 2
-    http_status = 422
-    code = "input"
 
-
-class DatasetError(InputError):
+class DatasetError(InputError, code="dataset"):
     """Rows of a dataset are wrong. `data["problems"]` lists all of them with row, field and remedy."""
 
-    code = "dataset"
 
-
-class PreconditionRequiredError(InputError):
+class PreconditionRequiredError(InputError, code="precondition_required", http_status=428):
     """A change over HTTP that does not say, by If-Match, which state it changes."""
 
-    http_status = 428
-    code = "precondition_required"
 
-
-class HostError(InputError):
+class HostError(InputError, code="host", http_status=421):
     """A request was sent to a name that is not ours."""
 
-    http_status = 421
-    code = "host"
 
-
-class TooLargeError(InputError):
+class TooLargeError(InputError, code="too_large", http_status=413):
     """A request or an upload has more bytes, rows or letters than it may. `data["limit"]` says how many."""
 
-    http_status = 413
-    code = "too_large"
 
-
-class HeadTooLargeError(TooLargeError):
+class HeadTooLargeError(TooLargeError, http_status=431):
     """The address and the headers of a request have more bytes than they may."""
 
-    http_status = 431
 
-
-class NotFoundError(OnboardError):
+class NotFoundError(OnboardError, code="not_found", exit_code=3, http_status=404):
     """A task, version, job, base or file does not exist."""
 
-    exit_code = 3
-    http_status = 404
-    code = "not_found"
 
-
-class ConflictError(OnboardError):
+class ConflictError(OnboardError, code="conflict", exit_code=4, http_status=409):
     """The present state forbids it (another label set, a finished job, a name in use)."""
 
-    exit_code = 4
-    http_status = 409
-    code = "conflict"
 
-
-class PinMismatchError(ConflictError):
+class PinMismatchError(ConflictError, code="pin_mismatch"):
     """An embedding is pinned to another backbone or hypernetwork version than the one at hand."""
 
-    code = "pin_mismatch"
 
-
-class NotBetterError(ConflictError):
+class NotBetterError(ConflictError, code="not_better"):
     """A version is significantly worse than the one that it should replace, or not better. `data["comparison"]`."""
 
-    code = "not_better"
 
-
-class PreconditionFailedError(ConflictError):
+class PreconditionFailedError(ConflictError, code="precondition_failed", http_status=412):
     """It was changed since it was looked at: another one came first."""
 
-    http_status = 412
-    code = "precondition_failed"
 
-
-class FencedError(ConflictError):
+class FencedError(ConflictError, code="fenced"):
     """The job is owned by a later attempt (or was ended): this worker must drop its work."""
 
-    code = "fenced"
 
-
-class UnavailableError(OnboardError):
+class UnavailableError(OnboardError, code="unavailable", exit_code=5, http_status=503, retryable=True):
     """A service (database, broker, artifact store, hub) cannot be reached."""
 
-    exit_code = 5
-    http_status = 503
-    code = "unavailable"
-    retryable = True
 
-
-class DeadlockError(UnavailableError):
+class DeadlockError(UnavailableError, code="deadlock"):
     """Two transactions waited for each other, and the database undid this one. The same again will do."""
 
-    code = "deadlock"
 
-
-class SlotTakenError(UnavailableError):
+class SlotTakenError(UnavailableError, code="slot_taken"):
     """What only one job may have at a time is another one's now. `data["holder"]` is that job."""
 
-    code = "slot_taken"
 
-
-class StorageError(UnavailableError):
+class StorageError(UnavailableError, code="storage"):
     """An artifact cannot be written: full disk, read-only folder."""
 
-    code = "storage"
 
-
-class RateLimitError(UnavailableError):
+class RateLimitError(UnavailableError, code="rate_limit", http_status=429):
     """Too many requests at once. `data["retry_after_seconds"]` says when the next one is answered."""
 
-    http_status = 429
-    code = "rate_limit"
 
-
-class NotAllowedError(OnboardError):
+class NotAllowedError(OnboardError, code="not_allowed", exit_code=6, http_status=403):
     """Permissions forbid it."""
 
-    exit_code = 6
-    http_status = 403
-    code = "not_allowed"
 
-
-class SignInError(NotAllowedError):
+class SignInError(NotAllowedError, code="sign_in", http_status=401):
     """Nobody is signed in: no token, or one that is unknown, expired or revoked."""
-
-    http_status = 401
-    code = "sign_in"
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "Send `Authorization: Bearer TOKEN`; `onboard token create` makes one.")
 
 
-class ScopeError(NotAllowedError):
+class ScopeError(NotAllowedError, code="scope"):
     """The token is good, but lacks a scope."""
-
-    code = "scope"
 
     def __init__(self, name: str, scope: str) -> None:
         super().__init__(
@@ -214,25 +167,17 @@ class ScopeError(NotAllowedError):
         )
 
 
-class JobFailedError(OnboardError):
+class JobFailedError(OnboardError, code="job_failed"):
     """The job itself failed."""
 
-    code = "job_failed"
 
-
-class CancelledError(JobFailedError):
+class CancelledError(JobFailedError, code="cancelled"):
     """The job was cancelled while it ran."""
 
-    code = "cancelled"
 
-
-class OutOfMemoryError(JobFailedError):
+class OutOfMemoryError(JobFailedError, code="out_of_memory"):
     """A GPU's memory is too small, even for one row at a time."""
 
-    code = "out_of_memory"
 
-
-class DamagedError(OnboardError):
+class DamagedError(OnboardError, code="damaged"):
     """Stored bytes are gone, or do not match their digest."""
-
-    code = "damaged"

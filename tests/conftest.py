@@ -17,6 +17,7 @@ from onboard.services import Services, open_services
 from onboard.settings import Settings
 
 if TYPE_CHECKING:
+    from support.command_line import CommandLine
     from support.real_s3 import S3Server
 
     from onboard.bases import Base
@@ -127,11 +128,35 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 
 @pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[Database]:
+    """A fresh, migrated database of a PostgreSQL server."""
+    database = Database(postgres_url)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
 def services(tmp_path: Path) -> Iterator[Services]:
     """The embedded default in a fresh home."""
     services = open_services(Settings(home=tmp_path / "home"))
     yield services
     services.close()
+
+
+@pytest.fixture
+def service(database: Database, tmp_path: Path) -> Services:
+    """A service on a fresh database of either kind, with a registered base."""
+    from support.old_and_needless import service_on
+
+    return service_on(database, tmp_path / "home")
+
+
+@pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """The program in this process."""
+    from support.command_line import CommandLine
+
+    return CommandLine(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

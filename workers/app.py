@@ -88,15 +88,12 @@ def _transport_options(settings: Settings, *, patient: bool) -> dict[str, Any]:
     if settings.resolved_broker_url.startswith("filesystem"):
         folder = _broker_folder(settings)
         return {"data_folder_in": str(folder), "data_folder_out": str(folder), "polling_interval": 0.2}
-    options: dict[str, Any] = {"socket_connect_timeout": _BROKER_SECONDS, "socket_timeout": _BROKER_SECONDS}
+    options: dict[str, Any] = {"socket_connect_timeout": _BROKER_SECONDS}
     if patient:
-        return {
-            "socket_connect_timeout": _BROKER_SECONDS,
-            "socket_keepalive": True,
-            "socket_keepalive_options": _keepalive_options(),
-            "health_check_interval": 30,
-        }
-    return {**options, "max_retries": 0, "interval_start": 0, "retry_on_timeout": False}
+        keepalive = {"socket_keepalive": True, "socket_keepalive_options": _keepalive_options()}
+        return {**options, **keepalive, "health_check_interval": 30}
+    hasty = {"max_retries": 0, "interval_start": 0, "retry_on_timeout": False}
+    return {**options, "socket_timeout": _BROKER_SECONDS, **hasty}
 
 
 def _keepalive_options() -> dict[int, int]:

@@ -30,8 +30,8 @@ def exported(settings: Settings, port: int, host: str = HOST) -> Iterator[str]:
         InputError: this machine has no such address.
         NotAllowedError: the port is reserved for root.
     """
-    database = Database(settings.resolved_database_url)  # asked when someone scrapes; it may be away until then
-    try:
+    # asked when someone scrapes; it may be away until then
+    with Database(settings.resolved_database_url) as database:
         try:
             server, thread = start_http_server(port, host, make_registry(database))
         except OSError as error:
@@ -42,8 +42,6 @@ def exported(settings: Settings, port: int, host: str = HOST) -> Iterator[str]:
             server.shutdown()
             server.server_close()
             thread.join()
-    finally:
-        database.dispose()
 
 
 def _refused(error: OSError, host: str, port: int) -> OnboardError:

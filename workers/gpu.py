@@ -16,7 +16,7 @@ from typing import Any, Final
 from onboard.settings import cuda_visible_devices
 
 READ_SECONDS: Final = 2.0  # a driver that hangs must not hold up a heartbeat
-_PCI: Final = Path("/sys/bus/pci/devices")
+PCI: Final = Path("/sys/bus/pci/devices")
 _NVIDIA: Final = "0x10de"
 _DISPLAY: Final = "0x03"  # class of display controllers, compute cards among them
 
@@ -164,7 +164,7 @@ def _memory(nvml: Any, handle: Any) -> Any:
 
 def _cards() -> int:
     """NVIDIA cards on the machine's bus, with or without a driver."""
-    return sum(_reads(card / "vendor", _NVIDIA) and _reads(card / "class", _DISPLAY) for card in _PCI.glob("*"))
+    return sum(_reads(card / "vendor", _NVIDIA) and _reads(card / "class", _DISPLAY) for card in PCI.glob("*"))
 
 
 def _reads(file: Path, beginning: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from onboard.domain.job import Job, JobState
 from onboard.errors import CancelledError, FencedError, UnavailableError
@@ -21,6 +21,7 @@ from workers.logs import fields_of
 _logger = logging.getLogger(__name__)
 
 
+@dataclass
 class Limits:
     """Watches over what one worker runs.
 
@@ -31,19 +32,13 @@ class Limits:
         clock: seconds that only grow.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        worker: str,
-        cancel_seconds: float,
-        stray_seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._database = database
-        self._worker = worker
-        self._cancel_seconds = cancel_seconds
-        self._stray_seconds = stray_seconds
-        self._clock = clock
+    database: Database
+    worker: str
+    cancel_seconds: float
+    stray_seconds: float
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._asked: dict[tuple[str, int], float] = {}  # job and attempt: since when its cancelling is asked for
         self._stray_since: float | None = None
         self._has_killed = False  # since the process was last seen idle, or with a job
@@ -60,9 +55,9 @@ class Limits:
         if not busy:
             self._settle()
             return False
-        with self._database.read() as session:
-            overdue = ClaimRepository(session).overdue(self._worker)
-            held = ClaimRepository(session).holding(self._worker)
+        with self.database.read() as session:
+            overdue = ClaimRepository(session).overdue(self.worker)
+            held = ClaimRepository(session).holding(self.worker)
         if overdue:
             self._end_overdue()
         kill = self._cancels_any(held) if held else self._is_stray()
@@ -75,8 +70,8 @@ class Limits:
 
     def _end_overdue(self) -> None:
         try:
-            with self._database.write() as session:
-                ended = ClaimRepository(session).end_overdue(self._worker)
+            with self.database.write() as session:
+                ended = ClaimRepository(session).end_overdue(self.worker)
         except UnavailableError as error:
             _logger.warning("A job is over its time limit, but cannot be ended yet: %s", error.message)
             return
@@ -85,32 +80,29 @@ class Limits:
 
     def _cancels_any(self, held: Sequence[Job]) -> bool:
         self._settle()
-        now = self._clock()
+        now = self.clock()
         asked = {(job.id, job.attempt): job for job in held if job.cancel_requested}
         self._asked = {job: self._asked.get(job, now) for job in asked}
-        deaf = [asked[job] for job, since in self._asked.items() if now - since >= self._cancel_seconds]
+        deaf = [asked[job] for job, since in self._asked.items() if now - since >= self.cancel_seconds]
         cancelled = [job for job in deaf if self._cancel(job)]
         return bool(cancelled)
 
     def _cancel(self, job: Job) -> bool:
         try:
-            with self._database.write() as session:
-                ClaimRepository(session).finish(job.id, job.attempt, JobState.CANCELLED, error=_cancelled(job))
+            with self.database.write() as session:
+                error = CancelledError(f"Job {job.id} was cancelled while it ran; its process did not listen.")
+                ClaimRepository(session).finish(job.id, job.attempt, JobState.CANCELLED, error=error.to_json())
         except FencedError:
             return False  # it has just ended by itself
-        except UnavailableError as error:  # without its process its lease ends, and it is cancelled for that
-            _logger.warning("It is to be cancelled: %s", error.message, extra=fields_of(job))
+        except UnavailableError as away:  # without its process its lease ends, and it is cancelled for that
+            _logger.warning("It is to be cancelled: %s", away.message, extra=fields_of(job))
         _logger.warning("Cancelled; its process did not listen and is ended", extra=fields_of(job))
         return True
 
     def _is_stray(self) -> bool:
-        now = self._clock()
+        now = self.clock()
         self._stray_since = now if self._stray_since is None else self._stray_since
-        if self._has_killed or now - self._stray_since < self._stray_seconds:
+        if self._has_killed or now - self._stray_since < self.stray_seconds:
             return False
         _logger.warning("The worker's process goes on without a job; it is ended")
         return True
-
-
-def _cancelled(job: Job) -> dict[str, Any]:
-    return CancelledError(f"Job {job.id} was cancelled while it ran; its process did not listen.").to_json()

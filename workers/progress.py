@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from contextvars import copy_context
-from types import TracebackType
 from typing import Any, Final
 
 from onboard.domain.job import EventKind, Job, Stage
@@ -43,9 +42,7 @@ class Heartbeat:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 

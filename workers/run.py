@@ -8,6 +8,7 @@ import secrets
 import signal
 import threading
 import warnings
+from contextlib import closing
 from typing import Any, Final
 
 from onboard import __version__
@@ -52,8 +53,7 @@ def run_worker(plan: WorkerPlan) -> int:
     for queue in plan.queues:
         require_name(queue, "name of a queue")
     require_device(plan.device)
-    services = open_services(plan.settings, plan.device)
-    try:
+    with closing(open_services(plan.settings, plan.device)) as services:
         if not plan.settings.embedded:
             _require_broker(plan)
         _enter(services, plan)
@@ -63,8 +63,6 @@ def run_worker(plan: WorkerPlan) -> int:
         finally:
             _leave(services, plan)
             _logger.info("Has left")
-    finally:
-        services.close()
 
 
 def _require_broker(plan: WorkerPlan) -> None:

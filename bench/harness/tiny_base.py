@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast, T5Config, T5For
 
 from onboard.bases import Base, find_base
 from onboard.bases.curriculum import Source
-from onboard.bases.multitask.assemble import save_base
+from onboard.bases.multitask.assemble import TrainedBase, save_base
 from onboard.domain.dataset import Example
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
@@ -54,7 +54,7 @@ def make_tiny_base(folder: Path, seed: int = 0, tokenizer_of: Path | None = None
     ]
     rng = np.random.default_rng(seed)
     embeddings = {name: rng.standard_normal(SIZE).astype(np.float32) for name in ("sst2", "stsb", "topics-2")}
-    save_base(engine, embeddings, _document(sources), sources, folder / "base")
+    save_base(TrainedBase(engine, sources, embeddings), _document(sources), folder / "base")
     return find_base(str(folder / "base"))
 
 

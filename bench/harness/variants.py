@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from bench.harness.adapter_table import AdapterTable
 from bench.harness.budgeted import Method
 from onboard.bases.curriculum import Batch
 from onboard.bases.multitask.loss import ScoresOf, bare_scores, hypernetwork_scores, own_embeddings
@@ -19,7 +20,6 @@ from onboard.model.backbone import norm_parameters
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork
 from onboard.model.initialisation import scale_projectors
-from onboard.model.methods.adapter_table import AdapterTable
 from onboard.model.methods.hyperformer import PlainHyperFormer
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 

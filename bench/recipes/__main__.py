@@ -3,8 +3,8 @@
     python -m bench.recipes [--part 1/2] [--shots 32] [--draws 2] [--tasks sst2 …] [--rivals] [--report]
 
 Known are the source tasks, each learned as if it were new: its own embedding and the made tasks that bear its name are
-not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of `bench.unseen`. The
-targets have no say. One training tells what every share of the way from the start gives, and which of them the rows
+not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of
+`bench.harness.unseen`. The targets have no say. One training tells what every share of the way from the start gives, and which of them the rows
 would have chosen that were predicted without themselves, as the service has it. With --rivals other steps and
 batches are tried beside the service's.
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from bench.harness.generated import generated_digest
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.weights import generated_digest, hypernetwork_digest
+from onboard.model.weights import hypernetwork_digest
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 
 Every task is learned by its embedding first; then each recipe tunes from there, the guard takes what share of the step
 it can, and both ends are measured: the new task's test rows, and what labelled rows of the sources lose, which neither
-tuning nor the guard sees. Tasks come from `bench.unseen`, never from the targets.
+tuning nor the guard sees. Tasks come from `bench.harness.unseen`, never from the targets.
 
 Every run leaves a line of JSON in the work file; what is there is not done again.
 Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
@@ -35,7 +35,7 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
 from onboard.data.splits import shots
-from onboard.evaluate import score_baselines
+from onboard.evaluate.baselines import score_baselines
 from onboard.guard import Step
 from onboard.guard.canaries import canary_ids
 from onboard.guard.line_search import guard

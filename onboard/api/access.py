@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any, Final
 
-from fastapi import FastAPI, Request, Security
+from fastapi import Depends, FastAPI, Request, Security
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import RouteContext, iter_route_contexts
 from fastapi.security import APIKeyCookie, HTTPBearer
@@ -49,12 +49,7 @@ def requires(scope: Scope) -> Callable[..., Awaitable[Identity]]:
         ScopeError: (403) the token lacks the scope.
     """
 
-    async def identified(  # nothing in it waits: a thread for it would only cost time
-        request: Request,
-        _bearer: Annotated[Any, Security(_BEARER)] = None,
-        _cookie: Annotated[Any, Security(_COOKIE)] = None,
-    ) -> Identity:
-        identity = await signed_in(request)
+    async def identified(identity: Annotated[Identity, Depends(signed_in)]) -> Identity:
         if not identity.may(scope):
             raise ScopeError(identity.name, scope)
         return identity
@@ -86,12 +81,7 @@ def require_guarded(app: FastAPI) -> None:
     Raises:
         RuntimeError: naming the routes that are neither open nor require a scope.
     """
-    bare = sorted(
-        {path for route in routes_of(app) if scope_of(route) is None and not _needs_no_scope(path := route.path or "")}
-    )
+    unscoped = {route.path or "" for route in routes_of(app) if scope_of(route) is None}
+    bare = sorted(path for path in unscoped if not is_open(path) and path not in ANYBODY_SIGNED_IN)
     if bare:
         raise RuntimeError(f"These routes require no scope: {', '.join(bare)}")
-
-
-def _needs_no_scope(path: str) -> bool:
-    return is_open(path) or path in ANYBODY_SIGNED_IN

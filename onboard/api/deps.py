@@ -75,6 +75,14 @@ def decode_cursor(listing: str, cursor: str | None) -> Any:
     return edge
 
 
+def decode_name(listing: str, cursor: str | None) -> str | None:
+    """The edge of a listing that goes by a name or an id. Raises InputError: as `decode_cursor`."""
+    edge = decode_cursor(listing, cursor)
+    if edge is not None and not isinstance(edge, str):
+        raise wrong_cursor()
+    return edge
+
+
 def _require_storable(edge: Any) -> None:
     """No database takes half a surrogate pair (which UTF-8 refuses), and some take no NUL. Raises ValueError."""
     written = json.dumps(edge, ensure_ascii=False)

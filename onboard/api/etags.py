@@ -19,7 +19,14 @@ _TAG = re.compile(r'(?:W/)?("[^"]*")')
 IfNoneMatch = Annotated[str | None, Header(description="ETag of what the client has: answered with 304 if it is that.")]
 IfMatch = Annotated[str | None, Header(description="ETag of what the client saw: answered with 412 if it changed.")]
 
+SAFETENSORS: Final = "application/octet-stream"
 UNCHANGED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "The client has it already."}}
+
+
+def file_answers(description: str) -> dict[int | str, dict[str, Any]]:
+    """What the description of the door says of a route that sends a file."""
+    content = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
+    return {200: {"description": description, "content": content}, **UNCHANGED}
 
 
 def etag(text: str) -> str:

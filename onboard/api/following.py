@@ -15,10 +15,10 @@ from onboard.jobs.control import brief, news_of
 from onboard.registry.database import Database
 
 MOST_READERS: Final = 200
-_POLL_SECONDS: Final = 0.5
-_AWAY_SECONDS: Final = 2.0
-_COMMENT_SECONDS: Final = 15.0  # proxies close connections on which nothing comes
-_PAGE: Final = 500
+POLL_SECONDS: Final = 0.5
+AWAY_SECONDS: Final = 2.0
+COMMENT_SECONDS: Final = 15.0  # proxies close connections on which nothing comes
+PAGE: Final = 500
 
 
 class Readers:
@@ -52,22 +52,22 @@ async def _follow(database: Database, job_id: str, since: int, ending: Callable[
     said_at = time.monotonic()
     while not ending():
         try:
-            job, events = await run_in_threadpool(news_of, database, job_id, since, _PAGE)
+            job, events = await run_in_threadpool(news_of, database, job_id, since, PAGE)
         except UnavailableError:
             yield ": the database is away\n\n"
-            await asyncio.sleep(_AWAY_SECONDS)
+            await asyncio.sleep(AWAY_SECONDS)
             continue
         for event in events:
             since = event.id
             yield f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.to_json())}\n\n"
-        if len(events) == _PAGE:
+        if len(events) == PAGE:
             continue
         if job.state.finished:
             yield f"event: end\ndata: {json.dumps(brief(job))}\n\n"
             return
         if events:
             said_at = time.monotonic()
-        elif time.monotonic() - said_at > _COMMENT_SECONDS:
+        elif time.monotonic() - said_at > COMMENT_SECONDS:
             said_at = time.monotonic()
             yield ": still there\n\n"
-        await asyncio.sleep(_POLL_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)

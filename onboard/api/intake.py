@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
+from onboard.api.places import Places
 from onboard.domain.access import acting, current_actor
 from onboard.domain.job import Job
+from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
-from onboard.jobs import submission as orders
-from onboard.jobs.submission import Order
+from onboard.jobs import submission as submissions
 from onboard.settings import Settings
 
 SMALL_BYTES: Final = 4 << 20  # content up to so much is checked in this process
@@ -30,11 +31,11 @@ _Result = TypeVar("_Result")
 
 
 class Intake:
-    """Takes orders, at most four at a time. As a context it ends the child that is at work when it is left."""
+    """Takes submissions, at most four at a time. As a context it ends the child that is at work when it is left."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._places = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._places = Places(_MOST_AT_ONCE, "Too many datasets are being checked.", retry_seconds=_RETRY_SECONDS)
         self._one_child = threading.Lock()
         self._ending = threading.Event()
 
@@ -44,7 +45,7 @@ class Intake:
     def __exit__(self, *_: object) -> None:
         self._ending.set()
 
-    def check(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
+    def check(self, submission: Submission, content_bytes: int, left: Callable[[], bool]) -> dict[str, Any]:
         """See `onboard.jobs.submission.check`.
 
         Args:
@@ -56,11 +57,13 @@ class Intake:
             InputError: the client has gone, or the child died.
             TooLargeError: the child needed too much memory.
         """
-        return self._done(content_bytes, left, orders.check, order, self._settings.base)
+        return self._done(content_bytes, left, submissions.check, submission, self._settings.base, hide_folders=True)
 
-    def submit(self, order: Order, content_bytes: int, left: Callable[[], bool]) -> tuple[Job, str | None]:
+    def submit(
+        self, submission: Submission, owner: str, content_bytes: int, left: Callable[[], bool]
+    ) -> tuple[Job, str | None]:
         """See `onboard.jobs.submit.submit`; the rest as `check`."""
-        return self._done(content_bytes, left, _submit, self._settings, order, current_actor())
+        return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor())
 
     def _done(
         self,
@@ -70,7 +73,7 @@ class Intake:
         *args: _Given.args,
         **kwargs: _Given.kwargs,
     ) -> _Result:
-        with self._place():
+        with self._places.place():
             if content_bytes <= SMALL_BYTES:
                 return do(*args, **kwargs)
             try:
@@ -90,17 +93,6 @@ class Intake:
         return InputError("The client went away before its dataset was checked.", "Send it again.")
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        if not self._places.acquire(blocking=False):
-            raise UnavailableError(
-                "Too many datasets are being checked.", "Try again later.", retry_after_seconds=_RETRY_SECONDS
-            )
-        try:
-            yield
-        finally:
-            self._places.release()
-
-    @contextmanager
     def _turn(self, left: Callable[[], bool]) -> Iterator[None]:
         """One child at a time. Raises AbandonedError."""
         while not self._one_child.acquire(timeout=LOOK_SECONDS):
@@ -112,15 +104,12 @@ class Intake:
             self._one_child.release()
 
 
-def _submit(settings: Settings, order: Order, actor: str | None) -> tuple[Job, str | None]:
+def _submit(settings: Settings, submission: Submission, owner: str, actor: str | None) -> tuple[Job, str | None]:
     """What a child does, too: it opens its own connections."""
     from onboard.jobs.submit import submit
     from onboard.services import open_services
     from workers.waking import doorbell
 
-    services = open_services(settings)
-    try:
-        with acting(actor) if actor else nullcontext():
-            return submit(services, doorbell(services), orders.prepare(order, settings.base))
-    finally:
-        services.close()
+    with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
+        request = submissions.prepare(submission, settings.base, owner=owner, hide_folders=True)
+        return submit(services, doorbell(services), request)

@@ -12,7 +12,7 @@ from typing import Final
 from onboard.errors import RateLimitError
 
 _MINUTE: Final = 60.0  # seconds
-_CALLERS: Final = 10_000  # that are remembered; the one that was quiet for longest is forgotten first
+MOST_CALLERS: Final = 10_000  # that are remembered; the one that was quiet for longest is forgotten first
 
 
 class RateLimit:
@@ -43,7 +43,7 @@ class RateLimit:
             self._require(left)
             self._left[caller] = (left - 1, self._clock())
             self._left.move_to_end(caller)
-            if len(self._left) > _CALLERS:
+            if len(self._left) > MOST_CALLERS:
                 self._left.popitem(last=False)
 
     def _refilled(self, caller: str) -> float:

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from onboard.errors import InputError, UnavailableError
+from onboard.api.places import Places
+from onboard.errors import InputError
 from onboard.versions.describe import resolve
 
 if TYPE_CHECKING:
     from onboard.services import Services
     from onboard.serving.predictor import Prediction, Predictor
 
-_MOST_WAITING: Final = 16  # requests that are answered or wait for it
-_RETRY_SECONDS: Final = 1
+MOST_WAITING: Final = 16  # requests that are answered or wait for it
 
 
 class Turns:
@@ -67,7 +67,7 @@ class PredictionQueue:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._turns = Turns()
-        self._places = threading.BoundedSemaphore(_MOST_WAITING)
+        self._places = Places(MOST_WAITING, "Too many predictions wait.", "Try again in a second.", retry_seconds=1)
         self._predictor: Predictor | None = None
 
     def predict(self, inputs: Sequence[dict[str, Any]], left: Callable[[], bool] = lambda: False) -> list[Prediction]:
@@ -89,17 +89,10 @@ class PredictionQueue:
                 raise InputError("The client went away before it was answered.", "Ask again.")
 
         requests = parse_requests(inputs)
-        if not self._places.acquire(blocking=False):
-            raise UnavailableError(
-                "Too many predictions wait.", "Try again in a second.", retry_after_seconds=_RETRY_SECONDS
-            )
-        try:
-            with self._turns.taken():
-                if self._predictor is None:
-                    self._require({str(request.reference) for request in requests})
-                return self._loaded().answer(requests, before_batch)
-        finally:
-            self._places.release()
+        with self._places.place(), self._turns.taken():
+            if self._predictor is None:
+                self._require({str(request.reference) for request in requests})
+            return self._loaded().answer(requests, before_batch)
 
     def _require(self, references: set[str]) -> None:
         """An unknown version is told before a model is loaded. Raises NotFoundError."""

@@ -1,95 +1,64 @@
-"""From an upload to an order: the form is checked like any request, and described in OpenAPI."""
+"""From an upload to a submission: the form is checked like any request."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from onboard.api.schemas.jobs import DatasetForm, JobForm
-from onboard.api.uploads import ReceivingPlaces, Upload, received
+from onboard.api.forms import REPEATED, DatasetForm, JobForm
+from onboard.api.places import Places
+from onboard.api.uploads import Upload, received
 from onboard.data.limits import MAX_FILE_BYTES
+from onboard.domain.submission import Submission
 from onboard.errors import InputError
-from onboard.jobs.submission import Order
 
 _HUB = "hf://"
-_FormT = TypeVar("_FormT", bound=DatasetForm)
 
 
 @dataclass(frozen=True)
-class Received(Generic[_FormT]):
+class Received:
     """A checked form and its files."""
 
-    form: _FormT
+    form: BaseModel
     dataset: str
     upload: Upload
 
-    def order(self, **more: Any) -> Order:
-        """The order; `more` are its fields that do not stand in the form."""
+    def submission(self, **more: Any) -> Submission:
+        """The submission; `more` are its fields that do not stand in the form."""
         given = self.form.model_dump(exclude_none=True)
-        files = self.upload.files
-        return Order(
-            **given,
-            dataset=self.dataset,
-            validation=files.get("validation"),
-            test=files.get("test"),
-            unlabelled=files.get("unlabelled"),
-            hide_folders=True,
-            **more,
-        )
+        return Submission(**{**self.upload.files, **given, "dataset": self.dataset, **more})
 
 
-async def _dataset(request: Request) -> AsyncIterator[Received[DatasetForm]]:
+async def _dataset(request: Request) -> AsyncIterator[Received]:
     async with _received(request) as upload:
-        yield _read(DatasetForm, upload)
+        yield read_form(DatasetForm, upload)
 
 
-async def _job(request: Request) -> AsyncIterator[Received[JobForm]]:
+async def _job(request: Request) -> AsyncIterator[Received]:
     async with _received(request) as upload:
-        yield _read(JobForm, upload)
+        yield read_form(JobForm, upload)
 
 
 @asynccontextmanager
 async def _received(request: Request) -> AsyncIterator[Upload]:
-    places: ReceivingPlaces = request.app.state.receiving
+    places: Places = request.app.state.receiving
     with places.place():
         async with received(request, request.app.state.uploads) as upload:
             yield upload
 
 
-ReceivedDataset = Annotated[Received[DatasetForm], Depends(_dataset)]
-ReceivedJob = Annotated[Received[JobForm], Depends(_job)]
+ReceivedDataset = Annotated[Received, Depends(_dataset)]
+ReceivedJob = Annotated[Received, Depends(_job)]
 
 
-def described(form: type[DatasetForm]) -> dict[str, Any]:
-    """The body's description for `openapi_extra`: the form's fields and the files."""
-    schema = form.model_json_schema()
-    schema["properties"] = {name: _given(described) for name, described in schema["properties"].items()}
-    file = {"type": "string", "format": "binary"}
-    schema["properties"]["dataset"] = {
-        **file,
-        "description": "JSONL, CSV, TSV or Parquet, plain or gzip; instead of a file the text hf://NAME[/CONFIG].",
-    }
-    schema["properties"]["validation"] = {**file, "description": "The validation split."}
-    schema["properties"]["test"] = {**file, "description": "The test split."}
-    schema["properties"]["unlabelled"] = {**file, "description": "Texts of which the report names those to label next."}
-    schema["required"] = ["dataset"]
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
-
-
-def _given(field: dict[str, Any]) -> dict[str, Any]:
-    """A field as a form can have it: it is left out, where a document would say null."""
-    kind: dict[str, Any]
-    (kind,) = [choice for choice in field.get("anyOf", [{}]) if choice.get("type") != "null"]
-    return {key: value for key, value in field.items() if key != "anyOf" and value is not None} | kind
-
-
-def _read(form: type[_FormT], upload: Upload) -> Received[_FormT]:
+def read_form(form: type[BaseModel], upload: Upload) -> Received:
+    """An upload as the form has it. Raises RequestValidationError, InputError."""
     fields = dict(upload.fields)
     dataset = _source(fields, upload)
     try:
@@ -114,10 +83,10 @@ def _source(fields: dict[str, list[str]], upload: Upload) -> str:
 
 
 def _values(fields: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Fields as the form has them: only text_field may be given more than once."""
+    """Fields as the form has them: few may be given more than once."""
     values: dict[str, Any] = {}
     for name, given in fields.items():
-        if name == "text_field":
+        if name in REPEATED:
             values[name] = given
         elif len(given) > 1:
             raise InputError(f"{name[:100]}: it is given {len(given)} times.", "Give it once.", field=name[:100])

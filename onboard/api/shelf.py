@@ -18,7 +18,6 @@ from onboard.storage.embedding import verified_embedding
 from onboard.versions.compare import compare_versions
 from onboard.versions.describe import current, named, published, resolve
 
-SAFETENSORS: Final = "application/octet-stream"
 _KEPT: Final = 2048  # embeddings, of each form; some kilobytes each
 _KEPT_LISTS: Final = 4  # of all tasks, one a name
 _KEPT_COMPARISONS: Final = 128

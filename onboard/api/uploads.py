@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -19,14 +19,14 @@ from starlette.requests import ClientDisconnect
 
 from onboard.api.measuring import content_bytes, too_large
 from onboard.data.limits import MAX_FILE_BYTES
-from onboard.errors import InputError, StorageError, TooLargeError, UnavailableError
+from onboard.domain.submission import Submission, fields_of
+from onboard.errors import InputError, StorageError, TooLargeError
 
 MAX_UPLOAD_BYTES: Final = MAX_FILE_BYTES + (1 << 20)  # a whole request: one file of the largest size, and its fields
 MAX_AT_ONCE: Final = 8  # uploads that lie on disk; one may have a gigabyte
-FILE_FIELDS: Final = ("dataset", "validation", "test", "unlabelled")
+FILE_FIELDS: Final = tuple(entry.name for entry in fields_of(Submission) if entry.is_file)
 _MAX_FIELD_BYTES: Final = 1 << 16
 _MAX_PARTS: Final = 64
-_RETRY_SECONDS: Final = 10
 _MAX_HEADER_BYTES: Final = 1 << 13
 _NAME_CHARACTERS: Final = 100
 _REMEDY: Final = "Send multipart/form-data with the file as dataset."
@@ -44,26 +44,6 @@ class Upload:
     fields: dict[str, list[str]] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
     content_bytes: int = 0
-
-
-class ReceivingPlaces:
-    """Places for uploads that lie on disk at the same time, all of one event loop."""
-
-    def __init__(self) -> None:
-        self._taken = 0
-
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place until the block ends. Raises UnavailableError: there is none."""
-        if self._taken == MAX_AT_ONCE:
-            raise UnavailableError(
-                "Too many uploads are being received.", "Try again later.", retry_after_seconds=_RETRY_SECONDS
-            )
-        self._taken += 1
-        try:
-            yield
-        finally:
-            self._taken -= 1
 
 
 @asynccontextmanager

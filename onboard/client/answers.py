@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -201,6 +201,10 @@ class MovedAlias:
     def of(cls, document: Mapping[str, Any]) -> MovedAlias:
         """Read a move's document."""
         return cls(*(document[each] for each in ("task", "alias", "version", "previous", "at", "actor", "reason")))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document again."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

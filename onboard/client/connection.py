@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypedDict
 
 import httpx
 
@@ -23,6 +23,15 @@ _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _PASSING: Final = (429, 502, 503, 504)  # answers that may be others a moment later
 _NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Patience(TypedDict, total=False):
+    """How a `Connection` waits, and for tests by which transport."""
+
+    timeout_seconds: float
+    attempts: int
+    transport: httpx.BaseTransport | None
+    sleep: Callable[[float], None]
 
 
 class Connection:
@@ -51,9 +60,8 @@ class Connection:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url = require_url(url)
-        self.attempts = attempts
+        self.attempts, self.sleep = attempts, sleep
         self._timeout_seconds = timeout_seconds
-        self._sleep = sleep
         headers = {"User-Agent": f"onboard/{__version__}", "Accept": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {_require_token(token)}"
@@ -89,8 +97,7 @@ class Connection:
             UnavailableError: no answer, or one that says that it may pass, after the last attempt.
             OnboardError: each of its kinds, as the service says.
         """
-        timeout = httpx.Timeout(self._timeout_seconds, read=timeout_seconds or self._timeout_seconds)
-        attempts = attempts or self.attempts
+        timeout, attempts = self._timeout(timeout_seconds), attempts or self.attempts
         for attempt in range(1, attempts + 1):
             last, wait = attempt == attempts, None
             try:
@@ -104,16 +111,19 @@ class Connection:
                 if last or not _may_pass(response, repeatable):
                     raise problem_of(response)
                 wait = _asked_pause(response.headers.get("retry-after", ""))
-            self._sleep(wait or _pause(attempt))
+            self.sleep(wait or _pause(attempt))
         raise AssertionError("the last attempt returns or raises")
 
     def pause(self, attempt: int, error: UnavailableError) -> None:
         """Wait before the attempt after this one, as long as the refusal asks for if it does."""
-        self._sleep(_asked_pause(str(error.data.get("retry_after_seconds"))) or _pause(attempt))
+        self.sleep(_asked_pause(str(error.data.get("retry_after_seconds"))) or _pause(attempt))
+
+    def _timeout(self, read_seconds: float | None) -> httpx.Timeout:
+        return httpx.Timeout(self._timeout_seconds, read=read_seconds or self._timeout_seconds)
 
     @contextmanager
-    def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[Iterator[str]]:
-        """The lines of an answer as they come; one attempt.
+    def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+        """An answer that is read as it comes; one attempt.
 
         Raises:
             UnavailableError: no answer, or it was cut off.
@@ -124,7 +134,7 @@ class Connection:
                 if not response.is_success:
                     response.read()
                     raise problem_of(response)
-                yield response.iter_lines()
+                yield response
         except httpx.RequestError as error:
             raise unreachable(self._client.base_url, error) from error
 
@@ -136,23 +146,17 @@ class Connection:
             except UnavailableError:
                 if attempt == self.attempts:
                     raise
-                self._sleep(_pause(attempt))
+                self.sleep(_pause(attempt))
         raise AssertionError("the last attempt returns or raises")
 
     def _downloaded(self, path: str, target: BinaryIO) -> str:
         target.seek(0)
         target.truncate()
         digest = hashlib.sha256()
-        try:
-            with self._client.stream("GET", path, headers={"Accept": "*/*"}) as response:
-                if not response.is_success:
-                    response.read()
-                    raise problem_of(response)
-                for part in response.iter_bytes():
-                    digest.update(part)
-                    target.write(part)
-        except httpx.RequestError as error:
-            raise unreachable(self._client.base_url, error) from error
+        with self.stream(path, {"Accept": "*/*"}) as response:
+            for part in response.iter_bytes():
+                digest.update(part)
+                target.write(part)
         return f"sha256:{digest.hexdigest()}"
 
 

@@ -20,22 +20,11 @@ from onboard.errors import (
 
 _OF_HTTP: Final = ("type", "title", "status", "detail", "instance", "code", "message", "remedy")
 _BY_STATUS: Final[dict[int, type[OnboardError]]] = {
-    400: InputError,
-    401: NotAllowedError,
-    403: NotAllowedError,
-    404: NotFoundError,
-    405: InputError,
-    409: ConflictError,
-    410: NotFoundError,
-    412: ConflictError,
-    413: InputError,
-    415: InputError,
-    422: InputError,
-    428: InputError,
-    429: UnavailableError,
-    502: UnavailableError,
-    503: UnavailableError,
-    504: UnavailableError,
+    **dict.fromkeys((400, 405, 413, 415, 422, 428), InputError),
+    **dict.fromkeys((401, 403), NotAllowedError),
+    **dict.fromkeys((404, 410), NotFoundError),
+    **dict.fromkeys((409, 412), ConflictError),
+    **dict.fromkeys((429, 502, 503, 504), UnavailableError),
 }
 
 

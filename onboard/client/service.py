@@ -7,23 +7,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
-import httpx
-
 from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, Prediction
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
-from onboard.client.connection import ATTEMPTS, PATIENCE_SECONDS, TIMEOUT_SECONDS, Connection, document_of
+from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.operations import Operations
-from onboard.client.uploads import DatasetOptions, JobOptions, Upload
+from onboard.client.uploads import Upload, taking
 from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
+from onboard.domain.submission import Submission
 from onboard.errors import CancelledError, InputError, JobFailedError, UnavailableError
 from onboard.serving.requests import parse_requests
 
@@ -40,10 +38,8 @@ class Onboard(Versions, Operations):
         token: bearer token; its scopes say what may be asked.
         cache: folder of embeddings that were fetched; ~/.cache/onboard.
         cache_bytes: how large that may become.
-        timeout_seconds: for connecting, and between two reads of an answer.
-        attempts: how often a request that may be repeated is sent at most.
-        transport: another one than the network, for tests.
-        sleep: waits between attempts.
+        patience: timeout_seconds for connecting and between two reads of an answer, attempts that a request that may be
+            repeated has at most; for tests another transport than the network, and the sleep between attempts.
 
     Raises:
         InputError: the URL or the token cannot be used; there is no home for the cache.
@@ -56,71 +52,43 @@ class Onboard(Versions, Operations):
         *,
         cache: Path | None = None,
         cache_bytes: int = MOST_BYTES,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-        attempts: int = ATTEMPTS,
-        transport: httpx.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        **patience: Unpack[Patience],
     ) -> None:
-        super().__init__(
-            Connection(url, token, timeout_seconds=timeout_seconds, attempts=attempts, transport=transport, sleep=sleep)
-        )
-        self._sleep = sleep
+        super().__init__(Connection(url, token, **patience))
         folder = cache or _default_cache()
         self._fetcher = Fetcher(self._connection, EmbeddingCache(folder, self._connection.url, cache_bytes))
 
     def __enter__(self) -> Onboard:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the sockets."""
         self._connection.close()
 
-    def submit(
-        self,
-        dataset: str | Path,
-        task: str | None = None,
-        *,
-        validation: Path | None = None,
-        test: Path | None = None,
-        unlabelled: Path | None = None,
-        key: str | None = None,
-        **options: Unpack[JobOptions],
-    ) -> JobStatus:
+    @taking(Submission)
+    def submit(self, submission: Submission) -> JobStatus:
         """Hand a dataset in; it is checked at once and learned by a worker.
 
-        Args:
-            dataset: JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].
-            task: name of the task; the file's stem without it.
-            validation, test: files of these splits.
-            unlabelled: file of texts; the job's `label_next` names those to label next.
-            key: the same key never makes a second job; a random one without it, so that a lost answer does no harm.
-            options: what `onboard submit` takes, in its words: init="sst2", shots=32, priority=5, ….
+        It takes what `onboard submit` takes, in its words: submit("paws.jsonl", "paws", init="sst2", shots=32). Without
+        a key it makes a random one, so that a lost answer does no harm.
 
         Raises:
             DatasetError: rows are wrong; nothing was queued.
             InputError, ConflictError, NotAllowedError, UnavailableError: as `onboard submit` says.
         """
-        upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
-        return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": key or uuid.uuid4().hex}))
+        upload = Upload.of(submission)
+        return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": submission.key or uuid.uuid4().hex}))
 
-    def check(
-        self,
-        dataset: str | Path,
-        task: str | None = None,
-        *,
-        validation: Path | None = None,
-        test: Path | None = None,
-        unlabelled: Path | None = None,
-        **options: Unpack[DatasetOptions],
-    ) -> dict[str, Any]:
-        """The checks of a dataset and a time estimate, as `onboard check --json` prints them. Raises as `submit`."""
-        upload = Upload.of(dataset, _files(validation, test, unlabelled), {"task": task, **options})
-        return self._upload("/v1/check", upload)
+    @taking(Submission)
+    def check(self, submission: Submission) -> dict[str, Any]:
+        """The checks of a dataset and a time estimate, as `onboard check --json` prints them. Raises as `submit`.
+
+        It takes what `onboard check` takes, in its words.
+        """
+        return self._upload("/v1/check", Upload.of(submission))
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
         """A job by its id, or a task's newest job by the task's name; its document with the events after `since`.
@@ -146,8 +114,8 @@ class Onboard(Versions, Operations):
     def _heard(self, job: str, since: int = 0) -> Iterator[JobEventSeen | None]:
         """The same, and None for each sign of life in between (every 15 s or so)."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
-        with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as lines:
-            yield from job_events(lines)
+        with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as answer:
+            yield from job_events(answer.iter_lines())
 
     def wait(
         self,
@@ -197,7 +165,7 @@ class Onboard(Versions, Operations):
                 raise UnavailableError(
                     f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
                 )
-            self._sleep(pause)
+            self._connection.sleep(pause)
 
     def embedding(self, reference: str) -> Embedding:
         """A verified embedding of TASK[@latest|@vN|@ALIAS].
@@ -282,10 +250,6 @@ def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
 
 def _named(request: Mapping[str, Any]) -> tuple[Any, Any]:
     return request["task"], request.get("ref")
-
-
-def _files(validation: Path | None, test: Path | None, unlabelled: Path | None) -> dict[str, Path | None]:
-    return {"validation": validation, "test": test, "unlabelled": unlabelled}
 
 
 def _default_cache() -> Path:

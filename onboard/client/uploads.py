@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, TypedDict
+from typing import Any, BinaryIO, Concatenate, Final, ParamSpec, TypeVar
 
+from onboard.domain.submission import asked, fields_of
 from onboard.errors import DatasetError
 
 _HUB: Final = "hf://"
+_Self = TypeVar("_Self")
+_Answer = TypeVar("_Answer")
+_Submission = TypeVar("_Submission")
+_Options = ParamSpec("_Options")
 
 
-class DatasetOptions(TypedDict, total=False):
-    """What is wanted of a dataset, in the words of `onboard check`. labels: "A,B,…", as one line of CSV."""
+def taking(
+    declaration: Callable[_Options, _Submission],
+) -> Callable[[Callable[[_Self, _Submission], _Answer]], Callable[Concatenate[_Self, _Options], _Answer]]:
+    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", shots=32)."""
 
-    kind: Literal["auto", "classification", "regression"]
-    labels: str
-    text_field: Sequence[str]
-    label_field: str | None
-    shots: int | None
-    seed: int
+    def decorate(
+        method: Callable[[_Self, _Submission], _Answer],
+    ) -> Callable[Concatenate[_Self, _Options], _Answer]:
+        @wraps(method)
+        def call(self: _Self, /, *args: _Options.args, **options: _Options.kwargs) -> _Answer:
+            return method(self, declaration(*args, **options))
 
+        own, *_ = signature(method).parameters.values()
+        named = [own.replace(kind=Parameter.POSITIONAL_ONLY), *signature(declaration).parameters.values()]
+        call.__signature__ = signature(method).replace(parameters=named)  # type: ignore[attr-defined]  # for help()
+        return call
 
-class JobOptions(DatasetOptions, total=False):
-    """What is wanted of a job, in the words of `onboard submit`. time_limit: seconds of an attempt."""
-
-    init: str
-    probe: Literal["race", "exhaustive"]
-    tune_hypernetwork: Literal["never", "auto", "always"]
-    method: str
-    metric: str
-    base: str | None
-    new_labels: bool
-    queue: str
-    priority: int
-    time_limit: float | None
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +55,25 @@ class Upload:
     hub: str = ""
 
     @classmethod
-    def of(cls, dataset: str | Path, more: Mapping[str, Path | None], fields: Mapping[str, Any]) -> Upload:
-        """Of a file, or of hf://NAME[/CONFIG], which the service reads itself.
+    def of(cls, submission: Any) -> Upload:
+        """What a submission asks beyond the defaults: a service of an earlier version may not know every field.
 
         Raises:
             DatasetError: a file is missing or cannot be read.
         """
-        on_hub = str(dataset).startswith(_HUB)
-        files = {name: path for name, path in more.items() if path is not None}
-        if not on_hub:
-            files = {"dataset": Path(dataset), **files}
+        values = asked(submission)
+        sent = [
+            field for field in fields_of(type(submission)) if field.name in values and field.option.form is not None
+        ]
+        files = {field.name: Path(values[field.name]) for field in sent if field.is_file}
+        fields = {field.name: values[field.name] for field in sent if not field.is_file}
+        dataset = str(submission.dataset)
+        on_hub = dataset.startswith(_HUB)
+        if on_hub:
+            del files["dataset"]
         for path in files.values():
             _require_readable(path)
-        return cls(files, fields, str(dataset) if on_hub else "")
+        return cls(files, fields, dataset if on_hub else "")
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[], dict[str, Any]]]:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from onboard.client.aliases import Aliases
 from onboard.client.answers import MovedAlias, Pins
 from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork
-from onboard.client.connection import PATIENCE_SECONDS, document_of
+from onboard.client.connection import PATIENCE_SECONDS
 from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
@@ -91,12 +92,9 @@ class Versions(Asking):
             StorageError: the task is deleted, but not all of its files.
             UnavailableError: the service cannot be reached, or cannot delete for good.
         """
-        options = {"unlearn": unlearn, "dry_run": dry_run}
-        response = self._connection.request(
-            "DELETE", f"/v1/tasks/{require_name(task)}", repeatable=False, timeout_seconds=PATIENCE_SECONDS,
-            build=lambda: {"params": {name: "true" for name, asked in options.items() if asked}},
-        )  # fmt: skip
-        document = document_of(response)
+        options = urlencode({name: "true" for name, asked in (("unlearn", unlearn), ("dry_run", dry_run)) if asked})
+        path = f"/v1/tasks/{require_name(task)}{'?' if options else ''}{options}"
+        document = self.send("DELETE", path, timeout_seconds=PATIENCE_SECONDS)
         if not document:
             raise UnavailableError(
                 f"The service is of an earlier version: it has only hidden {task!r}.",
@@ -124,11 +122,7 @@ class Versions(Asking):
         path = "/v1/carry" if task is None else f"/v1/tasks/{require_name(task)}/carry"
         body: dict[str, Any] = {"dry_run": dry_run}
         while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
-            page = document_of(
-                self._connection.request(
-                    "POST", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS, build=lambda: {"json": body}
-                )
-            )
+            page = self.send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
             carried["carried"] += page["carried"]
             carried["refused"] += page["refused"]
             if task is None and on_page is not None:
@@ -137,9 +131,10 @@ class Versions(Asking):
                 return carried
             body["cursor"] = page["next"]
 
-    def version(self, reference: Reference) -> dict[str, Any]:
+    def version(self, reference: str | Reference) -> dict[str, Any]:
         """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
-        document = self.get(f"/v1/tasks/{reference.task}/embeddings/{reference.ref}")
+        asked = Reference.parse(reference) if isinstance(reference, str) else reference
+        document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
         document.pop("z", None)
         return document
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 ANSWER_SECONDS: Final = 5.0  # for one answer of the hub
-_DEADLINE_SECONDS: Final = 15.0  # for finding something there, name resolution included
+DEADLINE_SECONDS: Final = 15.0  # for finding something there, name resolution included
 
 Answer = TypeVar("Answer")
 
@@ -29,11 +29,11 @@ def within_deadline(find: Callable[[], Answer]) -> Answer:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(_DEADLINE_SECONDS)
+    thread.join(DEADLINE_SECONDS)
     if errors:
         raise errors[0]
     if not results:
-        raise TimeoutError(f"no answer within {_DEADLINE_SECONDS:.0f} seconds")
+        raise TimeoutError(f"no answer within {DEADLINE_SECONDS:.0f} seconds")
     return results[0]
 
 

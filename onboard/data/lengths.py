@@ -1,8 +1,8 @@
-"""How long the texts are, and how many are longer than the base reads."""
+"""How many texts are longer than the base reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -14,16 +14,6 @@ CountTokens = Callable[[str, str | None], int]
 """Tokens of a text, or of a pair with its separator, end token included, before any cutting."""
 
 _MOST_COUNTED: Final = 20_000  # rows: enough to tell the share to a per cent
-
-
-def mean_characters(examples: Sequence[Example]) -> float:
-    """Characters of a row on average; 0 without rows."""
-    return sum(map(_characters, examples)) / len(examples) if examples else 0.0
-
-
-def longest_characters(examples: Iterable[Example]) -> int:
-    """Characters of the longest row; 0 without rows."""
-    return max(map(_characters, examples), default=0)
 
 
 def cut_finding(examples: Sequence[Example], count_tokens: CountTokens, max_tokens: int) -> Finding | None:
@@ -44,10 +34,6 @@ def cut_finding(examples: Sequence[Example], count_tokens: CountTokens, max_toke
     )
     examples_shown = tuple({"text": preview(row.text_a), "tokens": tokens} for row, tokens in cut[:MAX_EXAMPLES])
     return Finding("cut_texts", message, len(cut), "Put what decides the label first, or shorten.", examples_shown)
-
-
-def _characters(example: Example) -> int:
-    return len(example.text_a) + len(example.text_b or "")
 
 
 def _bytes(example: Example) -> int:

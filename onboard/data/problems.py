@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from onboard.data.limits import MAX_EXAMPLES, MAX_PROBLEMS_LISTED
+from onboard.domain.report import WarningJson
 from onboard.errors import DatasetError
 
 _TOLD_IN_MESSAGE = 3
@@ -35,10 +36,6 @@ class Problem:
     line: int | None = None
     field: str | None = None
     remedy: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The problem as a JSON-compatible document."""
-        return asdict(self)
 
     def __str__(self) -> str:
         where = [] if self.row is None else [f"row {self.row}"]
@@ -84,7 +81,7 @@ class Problems:
         raise DatasetError(
             self._sentence(),
             " ".join(remedies[:_TOLD_IN_MESSAGE]),
-            problems=[problem.to_json() for problem in self.listed],
+            problems=[asdict(problem) for problem in self.listed],
             problem_count=self.count,
             problem_counts=dict(self.counts),
         )
@@ -122,7 +119,7 @@ class Finding:
     remedy: str = ""
     examples: tuple[dict[str, Any], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> WarningJson:
         """The finding as a JSON-compatible document."""
         return {
             "code": self.code,

@@ -13,7 +13,7 @@ from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
 from onboard.data.hashes import text_hash
 from onboard.data.labels import Settled, settle_labels
-from onboard.data.lengths import CountTokens, cut_finding, longest_characters, mean_characters
+from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
@@ -293,6 +293,7 @@ def _report(
     options: ReadOptions,
 ) -> CheckReport:
     everything = (*dataset.train, *dataset.validation, *dataset.test)
+    lengths = [len(row.text_a) + len(row.text_b or "") for row in everything]
     fields = tables["train"].fields
     method, held_out = validation_of(dataset, options.seed)
     return CheckReport(
@@ -307,8 +308,8 @@ def _report(
         labels=label_rows(dataset, words),
         low=dataset.low,
         high=dataset.high,
-        mean_characters=mean_characters(everything),
-        longest_characters=longest_characters(everything),
+        mean_characters=sum(lengths) / max(1, len(lengths)),
+        longest_characters=max(lengths, default=0),
         validation=method,
         held_out=held_out,
         warnings=tuple(findings),

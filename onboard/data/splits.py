@@ -1,7 +1,8 @@
 """Few-shot draws, hold-outs and folds: stratified, seeded, and independent of the order of the file.
 
 Rows are ordered by a keyed hash of their content, so a draw depends on the seed and the rows alone, the draw of 16 is
-part of the draw of 32, and one row more in the file changes little.
+part of the draw of 32, and one row more in the file changes little. Which rows were held out is kept as their places in
+the snapshot, which never change, so that it does not depend on today's rule.
 """
 
 from __future__ import annotations
@@ -68,6 +69,27 @@ def holdout(dataset: Dataset, seed: int) -> Dataset:
         dataset,
         train=in_canonical_rows([row for index, row in enumerate(dataset.train) if index not in held]),
         validation=in_canonical_rows([dataset.train[index] for index in held]),
+    )
+
+
+def held_out_places(stored: Dataset, split: Dataset) -> tuple[int, ...]:
+    """Places in `stored.train`, ascending, of the rows that are no training rows of `split` any more.
+
+    Args:
+        stored: the dataset as its snapshot has it.
+        split: the same after the hold-out.
+    """
+    trained = set(map(example_key, split.train))
+    return tuple(place for place, row in enumerate(stored.train) if example_key(row) not in trained)
+
+
+def split_as(stored: Dataset, places: Iterable[int]) -> Dataset:
+    """The dataset with the training rows at these places as rows for validation, beside any that it has."""
+    held = frozenset(places)
+    return replace(
+        stored,
+        train=tuple(row for place, row in enumerate(stored.train) if place not in held),
+        validation=(*stored.validation, *(row for place, row in enumerate(stored.train) if place in held)),
     )
 
 
@@ -167,7 +189,7 @@ def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
 
     It follows the texts and which rows share a label, not what the labels are called.
     """
-    ranks = [_rank(seed, f"{row.text_a}\n{row.text_b}") for row in dataset.train]
+    ranks = [split_rank(seed, f"{row.text_a}\n{row.text_b}") for row in dataset.train]
     strata = [sorted(stratum, key=lambda index: ranks[index]) for stratum in _strata(dataset, seed)]
     placed = [
         ((place + 0.5) / len(stratum), ranks[index], index) for stratum in strata for place, index in enumerate(stratum)
@@ -177,14 +199,14 @@ def fair_order(dataset: Dataset, seed: int) -> tuple[int, ...]:
 
 def _strata(dataset: Dataset, seed: int) -> Strata:
     """Indices into the training rows, by class (or tenth of the values), in the seed's order."""
-    ranks = [_rank(seed, example_key(example)) for example in dataset.train]
+    ranks = [split_rank(seed, example_key(example)) for example in dataset.train]
     if dataset.kind == "regression":
         strata = _by_value(dataset.train, ranks)
     else:
         by_label: dict[str, list[int]] = {}
         for index, example in enumerate(dataset.train):
             by_label.setdefault(label_key(example.label), []).append(index)
-        strata = [by_label[key] for key in sorted(by_label, key=lambda key: _rank(seed, key))]
+        strata = [by_label[key] for key in sorted(by_label, key=lambda key: split_rank(seed, key))]
     return [sorted(stratum, key=lambda index: ranks[index]) for stratum in strata]
 
 
@@ -199,7 +221,8 @@ def _by_value(examples: Sequence[Example], ranks: Sequence[bytes]) -> Strata:
     return [order[part * len(order) // parts : (part + 1) * len(order) // parts] for part in range(parts)]
 
 
-def _rank(seed: int, key: str) -> bytes:
+def split_rank(seed: int, key: str) -> bytes:
+    """Where a row stands in the order that splits follow, by what it says and the seed alone."""
     return hashlib.blake2b(f"{seed}\n{key}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from onboard.domain.moment import to_iso
+from onboard.domain.documents import document_of
 from onboard.errors import InputError
 
 LEAST_LETTERS: Final = 32  # of a token that somebody else made; ours have 43 random ones
@@ -89,16 +89,7 @@ class Token:
 
     def to_json(self) -> dict[str, Any]:
         """The token as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "scopes": sorted_scopes(self.scopes),
-            "created_at": to_iso(self.created_at),
-            "created_by": self.created_by,
-            "expires_at": to_iso(self.expires_at),
-            "revoked_at": to_iso(self.revoked_at),
-            "last_used_at": to_iso(self.last_used_at),
-        }
+        return document_of(self, scopes=sorted_scopes(self.scopes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +112,7 @@ class AuditEntry:
 
     def to_json(self) -> dict[str, Any]:
         """The entry as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return {**asdict(self), "at": to_iso(self.at)}
+        return document_of(self)
 
 
 def sorted_scopes(scopes: Iterable[Scope]) -> list[str]:

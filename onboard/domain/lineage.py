@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from onboard.domain.documents import document_of
+
 NodeKind = Literal["dataset", "init", "hypernetwork", "version"]
 EdgeKind = Literal["trained_on", "started_from", "carried_from", "adapted_by", "tuned_from", "tuned_on"]
 
@@ -26,7 +28,7 @@ class Node:
 
     def to_json(self) -> dict[str, Any]:
         """id, kind, label, facts."""
-        return {"id": self.id, "kind": self.kind, "label": self.label, "facts": self.facts}
+        return document_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Edge:
 
     def to_json(self) -> dict[str, Any]:
         """source, target, kind, share."""
-        return {"source": self.source, "target": self.target, "kind": self.kind, "share": self.share}
+        return document_of(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ MOST_LETTERS: Final = 64  # of a name
 
 _SHOWN_LETTERS: Final = 80  # of what is no name, in the message
 
-_NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MOST_LETTERS - 1}}}")
+NAME_PATTERN: Final = rf"^[a-z0-9][a-z0-9_-]{{0,{MOST_LETTERS - 1}}}$"
+
+_NAME = re.compile(NAME_PATTERN)
 _DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,2})?")
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
 

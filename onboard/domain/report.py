@@ -271,12 +271,13 @@ class ComparisonJson(TypedDict, total=False):
 
 
 class AliasMoveJson(TypedDict, total=False):
-    """Whether an alias (`latest`) moved to this version, and why or why not."""
+    """Whether an alias (`latest`) moved to this version, and why or why not; `present` is what it named before."""
 
     alias: str
     moved: bool
     reason: str
     comparison: ComparisonJson | None
+    present: str
 
 
 class ErrorJson(TypedDict, total=False):

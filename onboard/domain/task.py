@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onboard.domain.dataset import label_key
-from onboard.domain.moment import from_iso, to_iso
+from onboard.domain.documents import document_of
+from onboard.domain.moment import from_iso
 
 if TYPE_CHECKING:
     from onboard.domain.dataset import Kind, Label
@@ -41,21 +42,12 @@ class Task:
 
     def to_json(self) -> dict[str, Any]:
         """The task as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return {
-            "task": self.name,
-            "kind": self.kind,
-            "labels": list(self.labels),
-            "words": list(self.words),
-            "low": self.low,
-            "high": self.high,
-            "source": self.source,
-            "created_at": to_iso(self.created_at),
-        }
+        return {"task": self.name, **document_of(self, "name")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingVersion:
-    """An immutable published version of a task, with everything it is pinned to.
+    """An immutable published version of a task, with everything it is pinned to, in the order of its document.
 
     Args:
         version: 1, 2, …; 0 until it is published.
@@ -85,30 +77,30 @@ class EmbeddingVersion:
     """
 
     task: str
+    version: int = 0
     kind: VersionKind
+    method: str = ""
     artifact: str
     embedding_digest: str
     backbone_digest: str
     base_digest: str
     hypernetwork_version: int
+    learned_under: int | None = None
     dataset_digest: str
     parent: str
+    mixed_from: dict[str, float] = field(default_factory=dict)
     task_kind: Kind
     labels: tuple[Label, ...]
     words: tuple[str, ...]
-    code_version: str
-    method: str = ""
-    seeds: tuple[int, ...] = ()
     low: float | None = None
     high: float | None = None
+    seeds: tuple[int, ...] = ()
+    code_version: str
     metrics: dict[str, Any] = field(default_factory=dict)
     weak: bool = False
     fingerprint: str | None = None
-    mixed_from: dict[str, float] = field(default_factory=dict)
-    learned_under: int | None = None
     held_out: tuple[int, ...] | None = None
     job: str | None = None
-    version: int = 0
     created_at: float = 0.0
 
     @property
@@ -128,32 +120,7 @@ class EmbeddingVersion:
 
     def to_json(self) -> dict[str, Any]:
         """The version as a JSON-compatible document without fingerprint and held-out rows; times are ISO 8601, UTC."""
-        return {
-            "task": self.task,
-            "version": self.version,
-            "kind": self.kind,
-            "method": self.method,
-            "artifact": self.artifact,
-            "embedding_digest": self.embedding_digest,
-            "backbone_digest": self.backbone_digest,
-            "base_digest": self.base_digest,
-            "hypernetwork_version": self.hypernetwork_version,
-            "learned_under": self.learned_under,
-            "dataset_digest": self.dataset_digest,
-            "parent": self.parent,
-            "mixed_from": self.mixed_from,
-            "task_kind": self.task_kind,
-            "labels": list(self.labels),
-            "words": list(self.words),
-            "low": self.low,
-            "high": self.high,
-            "seeds": list(self.seeds),
-            "code_version": self.code_version,
-            "metrics": self.metrics,
-            "weak": self.weak,
-            "job": self.job,
-            "created_at": to_iso(self.created_at),
-        }
+        return document_of(self, *_NOT_TOLD)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
@@ -197,17 +164,7 @@ class HypernetworkVersion:
 
     def to_json(self) -> dict[str, Any]:
         """The hypernetwork version as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return {
-            "base_digest": self.base_digest,
-            "version": self.version,
-            "artifact": self.artifact,
-            "digest": self.digest,
-            "parent": self.parent,
-            "job": self.job,
-            "metrics": self.metrics,
-            "created_at": to_iso(self.created_at),
-            "collected_at": to_iso(self.collected_at),
-        }
+        return document_of(self, "retired_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +203,7 @@ class AliasMove:
 
     def to_json(self) -> dict[str, Any]:
         """The move as a JSON-compatible document; the time is ISO 8601 in UTC."""
-        return {**asdict(self), "at": to_iso(self.at)}
+        return document_of(self)
 
 
 @dataclass(frozen=True, slots=True)

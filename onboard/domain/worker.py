@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from onboard.domain.moment import rounded, to_iso
+from onboard.domain.documents import document_of
+from onboard.domain.moment import rounded
 
 STARTING_SECONDS: Final = 60.0  # a worker that was just spawned counts as live for so long without a heartbeat
 
@@ -20,7 +21,7 @@ class WorkerState(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRecord:
     """A worker process as the registry knows it.
 
@@ -39,12 +40,12 @@ class WorkerRecord:
     host: str
     pid: int | None
     device: str
+    job: str | None = None
     started_at: float
     heartbeat_at: float
-    live: bool
     heartbeat_age_seconds: float = 0.0
+    live: bool
     gpu_uuid: str | None = None
-    job: str | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -59,19 +60,9 @@ class WorkerRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The worker as a JSON-compatible document; times are ISO 8601 in UTC."""
-        return {
-            "worker": self.name,
-            "state": self.shown_state,
-            "queues": list(self.queues),
-            "host": self.host,
-            "pid": self.pid,
-            "device": self.device,
-            "job": self.job,
-            "started_at": to_iso(self.started_at),
-            "heartbeat_at": to_iso(self.heartbeat_at),
-            "heartbeat_age_seconds": round(self.heartbeat_age_seconds, 1),
-            "facts": self.facts,
-        }
+        age = round(self.heartbeat_age_seconds, 1)
+        told = document_of(self, "name", "live", "gpu_uuid", state=self.shown_state, heartbeat_age_seconds=age)
+        return {"worker": self.name, **told}
 
 
 @dataclass(frozen=True, slots=True)

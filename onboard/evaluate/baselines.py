@@ -12,11 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from onboard.domain.dataset import Dataset, Example
-from onboard.evaluate.crossvalidation import (
-    cross_validated_classification,
-    cross_validated_regression,
-    merge_folds,
-)
+from onboard.evaluate.crossvalidation import cross_validated, merge_folds
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import FloatArray, IntArray
@@ -86,14 +82,15 @@ def cross_validate_baselines(
     learned = {name: merge_folds(len(rows), parts) for name, parts in by_name.items()}
     if dataset.kind == "regression":
         merged = {"mean": _mean(dataset.train, len(rows)), **learned}
+        values = _values(rows)
         return {
-            name: cross_validated_regression(_values(rows), predicted, metric) for name, predicted in merged.items()
+            name: cross_validated(evaluate_regression(values, predicted, metric)) for name, predicted in merged.items()
         }
     every_index = _indices(dataset, dataset.train)
     true_index = every_index[judged]
     merged = {"majority": _commonest(every_index[folds < 0], true_index, len(dataset.labels)), **learned}
     return {
-        name: cross_validated_classification(true_index, probabilities, metric)
+        name: cross_validated(evaluate_classification(true_index, probabilities, metric))
         for name, probabilities in merged.items()
     }
 

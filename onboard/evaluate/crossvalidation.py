@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
-from onboard.domain.report import Estimate
-from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 from onboard.evaluate.intervals import Metric
 from onboard.evaluate.metrics import FloatArray, IntArray
-
-CROSS_VALIDATED: Final[Estimate] = "cross-validated"
 
 
 def merge_folds(n: int, parts: Iterable[tuple[IntArray, FloatArray]]) -> FloatArray:
@@ -35,19 +30,6 @@ def merge_folds(n: int, parts: Iterable[tuple[IntArray, FloatArray]]) -> FloatAr
     return merged
 
 
-def cross_validated_classification(
-    true_index: IntArray, out_of_fold: FloatArray, metric: str | None = None
-) -> dict[str, Metric]:
-    """`evaluate_classification` of merged out-of-fold probabilities (n, K), marked as cross-validated."""
-    return _marked(evaluate_classification(true_index, out_of_fold, metric))
-
-
-def cross_validated_regression(
-    true: FloatArray, out_of_fold: FloatArray, metric: str | None = None
-) -> dict[str, Metric]:
-    """`evaluate_regression` of merged out-of-fold predictions (n,), marked as cross-validated."""
-    return _marked(evaluate_regression(true, out_of_fold, metric))
-
-
-def _marked(found: dict[str, Metric]) -> dict[str, Metric]:
-    return {name: replace(metric, estimate=CROSS_VALIDATED) for name, metric in found.items()}
+def cross_validated(measured: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Metrics of merged out-of-fold predictions, marked as cross-validated."""
+    return {name: replace(metric, estimate="cross-validated") for name, metric in measured.items()}

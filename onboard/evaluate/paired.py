@@ -13,8 +13,8 @@ version that was published, and the versions themselves have trained on those ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Literal, cast
 
 from onboard.domain.report import ComparisonJson
 from onboard.evaluate.metrics import FloatArray, IntArray, row_log_loss, squared_error
@@ -55,17 +55,7 @@ class Comparison:
 
     def to_json(self) -> ComparisonJson:
         """The comparison as a JSON document."""
-        return {
-            "verdict": self.verdict,
-            "rows": self.rows,
-            "newly_right": self.newly_right,
-            "newly_wrong": self.newly_wrong,
-            "p_value": self.p_value,
-            "loss": self.loss,
-            "increase": self.increase,
-            "low": self.low,
-            "high": self.high,
-        }
+        return cast(ComparisonJson, asdict(self))
 
 
 def compare_classification(true_index: IntArray, earlier: FloatArray, later: FloatArray) -> Comparison:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Literal, cast
 
 from onboard.domain.tuning import GuardJson, GuardTaskJson
 
@@ -55,18 +55,7 @@ class TaskVerdict:
 
     def to_json(self) -> GuardTaskJson:
         """The verdict as a JSON document."""
-        return {
-            "task": self.task,
-            "verdict": self.verdict,
-            "evidence": self.evidence,
-            "increase": self.increase,
-            "low": self.low,
-            "high": self.high,
-            "rows": self.rows,
-            "flipped": self.flipped,
-            "detectable": self.detectable,
-            "trouble": self.trouble,
-        }
+        return cast(GuardTaskJson, asdict(self))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 
 MOST_CURSOR_CHARACTERS: Final = 20_000
-_PART_BYTES: Final = 2**20  # of one part: the lines of each file that are about the job
+PART_BYTES: Final = 2**20  # of one part: the lines of each file that are about the job
 _ALWAYS: Final = frozenset({"time", "level", "logger", "message"})  # what every line of a worker has
 
 
@@ -138,7 +138,7 @@ class _Tail:
             for line in stream:
                 if not line.endswith(b"\n"):  # someone is writing it
                     return
-                if given_bytes >= _PART_BYTES:
+                if given_bytes >= PART_BYTES:
                     self.more = True
                     return
                 self.offset += len(line)

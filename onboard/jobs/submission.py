@@ -1,14 +1,14 @@
-"""Use case: what a submitter asks for becomes a checked request. Every door hands in an order and gets the same."""
+"""Use case: what a submitter asks for becomes a checked request. Every door hands in a submission and gets the same."""
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
-from onboard.domain.job import JobSpec, KindChoice, ProbeStrategy, TuneHypernetwork
+from onboard.domain.job import JobSpec
+from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
 
 if TYPE_CHECKING:
@@ -16,60 +16,21 @@ if TYPE_CHECKING:
     from onboard.jobs.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
+_RENAMED: Final = ("text_field", "time_limit")  # of what reads and of what queues, under other names
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A dataset and what is wanted of it, as the flags of `onboard submit` say it.
-
-    Args:
-        dataset: a file, or hf://NAME[/CONFIG].
-        unlabelled: file of texts, of which the report names those to label next.
-        probe: how `--init auto` chooses: candidates race, or each is measured on every row.
-        labels: the label set as text between commas; quoted as in CSV.
-        base: name or folder; empty means the one of the settings.
-        key: idempotency key.
-        owner: who asks, for audit.
-        hide_folders: name files without their folder in errors (uploads lie in temporary ones).
-    """
-
-    dataset: str
-    task: str | None = None
-    init: str = "auto"
-    probe: ProbeStrategy = "race"
-    tune_hypernetwork: TuneHypernetwork = "auto"
-    method: str = ""
-    validation: Path | None = None
-    test: Path | None = None
-    unlabelled: Path | None = None
-    kind: KindChoice = "auto"
-    labels: str = ""
-    text_field: list[str] = field(default_factory=list)
-    label_field: str | None = None
-    metric: str = ""
-    shots: int | None = None
-    seed: int = 0
-    base: str = ""
-    new_labels: bool = False
-    queue: str = "default"
-    priority: int = 0
-    time_limit: float | None = None
-    key: str | None = None
-    owner: str | None = None
-    hide_folders: bool = False
-
-    @property
-    def name(self) -> str:
-        """The task's name: given, or from the file's. Raises InputError when it is none."""
-        return check_task_name(self.task) if self.task is not None else task_name_of(self.dataset)
+def task_name(submission: Submission) -> str:
+    """The task's name: given, or from the file's. Raises InputError when it is none."""
+    return check_task_name(submission.task) if submission.task is not None else task_name_of(submission.dataset)
 
 
-def check(order: Order, default_base: str) -> dict[str, Any]:
+def check(submission: Submission, default_base: str, *, hide_folders: bool = False) -> dict[str, Any]:
     """The document of `onboard check --json`: what the checks say and how long the job would take.
 
     Args:
-        default_base: whose words the labels get, and whose length the texts are held against, where the order names
-            none. Where its files cannot be read, the dataset is checked all the same.
+        default_base: whose words the labels get, and whose length the texts are held against, where the submission
+            names none. Where its files cannot be read, the dataset is checked all the same.
+        hide_folders: name files without their folder in errors (uploads lie in temporary ones).
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
@@ -77,19 +38,24 @@ def check(order: Order, default_base: str) -> dict[str, Any]:
     from onboard.data.read import read_dataset
     from onboard.jobs.estimate import DatasetSize, estimate_seconds
 
-    name = order.name
-    checked = read_dataset(order.dataset, _options(order, **_tokens_at_hand(order.base or default_base)))
+    name = task_name(submission)
+    base = _tokens_at_hand(submission.base or default_base)
+    checked = read_dataset(submission.dataset, _read_options(submission, hide_folders=hide_folders, **base))
     report = checked.report.to_json()
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     seconds = None if size is None else estimate_seconds(size, unlabelled=texts)
     return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
 
 
-def prepare(order: Order, default_base: str) -> Request:
-    """Read and check the dataset of an order, for `onboard.jobs.submit.submit`.
+def prepare(
+    submission: Submission, default_base: str, *, owner: str | None = None, hide_folders: bool = False
+) -> Request:
+    """Read and check the dataset of a submission, for `onboard.jobs.submit.submit`.
 
     Args:
-        default_base: where the order names none.
+        default_base: where the submission names none.
+        owner: who submits it, for audit.
+        hide_folders: as of `check`.
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
@@ -98,17 +64,23 @@ def prepare(order: Order, default_base: str) -> Request:
     from onboard.data.read import read_dataset
     from onboard.jobs.submit import Request
 
-    name = order.name
-    options = _options(order, **_tokens(order.base or default_base))
-    spec = JobSpec(
-        task=name, dataset="", init=order.init, tune_hypernetwork=order.tune_hypernetwork, method=order.method,
-        kind=order.kind, metric=order.metric, shots=order.shots, seed=order.seed, base=order.base or default_base,
-        new_labels=order.new_labels, options={} if order.probe == "race" else {"probe": order.probe},
-    )  # fmt: skip
+    spec = job_spec(submission, default_base)
+    options = _read_options(submission, hide_folders=hide_folders, **_tokens(spec.base))
     return Request(
-        read_dataset(order.dataset, options), spec, order.queue, order.priority, order.key, order.time_limit,
-        order.owner,
+        read_dataset(submission.dataset, options), spec, submission.queue, submission.priority, submission.key,
+        submission.time_limit, owner,
     )  # fmt: skip
+
+
+def job_spec(submission: Submission, default_base: str) -> JobSpec:
+    """What the job is told of it; what no other part of the program asks for stands among the spec's options."""
+    from onboard.data.read import ReadOptions
+    from onboard.jobs.submit import Request
+
+    name, base = task_name(submission), submission.base or default_base
+    elsewhere = {declared.name for other in (JobSpec, ReadOptions, Request) for declared in fields(other)}
+    options = {key: value for key, value in asked(submission).items() if key not in {*elsewhere, *_RENAMED}}
+    return JobSpec(**{**_shared(submission, JobSpec), "task": name, "dataset": "", "base": base, "options": options})
 
 
 def split_labels(text: str) -> tuple[str, ...]:
@@ -144,11 +116,17 @@ def _tokens(base: str) -> dict[str, Any]:
     }
 
 
-def _options(order: Order, **more: Any) -> ReadOptions:
+def _read_options(submission: Submission, **more: Any) -> ReadOptions:
     from onboard.data.read import ReadOptions
 
-    return ReadOptions(
-        validation=order.validation, test=order.test, unlabelled=order.unlabelled, kind=order.kind,
-        labels=split_labels(order.labels), text_fields=tuple(order.text_field), label_field=order.label_field,
-        shots=order.shots, seed=order.seed, hide_folders=order.hide_folders, **more,
-    )  # fmt: skip
+    same = _shared(submission, ReadOptions)
+    same["labels"] = split_labels(submission.labels)
+    return ReadOptions(**same, text_fields=tuple(submission.text_field), **more)
+
+
+def _shared(submission: Submission, other: type[Any]) -> dict[str, Any]:
+    """What another dataclass calls by the same names."""
+    names = {declared.name for declared in fields(other)}
+    return {
+        declared.name: getattr(submission, declared.name) for declared in fields(submission) if declared.name in names
+    }

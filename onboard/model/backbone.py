@@ -29,23 +29,13 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
         DamagedError: the folder's int8 weights are damaged or not those of its config.json.
         UnavailableError: the hub cannot be reached or has no such model.
     """
-    import transformers
-
     if dtype not in (torch.float32, torch.bfloat16):
         raise InputError(f"A T5 cannot run in {dtype}.", "Use float32 or bfloat16.")
     local = Path(source).is_dir()
     if local and not (Path(source) / "config.json").is_file():
         raise NotFoundError(f"There is no config.json in {source}.", "Name a folder made by save_pretrained.")
     try:
-        config = transformers.AutoConfig.from_pretrained(source, revision=revision)
-        if config.model_type not in SUPPORTED:
-            raise InputError(
-                f"{source} is a {config.model_type} model, not a T5.", "Use a t5, v1.1, flan, mt5 or byt5 model."
-            )
-        kind = getattr(transformers, SUPPORTED[config.model_type])
-        if local and (Path(source) / QUANTISED_FILE).is_file():
-            return freeze(read_quantised_backbone(source, kind, config, dtype))
-        backbone = kind.from_pretrained(source, revision=revision, config=config, dtype=dtype, use_safetensors=True)
+        return freeze(_read(source, revision, dtype))
     except OSError as error:
         if local:
             raise InputError(
@@ -55,7 +45,20 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
             f"The model {source} cannot be loaded from the hub: {error}",
             "Check the name and network, or name a folder.",
         ) from error
-    return freeze(backbone)
+
+
+def _read(source: str | Path, revision: str | None, dtype: torch.dtype) -> Any:
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(source, revision=revision)
+    if config.model_type not in SUPPORTED:
+        raise InputError(
+            f"{source} is a {config.model_type} model, not a T5.", "Use a t5, v1.1, flan, mt5 or byt5 model."
+        )
+    kind = getattr(transformers, SUPPORTED[config.model_type])
+    if (Path(source) / QUANTISED_FILE).is_file():
+        return read_quantised_backbone(source, kind, config, dtype)
+    return kind.from_pretrained(source, revision=revision, config=config, dtype=dtype, use_safetensors=True)
 
 
 def freeze(backbone: Any) -> Any:

@@ -37,7 +37,7 @@ def raw_fingerprint(engine: Engine, batches: Iterable[Batch], projections: Proje
     with _without_dropout(engine.backbone):
         texts = torch.cat([engine.encode_features(batch.ids) for batch in batches])  # (n, h)
     with torch.autocast(engine.device.type, enabled=False):  # within a training in bf16 too
-        features = [_label_features(batch.trie, words) - usual for batch in batches]  # each (K, h)
+        features = [label_features(batch.trie, words) - usual for batch in batches]  # each (K, h)
         targets = [torch.from_numpy(batch.targets).to(usual) for batch in batches]
         labels = torch.cat([shares @ those for shares, those in zip(targets, features, strict=True)])
         return _projected(texts, labels, projections)
@@ -68,7 +68,7 @@ def _spread(centred: Tensor) -> Tensor:
     return centred.square().sum(1).mean().sqrt()
 
 
-def _label_features(trie: LabelTrie, words: Tensor) -> Tensor:
+def label_features(trie: LabelTrie, words: Tensor) -> Tensor:
     """(K, h): the mean embedding of the tokens that tell each label from the others."""
     edges = torch.cat([trie.branches.flatten(), torch.tensor([len(trie.edge_token)])])[trie.paths]  # (K, P)
     tokens = torch.cat([trie.edge_token, torch.tensor([0])])[edges].to(words.device)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -71,11 +71,17 @@ class Hypernetwork(nn.Module, ABC):
 
     Attributes:
         METHOD: the method's name in files, recipes and bases.
+        TITLE: its name in sentences.
+        EMBEDDING_SIZE: t where nothing else is said.
+        OFFICIAL_SWITCHES: what the authors' config.json tells it by.
         sizes: the arguments, which make the same hypernetwork again.
         encoder, decoder: what makes the adapters of each stack.
     """
 
     METHOD: ClassVar[str]
+    TITLE: ClassVar[str]
+    EMBEDDING_SIZE: ClassVar[int]
+    OFFICIAL_SWITCHES: ClassVar[Mapping[str, bool]]
 
     def __init__(
         self,
@@ -100,6 +106,15 @@ class Hypernetwork(nn.Module, ABC):
         }
         self.encoder, self.decoder = self.stack(encoder_layers), self.stack(decoder_layers)
 
+    @classmethod
+    def of(cls, sizes: Mapping[str, int]) -> Self:
+        """One of these sizes, the method's own where they may be left out.
+
+        Raises:
+            TypeError: a size is missing or unknown.
+        """
+        return cls(**sizes)
+
     @abstractmethod
     def stack(self, layers: int) -> nn.Module:
         """What makes the adapters of a stack of `layers` blocks: (T, …) as `shared` gives it → AdapterWeights."""
@@ -107,6 +122,13 @@ class Hypernetwork(nn.Module, ABC):
     @abstractmethod
     def shared(self, z: Tensor) -> Tensor:
         """What both stacks get of the task embeddings: (T, t) → (T, …)."""
+
+    @abstractmethod
+    def official_views(self) -> dict[str, Tensor]:
+        """The authors' name of every part → a view into our tensor: read it to export, fill it to import.
+
+        Together the views cover every parameter once.
+        """
 
     def forward(self, z: Tensor) -> GeneratedAdapters:
         """(T, t) → the adapters of T tasks for both stacks.

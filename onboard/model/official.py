@@ -19,21 +19,11 @@ from torch import Tensor
 
 from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.model.backbone import SUPPORTED
-from onboard.model.exporters import (
-    CROSS_BIAS,
-    PLAIN_PROJECTOR,
-    PROJECTOR,
-    STACK_PREFIX,
-    T5_FIELDS,
-    TASK_PREFIX,
-    TIED,
-    official_views,
-    place_prefix,
-)
+from onboard.model.exporters import CROSS_BIAS, T5_FIELDS, TASK_PREFIX, TIED
 from onboard.model.hypernetwork import Hypernetwork
-from onboard.model.methods.hyperformer import PlainHyperFormer
-from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
-from onboard.model.weights import new_hypernetwork
+from onboard.model.methods import new_hypernetwork
+from onboard.model.methods.hyperformer import PLAIN_PROJECTOR, PlainHyperFormer, place_prefix
+from onboard.model.methods.hyperformer_plus_plus import PROJECTOR, STACK_PREFIX, HyperFormerPlusPlus
 
 NAMED = 5  # tensors that an error names
 _ONLY = "Only checkpoints of HyperFormer++ (efficient_unique_hyper_net) and of the paper's HyperFormer can be read."
@@ -86,7 +76,7 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     notes = _cross_bias(tensors)
     _assign(backbone, tensors)
     hypernetwork.to_empty(device="cpu")
-    for name, view in official_views(hypernetwork).items():
+    for name, view in hypernetwork.official_views().items():
         view.copy_(tensors[name])
     listed = [name for name in described.get("tasks") or () if isinstance(name, str) and name in embeddings]
     order = [*listed, *sorted(embeddings.keys() - set(listed))]
@@ -240,7 +230,7 @@ def _head_tied(tensors: Mapping[str, Tensor]) -> bool:
 def _check(tensors: Mapping[str, Tensor], backbone: Any, hypernetwork: Hypernetwork, tasks: Iterable[str]) -> None:
     """Raise InputError unless the tensors are exactly those of this model."""
     expected = {name: tuple(value.shape) for name, value in backbone.state_dict().items() if name not in TIED}
-    expected |= {name: tuple(value.shape) for name, value in official_views(hypernetwork).items()}
+    expected |= {name: tuple(value.shape) for name, value in hypernetwork.official_views().items()}
     named = list(tasks) or ["TASK"]
     expected |= {TASK_PREFIX + task: (hypernetwork.sizes["task_embedding_size"],) for task in named}
     if missing := sorted(expected.keys() - tensors.keys()):

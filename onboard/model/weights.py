@@ -16,31 +16,11 @@ from torch import Tensor
 
 from onboard.domain.safetensors_header import with_sorted_header
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
-from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
-from onboard.model.methods.hyperformer import PlainHyperFormer
-from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods import FIRST_METHOD, METHODS, new_hypernetwork
 from onboard.model.quantised import dequantise, quantise
 
 HYPERNETWORK_FORMAT = "onboard-hypernetwork-1"
-METHODS: dict[str, type[Hypernetwork]] = {each.METHOD: each for each in (HyperFormerPlusPlus, PlainHyperFormer)}
-FIRST_METHOD = HyperFormerPlusPlus.METHOD  # of files that do not name theirs
-
-
-def new_hypernetwork(method: str, sizes: Mapping[str, int]) -> Hypernetwork:
-    """A hypernetwork with the authors' initialisation.
-
-    Args:
-        method: one of `METHODS`.
-        sizes: d_model, encoder_layers, decoder_layers and bottleneck; the method's own defaults hold for
-            task_embedding_size, projector_width and conditioning_size where they are missing.
-
-    Raises:
-        InputError: no such method.
-        TypeError: a size is missing or unknown.
-    """
-    if method not in METHODS:
-        raise InputError(f"There is no method {method!r} for a base.", f"Use one of: {', '.join(METHODS)}.")
-    return METHODS[method](**sizes)
 
 
 def save_hypernetwork(
@@ -150,9 +130,3 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
 def hypernetwork_digest(hypernetwork: Hypernetwork) -> str:
     """Identity of a hypernetwork's weights, whatever file they lie in."""
     return digest(hypernetwork.state_dict())
-
-
-def generated_digest(generated: GeneratedAdapters) -> str:
-    """Identity of generated weights. Generate one task at a time: the product's rounding may depend on its shape."""
-    stacks = {"encoder": generated.encoder, "decoder": generated.decoder}
-    return digest({f"{stack}.{name}": w for stack, ws in stacks.items() for name, w in ws._asdict().items()})

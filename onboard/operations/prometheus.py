@@ -15,6 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -104,8 +105,8 @@ class _Seen:
 
 
 def _of_queues(seen: _Seen) -> Iterator[Metric]:
-    def per_queue(name: str, help_text: str, label: str, value: Callable[[str], float]) -> Metric:
-        return _gauge(name, help_text, (label,), [((queue,), value(queue)) for queue in seen.queue_names])
+    def waiting(queue: str) -> float:
+        return seen.jobs.get((queue, JobState.QUEUED), 0)
 
     def oldest(queue: str) -> float:
         return (queue in seen.queues and seen.queues[queue].oldest_queued_seconds) or 0.0
@@ -113,24 +114,20 @@ def _of_queues(seen: _Seen) -> Iterator[Metric]:
     def paused(queue: str) -> bool:
         return queue in seen.queues and seen.queues[queue].paused
 
-    serving = [worker for worker in seen.workers if worker.takes_jobs]
+    def workers(queue: str) -> int:
+        return sum(worker.takes_jobs and queue in worker.queues for worker in seen.workers)
+
     standing = [
         ((queue, state.value), seen.jobs.get((queue, state), 0)) for queue in seen.queue_names for state in JobState
     ]
     yield _gauge("onboard_jobs", "Jobs by queue and state.", ("queue", "state"), standing)
-    yield per_queue(
-        "celery_queue_length", "Jobs that wait.", "queue_name", lambda queue: seen.jobs.get((queue, JobState.QUEUED), 0)
-    )
-    yield per_queue(
-        "onboard_oldest_queued_seconds", "How long the oldest waiting job waits; 0 when none does.", "queue", oldest
-    )
-    yield per_queue("onboard_queue_paused", "Whether the queue is paused.", "queue", paused)
-    yield per_queue(
-        "onboard_queue_workers",
-        "Live workers that take its jobs; those that drain do not.",
-        "queue",
-        lambda queue: sum(queue in worker.queues for worker in serving),
-    )
+    for name, help_text, label, value in (
+        ("celery_queue_length", "Jobs that wait.", "queue_name", waiting),
+        ("onboard_oldest_queued_seconds", "How long the oldest waiting job waits; 0 when none does.", "queue", oldest),
+        ("onboard_queue_paused", "Whether the queue is paused.", "queue", paused),
+        ("onboard_queue_workers", "Live workers that take its jobs; those that drain do not.", "queue", workers),
+    ):
+        yield _gauge(name, help_text, (label,), [((queue,), value(queue)) for queue in seen.queue_names])
 
 
 def _of_transitions(seen: _Seen) -> Iterator[Metric]:
@@ -185,29 +182,13 @@ def _of_durations(seen: _Seen) -> Iterator[Metric]:
 
 
 def _of_workers(seen: _Seen) -> Iterator[Metric]:
-    names = [(worker.name,) for worker in seen.workers]
-
-    def per_worker(name: str, help_text: str, label: str, values: Iterable[float]) -> Metric:
-        return _gauge(name, help_text, (label,), zip(names, values, strict=True))
-
-    yield per_worker(
-        "celery_worker_up",
-        "Whether a worker that did not sign off is alive.",
-        "hostname",
-        [worker.live for worker in seen.workers],
-    )
-    yield per_worker(
-        "celery_worker_tasks_active",
-        "Jobs that the worker runs.",
-        "hostname",
-        [worker.job is not None for worker in seen.workers],
-    )
-    yield per_worker(
-        "onboard_worker_heartbeat_age_seconds",
-        "Seconds since the worker last said that it lives.",
-        "worker",
-        [worker.heartbeat_age_seconds for worker in seen.workers],
-    )
+    age: Callable[[WorkerRecord], float] = attrgetter("heartbeat_age_seconds")
+    for name, help_text, label, value in (
+        ("celery_worker_up", "Whether a worker that did not sign off is alive.", "hostname", attrgetter("live")),
+        ("celery_worker_tasks_active", "Jobs that the worker runs.", "hostname", lambda worker: worker.job is not None),
+        ("onboard_worker_heartbeat_age_seconds", "Seconds since the worker last said that it lives.", "worker", age),
+    ):
+        yield _gauge(name, help_text, (label,), [((worker.name,), value(worker)) for worker in seen.workers])
 
 
 def _of_gpus(seen: _Seen) -> Iterator[Metric]:

@@ -9,24 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.domain.release import code_version
+from onboard.domain.report import HalvedJson
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.outputs import StageOutput
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.services import Services
 
 _NOTE_EVERY_STEPS: Final = 10
-_HOW_IT_WENT: Final = {"seconds", "halved"}  # of an output: differs from one attempt to the next
 
-Output = dict[str, Any]
+T = TypeVar("T", bound=StageOutput)
 
 
 @dataclass
@@ -45,8 +46,8 @@ class Run:
     base: BaseRecord
     bench: Workbench
     seconds: dict[str, float] = field(default_factory=dict)
-    halved: dict[str, list[dict[str, int]]] = field(default_factory=dict)
-    _halved_now: list[dict[str, int]] = field(default_factory=list)
+    halved: dict[str, list[HalvedJson]] = field(default_factory=dict)
+    _halved_now: list[HalvedJson] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for at_once in (self.bench.trained_at_once, self.bench.scored_at_once):
@@ -66,52 +67,59 @@ class Run:
 
         return on_step
 
-    def stage(self, stage: Stage, work: Callable[[], Output], *built_on: Output | None) -> Output:
+    def stage(
+        self,
+        stage: Stage,
+        read: Callable[[Mapping[str, Any]], T],
+        work: Callable[[], T],
+        *built_on: StageOutput | None,
+    ) -> T:
         """The stage's stored output, or the stage run now and its output stored.
 
         Args:
             stage: which.
-            work: what it does; its output is JSON and has `numbers` for the log. An artifact that it names as
-                `artifact` has to be there still where a stored output is used.
+            read: the output's `from_json`; what it refuses is made again.
+            work: what the stage does. An artifact that its output names has to be there still where it is used again.
             built_on: outputs of earlier stages that it makes use of, None for one that there is not. A stored output is
                 not used where one of them has come out differently since.
         """
         self.checkpoint()
         key = self._key(stage, built_on)
-        output = self._stored(key)
+        output = self._stored(stage, read, key)
         if output is not None:
             self.progress.note(f"{stage.value}: resumed from the output of an earlier attempt")
-        else:
-            output = self._worked(stage, work)
-            self.checkpoint()
-            artifact = self.services.store(json.dumps(output).encode(), "stage_output")
-            with self.services.database.write() as session:
-                ClaimRepository(session).hold(self.job.id, self.job.attempt)  # what was lost may have been deleted
-                StageOutputRepository(session).put(key, self.job.id, stage, artifact)
-            self.progress.stage_finished(stage, output["seconds"], output["numbers"])
-        self.seconds[stage.value], self.halved[stage.value] = output["seconds"], output["halved"]
-        return output
-
-    def _worked(self, stage: Stage, work: Callable[[], Output]) -> Output:
+            return output
         self.progress.stage_started(stage)
         started, self._halved_now = time.monotonic(), []
         output = work()
-        return {**output, "halved": self._halved_now, "seconds": round(time.monotonic() - started, 3)}
+        seconds, self.halved[stage.value] = round(time.monotonic() - started, 3), self._halved_now
+        self.seconds[stage.value] = seconds
+        self.checkpoint()
+        document = {**output.to_json(), "halved": self._halved_now, "seconds": seconds}
+        artifact = self.services.store(json.dumps(document).encode(), "stage_output")
+        with self.services.database.write() as session:
+            ClaimRepository(session).hold(self.job.id, self.job.attempt)  # what was lost may have been deleted
+            StageOutputRepository(session).put(key, self.job.id, stage, artifact)
+        self.progress.stage_finished(stage, seconds, output.numbers)
+        return output
 
-    def _stored(self, key: str) -> Output | None:
+    def _stored(self, stage: Stage, read: Callable[[Mapping[str, Any]], T], key: str) -> T | None:
         with self.services.database.read() as session:
             artifact = StageOutputRepository(session).get(key)
         if artifact is None:
             return None
         try:
-            output: Output = json.loads(self.services.artifacts.get(artifact))
-            if output.get("artifact"):
-                self.services.artifacts.get(output["artifact"])
-        except (NotFoundError, DamagedError):
-            return None  # collected, or damaged: the stage is run again
+            document = dict(json.loads(self.services.artifacts.get(artifact)))
+            seconds, halved = document.pop("seconds"), document.pop("halved")
+            output = read(document)
+            if document.get("artifact"):
+                self.services.artifacts.get(document["artifact"])
+        except (NotFoundError, DamagedError, KeyError, TypeError, ValueError):
+            return None  # collected, damaged, or of another form: the stage is run again
+        self.seconds[stage.value], self.halved[stage.value] = seconds, halved
         return output
 
-    def _key(self, stage: Stage, built_on: Sequence[Output | None]) -> str:
+    def _key(self, stage: Stage, built_on: Sequence[StageOutput | None]) -> str:
         depends = [
             self.job.id, stage.value, self.job.spec.to_json(), self.base.digest, self.base.head, code_version(),
             *map(_digest, built_on),
@@ -126,9 +134,6 @@ class Run:
         )
 
 
-def _digest(output: Output | None) -> str | None:
+def _digest(output: StageOutput | None) -> str | None:
     """Of what came out of a stage; the same when it is read back from its artifact, and when it is made again alike."""
-    if output is None:
-        return None
-    came_out = {name: value for name, value in output.items() if name not in _HOW_IT_WENT}
-    return hashlib.sha256(json.dumps(came_out).encode()).hexdigest()
+    return None if output is None else hashlib.sha256(json.dumps(output.to_json()).encode()).hexdigest()

@@ -55,18 +55,25 @@ def collect_candidates(
         fingerprint: of the new task, as `Workbench.fingerprint` gives it; without it everything is taken.
         rows: hashes (n,) of all its rows: an embedding that knows one of them has no part in the mean.
     """
+    known, versions = _startable(services, base, fingerprint)
+    trained = TrainedRows(services, base)
+    learned, unreadable = _readable(versions, lambda version: _candidate(services, version, trained))
+    fresh = [candidate.z for candidate in learned if not in_sorted(rows, candidate.trained_rows).any()]
+    extra = shipped_candidates(base, fresh, seed, fingerprint)
+    anchors = {anchor.name for anchor in base.anchors}
+    measured = len(learned) + sum(candidate.embedding in anchors for candidate in extra)
+    return Collected([*learned, *extra], known + len(anchors), measured, unreadable)
+
+
+def _startable(
+    services: Services, base: Base, fingerprint: np.ndarray | None = None
+) -> tuple[int, Sequence[EmbeddingVersion]]:
+    """How many versions a training could start from, and those of them that are worth a measurement."""
     with services.database.read() as session:
         repository = VersionRepository(session)
         known = repository.startable(base.digest)
         startable = known if fingerprint is None else _worth_measuring(base, known, fingerprint)
-        versions = repository.published((version.task, version.version) for version in startable)
-    trained = TrainedRows(services, base)
-    learned, unreadable = _readable(versions, lambda version: _candidate(services, version, trained))
-    fresh = [candidate.z for candidate in learned if _knows_none(rows, candidate.trained_rows)]
-    extra = shipped_candidates(base, fresh, seed, fingerprint)
-    anchors = {anchor.name for anchor in base.anchors}
-    measured = len(learned) + sum(candidate.embedding in anchors for candidate in extra)
-    return Collected([*learned, *extra], len(known) + len(anchors), measured, unreadable)
+        return len(known), repository.published((version.task, version.version) for version in startable)
 
 
 def _worth_measuring(base: Base, known: Sequence[Startable], fingerprint: np.ndarray) -> list[Startable]:
@@ -124,18 +131,12 @@ def named_candidate(
         InputError: there is none, or it belongs to another base.
         DamagedError: its files are gone or damaged.
     """
+    trained, learned = TrainedRows(services, base), list[np.ndarray]()
     if init == MEAN:
-        with services.database.read() as session:
-            repository = VersionRepository(session)
-            known = repository.startable(base.digest)
-            versions = repository.published((version.task, version.version) for version in known)
-        trained = TrainedRows(services, base)
-        fresh = [version for version in versions if _knows_none(rows, trained.own(version))]
+        _, versions = _startable(services, base)
+        fresh = [version for version in versions if not in_sorted(rows, trained.own(version)).any()]
         learned, _ = _readable(fresh, lambda version: unpack_embedding(services.read(version.artifact)))
-        return next(
-            candidate for candidate in shipped_candidates(base, learned, seed, None) if candidate.embedding == MEAN
-        )
-    shipped = {candidate.embedding: candidate for candidate in shipped_candidates(base, (), seed, None)}
+    shipped = {candidate.embedding: candidate for candidate in shipped_candidates(base, learned, seed, None)}
     if fingerprint is not None and base.fingerprints is not None:
         shipped[FINGERPRINT] = Candidate(FINGERPRINT, fingerprint)
     if init in shipped:
@@ -144,16 +145,11 @@ def named_candidate(
         with services.database.read() as session:
             version = VersionRepository(session).resolve(Reference.parse(init))
     except NotFoundError as error:
-        raise InputError(
-            f"There is no embedding {init!r} to start from.", "--init auto, or: onboard tasks list"
-        ) from error
+        remedy = "--init auto, or: onboard tasks list"
+        raise InputError(f"There is no embedding {init!r} to start from.", remedy) from error
     if version.base_digest != base.digest:  # an alias has moved while the job waited
         raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
-    return _candidate(services, version, TrainedRows(services, base))
-
-
-def _knows_none(rows: np.ndarray, trained: np.ndarray) -> bool:
-    return not in_sorted(rows, trained).any()
+    return _candidate(services, version, trained)
 
 
 def _readable(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 
 from onboard.bases import find_base
-from onboard.data.held_out import held_out_places
 from onboard.data.regression import BUCKETS
 from onboard.data.snapshot import load as load_snapshot
-from onboard.data.splits import holdout
+from onboard.data.splits import held_out_places, holdout
 from onboard.data.targets import buckets_of
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset

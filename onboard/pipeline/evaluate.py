@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -16,33 +16,26 @@ from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
+from onboard.domain.report import AliasMoveJson, ConfusionJson, MetricsJson, ValidationKind
 from onboard.domain.task import EmbeddingVersion, label_keys, words_in_order
 from onboard.errors import DamagedError, NotFoundError
-from onboard.evaluate import (
-    Comparison,
-    Metric,
-    compare_classification,
-    compare_regression,
-    confusion,
-    cross_validate_baselines,
-    cross_validated_classification,
-    cross_validated_regression,
-    evaluate_classification,
-    evaluate_regression,
-    headline_metric,
-    may_replace,
-    score_baselines,
-    weakness,
-)
-from onboard.evaluate.baselines import Baselines
-from onboard.evaluate.verdicts import Weakness
+from onboard.evaluate.baselines import Baselines, cross_validate_baselines, score_baselines
+from onboard.evaluate.crossvalidation import cross_validated
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
+from onboard.evaluate.intervals import Metric
+from onboard.evaluate.metrics import confusion
+from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
+from onboard.evaluate.verdicts import Weakness, may_replace, weakness
+from onboard.hypernetworks.engines import engine_at
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
+from onboard.versions.trained_rows import TrainedRows
 
 Metrics = dict[str, Metric]
 _TRIVIAL = {"classification": "majority", "regression": "mean"}
@@ -50,8 +43,8 @@ _TRIVIAL = {"classification": "majority", "regression": "mean"}
 
 def judge(
     judged: Judged, services: Services, also_chosen: str | None = None, alone: Judged | None = None
-) -> dict[str, Any]:
-    """Everything that is said about how good the trained embedding is, as a JSON-compatible document.
+) -> EvaluateOutput:
+    """Everything that is said about how good the trained embedding is.
 
     Args:
         judged: the embedding with its material.
@@ -67,39 +60,37 @@ def judge(
     test = judged.on("test")
     baselines = judged.baselines
     split = "test" if test else "validation"
-    trivial = (baselines.get(split) or {}).get(_TRIVIAL[kind_of_task])
+    trivial = baselines.get(split, {}).get(_TRIVIAL[kind_of_task])
     weak = weakness(test or validation, trivial, deciding)
     if alone is not None and not weak.judged:
         weak = _weakness_before(alone, deciding)
-    latest = judged.against_present(services, weak.weak)
     headline = (test or validation or {}).get(deciding)
-    return {
-        "metric": deciding,
-        "metrics": {"validation": _json(validation), "test": _json(test)},
-        "validation_kind": kind,
-        "validation_reason": reason,
-        "baselines": {
-            name: {baseline: _json(metrics) for baseline, metrics in values.items()}
-            for name, values in baselines.items()
+    return EvaluateOutput(
+        metric=deciding,
+        metrics={"validation": _json(validation) if validation else None, "test": _json(test) if test else None},
+        validation_kind=kind,
+        validation_reason=reason,
+        baselines={
+            split: {name: _json(metrics) for name, metrics in of_split.items()} for split, of_split in baselines.items()
         },
-        "weak": weak.weak,
-        "weak_reason": weak.reason,
-        "confusion": judged.confusion(),
-        "latest": latest,
-        "numbers": {deciding: headline.value if headline else None, "weak": weak.weak},
-    }
+        weak=weak.weak,
+        weak_reason=weak.reason,
+        confusion=judged.confusion(),
+        latest=judged.against_present(services, weak.weak),
+        numbers={deciding: headline.value if headline else None, "weak": weak.weak},
+    )
 
 
 def _weakness_before(alone: Judged, deciding: str) -> Weakness:
     """Of the embedding before the tuning: what is not known of the tuned one may not be told as a success."""
     validation, _, _ = alone.validation()
-    trivial = (alone.baselines.get("validation") or {}).get(_TRIVIAL[alone.bench.dataset.kind])
+    trivial = alone.baselines.get("validation", {}).get(_TRIVIAL[alone.bench.dataset.kind])
     verdict = weakness(validation, trivial, deciding)
     return replace(verdict, reason=f"Judged before the tuning. {verdict.reason}")
 
 
-def _json(found: Metrics | None) -> dict[str, Any] | None:
-    return {name: metric.to_json() for name, metric in found.items()} if found else None
+def _json(metrics: Metrics) -> MetricsJson:
+    return {name: metric.to_json() for name, metric in metrics.items()}
 
 
 class Judged:
@@ -110,54 +101,48 @@ class Judged:
         spec: names the task and the metric that decides.
         probed, trained: outputs of those stages.
         progress: stops the work when the job is cancelled.
+        no_estimate: why there are no folds, where they went by the tuning.
     """
 
     def __init__(
-        self, bench: Workbench, spec: JobSpec, probed: dict[str, Any], trained: dict[str, Any], progress: Progress
+        self,
+        bench: Workbench,
+        spec: JobSpec,
+        probed: ProbeOutput,
+        trained: TrainOutput,
+        progress: Progress,
+        no_estimate: str | None = None,
     ) -> None:
         self.bench, self.spec, self._trained, self._progress = bench, spec, trained, progress
-        self._words: Sequence[str] = probed["words"]
-        self._z = np.array(trained["z"], dtype=np.float32)
+        self._words, self._z, self._no_estimate = probed.words, trained.z, no_estimate
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
 
     def on(self, split: str) -> Metrics | None:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
-        rows = self._splits[split]
-        if not rows:
+        if not (rows := self._splits[split]):
             return None
-        probabilities, metric = self._probabilities(split), self.spec.metric
-        if self.bench.buckets is not None:
-            return evaluate_regression(_values(rows), self._expectation(probabilities), metric)
-        return evaluate_classification(self._truth(rows), probabilities, metric)
+        return self._measured(rows, self._probabilities(split))
 
-    def validation(self) -> tuple[Metrics | None, str | None, str | None]:
+    def validation(self) -> tuple[Metrics | None, ValidationKind | None, str | None]:
         """Validation metrics, how they came about, and why when there are none."""
-        dataset, folds, metric = self.bench.dataset, self._trained["folds"], self.spec.metric
+        dataset, folds = self.bench.dataset, self._trained.folds
         if dataset.validation:
             return self.on("validation"), "held-out", self._chosen_on()
         if dataset.one_row_each:
             return None, None, "Every label has one training row: held out, it could not be learned."
         if folds is None:
-            return None, None, self._trained.get("no_estimate") or self._too_few()
-        probabilities, rows = np.array(folds["probabilities"]), self._out_of_fold
-        predicted = "Each training row was predicted without itself"
+            return None, None, self._no_estimate or self._too_few()
+        rows, predicted = rows_in_folds(dataset, folds.fold), "Each training row was predicted without itself"
         if len(rows) < len(dataset.train):
             predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
         reason = f"{predicted}; but they chose the initialisation and how far to go from it, so it may be too good."
-        if self.bench.buckets is not None:
-            return (
-                cross_validated_regression(_values(rows), self._expectation(probabilities), metric),
-                "cross-validated",
-                reason,
-            )
-        return cross_validated_classification(self._truth(rows), probabilities, metric), "cross-validated", reason
+        return cross_validated(self._measured(rows, folds.probabilities)), "cross-validated", reason
 
-    @property
-    def _out_of_fold(self) -> Sequence[Example]:
-        """The training rows that were predicted without themselves."""
-        folds = self._trained["folds"]
-        return () if folds is None else rows_in_folds(self.bench.dataset, folds["fold"])
+    def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
+        if self.bench.buckets is not None:
+            return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)
+        return evaluate_classification(self._truth(rows), probabilities, self.spec.metric)
 
     def _too_few(self) -> str:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)
@@ -171,38 +156,40 @@ class Judged:
         )
 
     def _chosen_on(self) -> str | None:
-        rows = self._trained["training"]["chosen_on"]
+        rows = self._trained.training["chosen_on"]
         if not rows:
             return None
         return f"{rows} of these rows chose how far to go from the start, so these numbers are a little too good."
 
     @cached_property
-    def baselines(self) -> dict[str, Baselines | dict[str, Any]]:
+    def baselines(self) -> dict[str, Baselines]:
         """Majority and TF-IDF, trained on the same rows and scored on the same rows, by split."""
-        dataset, folds = self.bench.dataset, self._trained["folds"]
-        baselines: dict[str, Baselines | dict[str, Any]] = {}
+        dataset, folds, metric = self.bench.dataset, self._trained.folds, self.spec.metric
+        baselines: dict[str, Baselines] = {}
         if dataset.validation:
-            baselines["validation"] = score_baselines(dataset, dataset.validation, metric=self.spec.metric)
+            baselines["validation"] = score_baselines(dataset, dataset.validation, metric=metric)
         elif folds is not None:
-            baselines["validation"] = cross_validate_baselines(
-                dataset, np.array(folds["fold"]), metric=self.spec.metric
-            )
+            baselines["validation"] = cross_validate_baselines(dataset, folds.fold, metric=metric)
         if dataset.test:
-            baselines["test"] = score_baselines(dataset, dataset.test, metric=self.spec.metric)
+            baselines["test"] = score_baselines(dataset, dataset.test, metric=metric)
         return baselines
 
-    def confusion(self) -> dict[str, Any] | None:
+    def confusion(self) -> ConfusionJson | None:
         """Held-out rows, or those of the folds, by true and predicted label; None for a regression or without rows."""
-        split = "test" if self._splits["test"] else "validation"
-        rows, labels = self._splits[split], self.bench.dataset.labels
-        folds = self._trained["folds"]
-        if self.bench.buckets is not None or not (rows or folds):
+        split: Literal["test", "validation"] = "test" if self._splits["test"] else "validation"
+        rows, dataset, folds = self._splits[split], self.bench.dataset, self._trained.folds
+        if self.bench.buckets is not None:
             return None
-        probabilities = self._probabilities(split) if rows else np.array((folds or {})["probabilities"])
-        matrix = confusion(self._truth(rows or self._out_of_fold), probabilities.argmax(1), len(labels))
-        return {"labels": list(labels), "matrix": matrix.tolist(), "split": split}
+        if rows:
+            probabilities = self._probabilities(split)
+        elif folds is not None:
+            rows, probabilities = rows_in_folds(dataset, folds.fold), folds.probabilities
+        else:
+            return None
+        matrix = confusion(self._truth(rows), probabilities.argmax(1), len(dataset.labels))
+        return {"labels": list(dataset.labels), "matrix": matrix.tolist(), "split": split}
 
-    def against_present(self, services: Services, weak: bool) -> dict[str, Any]:
+    def against_present(self, services: Services, weak: bool) -> AliasMoveJson:
         """Whether `latest` may move here, compared on held-out rows that neither version has seen."""
         try:
             with services.database.read() as session:
@@ -221,15 +208,10 @@ class Judged:
         }  # fmt: skip
 
     def _compare(self, services: Services, present: EmbeddingVersion) -> Comparison | None:
-        from onboard.hypernetworks.engines import engine_at
-        from onboard.versions.trained_rows import TrainedRows
-
         bench = self.bench
-        same = present.base_digest == bench.base.digest and label_keys(present.labels) == label_keys(
-            bench.dataset.labels
-        )
+        alike = label_keys(present.labels) == label_keys(bench.dataset.labels)
         rows = [*bench.dataset.test, *bench.dataset.validation]
-        if not same or not rows:
+        if present.base_digest != bench.base.digest or not alike or not rows:
             return None
         trained = TrainedRows(services, bench.base)
         known = np.union1d(trained.of(present, exactly=True), trained.tuning(bench.head, exactly=True))
@@ -238,10 +220,8 @@ class Judged:
             return None
         z = unpack_embedding(services.read(present.artifact))
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
-        before, after = (
-            self._predict(rows, z, words_in_order(present, bench.dataset.labels), its_own),
-            self._predict(rows, self._z, self._words),
-        )
+        before = self._predict(rows, z, words_in_order(present, bench.dataset.labels), its_own)
+        after = self._predict(rows, self._z, self._words)
         if present.low is not None and present.high is not None:
             answered = before @ np.array(Buckets(present.low, present.high).values)  # its own scale, not the new one
             return compare_regression(_values(rows), answered, self._expectation(after))

@@ -14,10 +14,11 @@ from onboard.guard.canaries import canary_ids
 from onboard.guard.risk import most_at_risk
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.protected import Protection
-from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.attempt import Run
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.outcome import Outcome, embedding, taken, tuned_weights
+from onboard.pipeline.outcome import Outcome, taken, tuned_weights
+from onboard.pipeline.outputs import GuardOutput, ProbeOutput, ProposedStep, TrainOutput
 from onboard.pipeline.slot import take_slot
 from onboard.pipeline.tune import fitted_rows, folds_after, held_rows
 from onboard.registry.bases import BaseRepository
@@ -26,7 +27,7 @@ from onboard.versions.protected import identity, late, protected, protected_task
 from onboard.versions.trained_rows import TrainedRows
 
 
-def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) -> Output:
+def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: ProposedStep) -> GuardOutput:
     """Let through as much of the step as no earlier task loses by, and see whether the new task gains by that.
 
     Raises:
@@ -34,27 +35,27 @@ def guard_stage(attempt: Run, probed: Output, trained: Output, tuned: Output) ->
     """
     take_slot(attempt.services, attempt.job.id, attempt.base)
     versions = protected(attempt.services, attempt.bench.base, attempt.base, attempt.job.spec.task)
-    judgement = _judged(attempt, tuned_weights(attempt, tuned), versions, embedding(tuned))
-    output: Output = {
-        "guard": judgement.to_json(),
-        "share": judgement.share,
-        "considered": [list(identity(version)) for version in versions],
-        "tuning": {**tuned["tuning"], "reason": judgement.reason},
-        "folds": None,
-        "label_next": None,
-        "numbers": {"verdict": judgement.verdict, "share": judgement.share, "tasks": len(judgement.tasks)},
-    }
+    judgement = _judged(attempt, tuned_weights(attempt, tuned), versions, tuned.z)
+    output = GuardOutput(
+        guard=judgement.to_json(),
+        share=judgement.share,
+        considered=tuple(identity(version) for version in versions),
+        tuning={**tuned.tuning, "reason": judgement.reason},
+        folds=None,
+        label_next=None,
+        numbers={"verdict": judgement.verdict, "share": judgement.share, "tasks": len(judgement.tasks)},
+    )
     if not judgement.accepted:
         return output
     z, hypernetwork = taken(attempt, trained, tuned, judgement.share)
     bench = replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork))
-    output["folds"] = folds_after(trained, tuned, judgement.share)
-    gained = _gained(attempt, bench, probed["words"], (embedding(trained), z), tuned, judgement.share)
-    output["tuning"] = {**tuned["tuning"], **gained}
-    if gained["kept"]:
-        pool = attempt.job.spec.options.get("unlabelled", {})
-        output["label_next"] = labelling(bench, pool, probed["words"], z, attempt.checkpoint)
-    return output
+    gained = _gained(attempt, bench, probed.words, (trained.z, z), tuned, judgement.share)
+    return replace(
+        output,
+        tuning={**tuned.tuning, **gained},
+        folds=folds_after(trained, tuned, judgement.share),
+        label_next=labelling(attempt, bench, probed.words, z) if gained["kept"] else None,
+    )
 
 
 def _gained(
@@ -62,7 +63,7 @@ def _gained(
     bench: Workbench,
     words: Sequence[str],
     embeddings: tuple[np.ndarray, np.ndarray],
-    tuned: Output,
+    tuned: ProposedStep,
     share: float,
 ) -> TuningJson:
     """The new task's loss before and after, on rows that trained neither where there are any, and whether to keep it.
@@ -76,8 +77,8 @@ def _gained(
         share: of the proposed step, that was let through.
     """
     rows = held_rows(bench) or fitted_rows(bench)
-    evidence, count = tuned["tuning"].get("evidence"), tuned["tuning"].get("rows", len(rows))
-    measured = (tuned["losses"].get(str(part)) for part in (0, share))
+    evidence, count = tuned.tuning.get("evidence"), tuned.tuning.get("rows", len(rows))
+    measured = (tuned.losses.get(str(part)) for part in (0, share))
     was, now = (
         under.loss(rows, words, z, attempt.checkpoint) if loss is None else loss
         for loss, under, z in zip(measured, (attempt.bench, bench), embeddings, strict=True)
@@ -89,7 +90,9 @@ def _gained(
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": count, "reason": reason}
 
 
-def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: Sequence[EmbeddingVersion]) -> Output:
+def guard_newcomers(
+    attempt: Run, outcome: Outcome, guarded: GuardOutput, versions: Sequence[EmbeddingVersion]
+) -> GuardOutput:
     """The guard's output after it has looked at what was published while it ran: the same step, taken or refused.
 
     Args:
@@ -101,20 +104,21 @@ def guard_newcomers(attempt: Run, outcome: Outcome, guarded: Output, versions: S
     assert outcome.tuned is not None
     names = ", ".join(version.reference for version in versions)
     attempt.progress.note(f"guarding what was published meanwhile: {names}")
-    judgement = _judged(
-        attempt, outcome.tuned, versions, embedding(outcome.trained), replace(GuardSettings(), shares=(1.0,))
-    )
-    verdict: GuardJson = guarded["guard"]
-    tasks = [*(verdict.get("tasks") or []), *(judged.to_json() for judged in judgement.tasks)]
-    considered = [*guarded["considered"], *(list(identity(version)) for version in versions)]
-    unchecked = (verdict.get("unchecked") or 0) + judgement.unchecked
-    chosen = "; ".join(rule for rule in (verdict.get("chosen"), judgement.chosen) if rule) or None
-    merged: GuardJson = {**verdict, "tasks": tasks, "unchecked": unchecked, "chosen": chosen}
+    whole_step = replace(GuardSettings(), shares=(1.0,))
+    judgement = _judged(attempt, outcome.tuned, versions, outcome.trained.z, whole_step)
+    verdict = guarded.guard
+    merged: GuardJson = {
+        **verdict,
+        "tasks": [*(verdict["tasks"] or []), *(judged.to_json() for judged in judgement.tasks)],
+        "unchecked": (verdict["unchecked"] or 0) + judgement.unchecked,
+        "chosen": "; ".join(rule for rule in (verdict["chosen"], judgement.chosen) if rule) or None,
+    }
+    considered = (*guarded.considered, *(identity(version) for version in versions))
     if judgement.accepted:
-        return {**guarded, "guard": merged, "considered": considered}
+        return replace(guarded, guard=merged, considered=considered)
     refused: GuardJson = {**merged, "verdict": judgement.verdict, "share": 0.0, "reason": judgement.reason}
-    tuning = {**guarded["tuning"], "kept": False, "reason": judgement.reason}
-    return {**guarded, "guard": refused, "share": 0.0, "considered": considered, "tuning": tuning}
+    tuning: TuningJson = {**guarded.tuning, "kept": False, "reason": judgement.reason}
+    return replace(guarded, guard=refused, share=0.0, considered=considered, tuning=tuning)
 
 
 def _judged(

@@ -105,16 +105,15 @@ class Workbench:
         """64-bit hashes of rows (n,)."""
         return np.array(row_hashes(rows), dtype=np.int64)
 
-    def without_witnesses(self, known: Sequence[int]) -> Workbench:
-        """The same without the validation and test rows that have one of these hashes: they would judge too well."""
-        if not known:
+    def without_witnesses(self, known: np.ndarray) -> Workbench:
+        """The same without the validation and test rows with one of these hashes (k,): they would judge too well."""
+        if not len(known):
             return self
-        dataset = self.dataset
-        fair = replace(
-            dataset, validation=rows_without(dataset.validation, known), test=rows_without(dataset.test, known)
-        )
+        dataset, hashes = self.dataset, known.tolist()
+        validation, test = (rows_without(rows, hashes) for rows in (dataset.validation, dataset.test))
+        fair = replace(dataset, validation=validation, test=test)
         left_out = {
-            "validation": len(dataset.validation) - len(fair.validation), "test": len(dataset.test) - len(fair.test),
+            "validation": len(dataset.validation) - len(validation), "test": len(dataset.test) - len(test),
         }  # fmt: skip
         return replace(self, dataset=fair, left_out=left_out)
 

@@ -11,8 +11,9 @@ from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.interpolate import between, embedding_between
-from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.attempt import Run
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.outputs import GuardOutput, NoStep, ProposedStep, TrainOutput, TuneOutput
 from onboard.versions.protected import Identity, line_of
 
 _CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
@@ -33,15 +34,17 @@ class Outcome:
         guard: the guard's verdict; None where nothing was tuned.
         considered: the embeddings in use that the guard knew of.
         line: the head that it was tuned from, and what that descends from.
+        no_estimate: why no folds are left, where there were some before the tuning.
     """
 
     bench: Workbench
-    trained: Output
+    trained: TrainOutput
     tuned: Hypernetwork | None = None
     tuning: TuningJson | None = None
     guard: GuardJson | None = None
     considered: frozenset[Identity] = frozenset()
     line: frozenset[int] = frozenset()
+    no_estimate: str | None = None
 
     @property
     def also_chosen(self) -> str | None:
@@ -50,38 +53,33 @@ class Outcome:
         return _CHOSEN if "by_share" in (self.tuning or {}) and not refused else None
 
 
-def outcome_of(attempt: Run, trained: Output, tuned: Output | None = None, guarded: Output | None = None) -> Outcome:
+def outcome_of(
+    attempt: Run, trained: TrainOutput, tuned: TuneOutput | None = None, guarded: GuardOutput | None = None
+) -> Outcome:
     """What the outputs of train, tune and guard come to; of the last two there may be none."""
     if tuned is None:
         return Outcome(attempt.bench, trained)
-    if guarded is None:
-        refused: GuardJson = {"verdict": "rejected", "share": 0.0, "reason": tuned["tuning"]["reason"], "tasks": []}
-        return Outcome(attempt.bench, trained, tuning=tuned["tuning"], guard=refused if tuned["diverged"] else None)
-    if not guarded["tuning"]["kept"]:
-        return Outcome(attempt.bench, trained, tuning=guarded["tuning"], guard=guarded["guard"])
-    z, hypernetwork = taken(attempt, trained, tuned, guarded["share"])
-    final = {**trained, "z": z.tolist(), "label_next": guarded["label_next"]}
-    if trained["folds"] is not None:
-        final |= {"folds": guarded["folds"], "no_estimate": _NO_ESTIMATE}
+    if isinstance(tuned, NoStep):
+        refused: GuardJson = {"verdict": "rejected", "share": 0.0, "reason": tuned.tuning["reason"], "tasks": []}
+        return Outcome(attempt.bench, trained, tuning=tuned.tuning, guard=refused if tuned.diverged else None)
+    assert guarded is not None  # as every step that is proposed
+    if not guarded.tuning["kept"]:
+        return Outcome(attempt.bench, trained, tuning=guarded.tuning, guard=guarded.guard)
+    z, hypernetwork = taken(attempt, trained, tuned, guarded.share)
     return Outcome(
-        replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork)), final, hypernetwork,
-        guarded["tuning"], guarded["guard"],
-        considered=frozenset((task, digest, origin) for task, digest, origin in guarded["considered"]),
-        line=line_of(attempt.services, attempt.base),
+        replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork)),
+        replace(trained, z=z, folds=guarded.folds, label_next=guarded.label_next), hypernetwork,
+        guarded.tuning, guarded.guard, frozenset(guarded.considered), line_of(attempt.services, attempt.base),
+        _NO_ESTIMATE if trained.folds is not None else None,
     )  # fmt: skip
 
 
-def taken(attempt: Run, trained: Output, tuned: Output, share: float) -> tuple[np.ndarray, Hypernetwork]:
+def taken(attempt: Run, trained: TrainOutput, tuned: ProposedStep, share: float) -> tuple[np.ndarray, Hypernetwork]:
     """Embedding and hypernetwork after this share of the step."""
-    z = embedding_between(embedding(trained), embedding(tuned), share)
-    return z, between(attempt.bench.engine.hypernetwork, tuned_weights(attempt, tuned), share)
+    hypernetwork = between(attempt.bench.engine.hypernetwork, tuned_weights(attempt, tuned), share)
+    return embedding_between(trained.z, tuned.z, share), hypernetwork
 
 
-def tuned_weights(attempt: Run, tuned: Output) -> Hypernetwork:
+def tuned_weights(attempt: Run, tuned: ProposedStep) -> Hypernetwork:
     """The hypernetwork that the tune stage left. Raises DamagedError: its bytes are gone, or not what they were."""
-    return frozen_hypernetwork(attempt.services.read(tuned["artifact"]), attempt.bench.engine.device)
-
-
-def embedding(output: Output) -> np.ndarray:
-    """z (t,) of a stage's output."""
-    return np.array(output["z"], dtype=np.float32)
+    return frozen_hypernetwork(attempt.services.read(tuned.artifact), attempt.bench.engine.device)

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from onboard.bases.fingerprints import pack_fingerprint
-from onboard.pipeline.attempt import Output, Run
+from onboard.domain.report import InitJson
+from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import collect_candidates, named_candidate
+from onboard.pipeline.outputs import ProbeOutput
 from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator
@@ -16,7 +18,7 @@ from onboard.probe.settings import ProbeSettings
 from onboard.versions.trained_rows import TrainedRows
 
 
-def probe_stage(attempt: Run) -> Output:
+def probe_stage(attempt: Run) -> ProbeOutput:
     """Choose the initialisation; a named one is only measured, and the label words of a task's version are mapped."""
     spec, bench = attempt.job.spec, attempt.bench
     rows = bench.probed(spec.seed)
@@ -25,11 +27,11 @@ def probe_stage(attempt: Run) -> Output:
     everything = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
     result, how = _start(attempt, evaluator, fingerprint, everything)
     chosen = result.chosen
-    return {
-        "z": result.z.tolist(),
-        "words": list(chosen.words),
-        "fingerprint": pack_fingerprint(fingerprint),
-        "init": {
+    return ProbeOutput(
+        z=result.z,
+        words=chosen.words,
+        fingerprint=pack_fingerprint(fingerprint),
+        init={
             "chosen": chosen.embedding,
             "candidates": [score.to_json() for score in result.scores],
             "rows": chosen.rows,
@@ -40,33 +42,34 @@ def probe_stage(attempt: Run) -> Output:
             "weights": result.weights,
             "known_too": result.known_too,
         },
-        "known": _known(attempt, everything, result.weights or [chosen.embedding]),
-        "numbers": {
+        known=_known(attempt, everything, result.weights or [chosen.embedding]),
+        numbers={
             "chosen": chosen.embedding,
             "loss": chosen.loss,
             "candidates": len(result.scores),
             "rows_scored": evaluator.passes,
             "rows_trained": evaluator.trained,
         },
-    }
+    )
 
 
-def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> list[int]:
+def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> np.ndarray:
     """Those of the job's rows (sorted hashes) that trained an embedding that its training starts from, or the head."""
     bench = attempt.bench
     trained = TrainedRows(attempt.services, bench.base)
     learned = np.isin(rows, np.concatenate([trained.of_start(start), trained.tuning(bench.head, exactly=True)]))
-    known: list[int] = rows[learned | in_sorted(rows, bench.base.known_rows)].tolist()
+    known: np.ndarray = rows[learned | in_sorted(rows, bench.base.known_rows)]
     return known
 
 
-def _start(attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray, rows: np.ndarray) -> tuple[ProbeResult, Output]:
+def _start(
+    attempt: Run, evaluator: Evaluator, fingerprint: np.ndarray, rows: np.ndarray
+) -> tuple[ProbeResult, InitJson]:
     """The choice, and how it was made; `rows` are the hashes of all rows of the job."""
     spec, services, base = attempt.job.spec, attempt.services, attempt.bench.base
     if spec.init != "auto":
         named = named_candidate(services, base, spec.seed, spec.init, fingerprint, rows)
-        how = {"reason": "asked for", "strategy": None, "prefilter": None}
-        return measure_named(evaluator, named), how
+        return measure_named(evaluator, named), {"reason": "asked for", "strategy": None, "prefilter": None}
     collected = collect_candidates(services, base, spec.seed, fingerprint, rows)
     for reference, trouble in collected.unreadable.items():
         attempt.progress.note(f"{reference} was left out of the probe. {trouble}")

@@ -22,9 +22,10 @@ from onboard.domain.release import code_version
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
-from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -40,7 +41,7 @@ class NewcomersError(Exception):
     """Versions came into use that the guard did not know of; nothing was published."""
 
     def __init__(self, versions: Sequence[EmbeddingVersion]) -> None:
-        super().__init__(", ".join(each.reference for each in versions))
+        super().__init__(", ".join(version.reference for version in versions))
         self.versions = versions
 
 
@@ -56,7 +57,9 @@ class _Drafts:
     hypernetwork: HypernetworkVersion | None
 
 
-def publish(attempt: Run, probed: Output, outcome: Outcome, judged: Judged, evaluated: Output) -> EmbeddingVersion:
+def publish(
+    attempt: Run, probed: ProbeOutput, outcome: Outcome, judged: Judged, evaluated: EvaluateOutput
+) -> EmbeddingVersion:
     """Store the tensors, then, fenced by the attempt: insert the version, move `latest` and the head, end the job.
 
     Without a tuned hypernetwork the version is pinned to the one that it was learned under, be that still the head or
@@ -67,7 +70,7 @@ def publish(attempt: Run, probed: Output, outcome: Outcome, judged: Judged, eval
         probed: output of that stage.
         outcome: what the job has come to.
         judged: the same as it was evaluated.
-        found: output of the evaluation.
+        evaluated: output of the evaluation.
 
     Raises:
         FencedError: another attempt owns the job.
@@ -81,14 +84,12 @@ def publish(attempt: Run, probed: Output, outcome: Outcome, judged: Judged, eval
     if outcome.tuned is not None:
         facts = {"guard": outcome.guard, "tuning": outcome.tuning}
         tuned = store_hypernetwork(attempt.services, attempt.bench.base, outcome.tuned, attempt.job.id, **facts)
-    z = np.array(outcome.trained["z"], dtype=np.float32)
     while True:
         drafts = _numbered(attempt, draft, tuned)
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         evaluated = _judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
-        packed = pack_embedding(z, embedding_facts(drafts.version, _hypernetwork_digest(attempt, drafts)))
-        version = replace(drafts.version, artifact=attempt.services.store(packed, "embedding"))
+        version = _with_file(attempt, drafts, outcome.trained.z)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
         try:
@@ -108,23 +109,26 @@ def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion 
     return _Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
-def _hypernetwork_digest(attempt: Run, drafts: _Drafts) -> str:
-    if drafts.hypernetwork is not None:
-        return drafts.hypernetwork.digest
-    with attempt.services.database.read() as session:
-        return BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head).digest
+def _with_file(attempt: Run, drafts: _Drafts, z: np.ndarray) -> EmbeddingVersion:
+    """The drafted version with its file, which carries its number and its hypernetwork's digest."""
+    hypernetwork = drafts.hypernetwork
+    if hypernetwork is None:
+        with attempt.services.database.read() as session:
+            hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
+    packed = pack_embedding(z, embedding_facts(drafts.version, hypernetwork.digest))
+    return replace(drafts.version, artifact=attempt.services.store(packed, "embedding"))
 
 
-def _judged_against_present(attempt: Run, judged: Judged, evaluated: Output) -> Output:
+def _judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
     """What was found, with a verdict about what `latest` means now: it may have moved since, or long ago in a retry."""
     with attempt.services.database.read() as session:
         try:
             present = VersionRepository(session).resolve(Reference(attempt.job.spec.task)).reference
         except NotFoundError:
             present = None
-    if evaluated["latest"].get("present") == present:
+    if evaluated.latest.get("present") == present:
         return evaluated
-    return {**evaluated, "latest": judged.against_present(attempt.services, evaluated["weak"])}
+    return replace(evaluated, latest=judged.against_present(attempt.services, evaluated.weak))
 
 
 def _commit(attempt: Run, drafts: _Drafts, outcome: Outcome, present: int, result: dict[str, Any]) -> EmbeddingVersion:
@@ -184,38 +188,37 @@ def _hold(session: Session, attempt: Run) -> None:
         raise HeadMovedError(attempt.base.head, head) from error
 
 
-def _draft(attempt: Run, probed: Output, outcome: Outcome, evaluated: Output) -> EmbeddingVersion:
+def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput) -> EmbeddingVersion:
     spec, dataset = attempt.job.spec, attempt.bench.dataset
-    z = np.array(outcome.trained["z"], dtype=np.float32)
     return EmbeddingVersion(
         task=spec.task,
         kind="onboarded",
         artifact="",
-        embedding_digest=embedding_digest(z),
+        embedding_digest=embedding_digest(outcome.trained.z),
         backbone_digest=attempt.base.backbone_digest,
         base_digest=attempt.base.digest,
         hypernetwork_version=attempt.base.head,
         dataset_digest=spec.dataset,
-        parent=probed["init"]["chosen"],
-        fingerprint=probed["fingerprint"],
-        mixed_from=probed["init"]["weights"] or {},
+        parent=probed.init["chosen"] or "",
+        fingerprint=probed.fingerprint,
+        mixed_from=probed.init["weights"] or {},
         task_kind=dataset.kind,
         labels=dataset.labels,
-        words=tuple(probed["words"]),
+        words=probed.words,
         code_version=code_version(),
         method=attempt.bench.base.method,
         seeds=(spec.seed,),
         held_out=attempt.bench.held_out,
         low=dataset.low,
         high=dataset.high,
-        metrics=evaluated["metrics"],
-        weak=evaluated["weak"],
+        metrics=evaluated.metrics,
+        weak=evaluated.weak,
         job=attempt.job.id,
     )
 
 
 def result_document(
-    attempt: Run, draft: EmbeddingVersion, probed: Output, outcome: Outcome, evaluated: Output
+    attempt: Run, draft: EmbeddingVersion, probed: ProbeOutput, outcome: Outcome, evaluated: EvaluateOutput
 ) -> dict[str, Any]:
     """The job's result: the document of `submit --wait --json`, and what explains it (onboard/domain/report.py)."""
     spec, trained = attempt.job.spec, outcome.trained
@@ -226,23 +229,23 @@ def result_document(
         "version": None,
         "embedding_digest": draft.embedding_digest,
         "hypernetwork_version": draft.hypernetwork_version,
-        "init": probed["init"],
-        "metrics": evaluated["metrics"],
+        "init": probed.init,
+        "metrics": evaluated.metrics,
         "guard": outcome.guard,
         "seconds": attempt.seconds,
-        "metric": evaluated["metric"],
-        "validation_kind": evaluated["validation_kind"],
-        "validation_reason": evaluated["validation_reason"],
-        "baselines": evaluated["baselines"],
-        "weak": evaluated["weak"],
-        "weak_reason": evaluated["weak_reason"],
-        "latest": evaluated["latest"],
-        "confusion": evaluated["confusion"],
+        "metric": evaluated.metric,
+        "validation_kind": evaluated.validation_kind,
+        "validation_reason": evaluated.validation_reason,
+        "baselines": evaluated.baselines,
+        "weak": evaluated.weak,
+        "weak_reason": evaluated.weak_reason,
+        "latest": evaluated.latest,
+        "confusion": evaluated.confusion,
         "dataset": _dataset(attempt, draft, trained),
-        "training": trained["training"],
+        "training": trained.training,
         "tuning": outcome.tuning,
-        "more_rows": trained["more_rows"],
-        "label_next": trained["label_next"],
+        "more_rows": trained.more_rows,
+        "label_next": trained.label_next,
         "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],
         "pins": {
             "backbone": draft.backbone_digest,
@@ -256,7 +259,7 @@ def result_document(
     }
 
 
-def _dataset(attempt: Run, draft: EmbeddingVersion, trained: Output) -> dict[str, Any]:
+def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dict[str, Any]:
     dataset, report = attempt.bench.dataset, attempt.job.spec.options.get("dataset_report", {})
     counts: dict[str, int] = {}
     for row in dataset.train:
@@ -275,5 +278,5 @@ def _dataset(attempt: Run, draft: EmbeddingVersion, trained: Output) -> dict[str
         "rows": rows,
         "labels": labels,
         "digest": draft.dataset_digest,
-        "warnings": [*warnings, *([words.to_json()] if words else []), *trained["warnings"]],
+        "warnings": [*warnings, *([words.to_json()] if words else []), *trained.warnings],
     }

@@ -9,11 +9,20 @@ from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.errors import ConflictError
 from onboard.model.memory import memory_trouble_told
-from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.attempt import Run
 from onboard.pipeline.check import check_stage
 from onboard.pipeline.evaluate import Judged, judge
 from onboard.pipeline.guard import guard_newcomers, guard_stage
 from onboard.pipeline.outcome import Outcome, outcome_of
+from onboard.pipeline.outputs import (
+    EvaluateOutput,
+    GuardOutput,
+    ProbeOutput,
+    ProposedStep,
+    TrainOutput,
+    TuneOutput,
+    tune_output,
+)
 from onboard.pipeline.probe import probe_stage
 from onboard.pipeline.publish import NewcomersError, publish
 from onboard.pipeline.slot import HeadMovedError
@@ -51,22 +60,27 @@ def run(job: Job, services: Services, progress: Progress) -> None:
 def _run(job: Job, services: Services, progress: Progress) -> None:
     """The stages under the head that the base has now. Raises HeadMovedError when that has to be done anew."""
     attempt = check_stage(job, services, progress)
-    probed = attempt.stage(Stage.PROBE, lambda: probe_stage(attempt))
-    attempt.bench = attempt.bench.without_witnesses(probed["known"])
-    trained = attempt.stage(Stage.TRAIN, lambda: train_stage(attempt, probed), probed)
+    probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
+    attempt.bench = attempt.bench.without_witnesses(probed.known)
+    trained = attempt.stage(Stage.TRAIN, TrainOutput.from_json, lambda: train_stage(attempt, probed), probed)
     alone = Judged(attempt.bench, job.spec, probed, trained, progress)
     tuned = guarded = None
     if job.spec.tune_hypernetwork != "never":
-        tuned = attempt.stage(Stage.TUNE, lambda: tune_stage(attempt, probed, trained, alone), probed, trained)
-    if tuned is not None and tuned["artifact"]:
-        guarded = attempt.stage(
-            Stage.GUARD, lambda: guard_stage(attempt, probed, trained, tuned), probed, trained, tuned
-        )  # fmt: skip
+        tune = partial(tune_stage, attempt, probed, trained, alone)
+        tuned = attempt.stage(Stage.TUNE, tune_output, tune, probed, trained)
+    if isinstance(tuned, ProposedStep):
+        guard = partial(guard_stage, attempt, probed, trained, tuned)
+        guarded = attempt.stage(Stage.GUARD, GuardOutput.from_json, guard, probed, trained, tuned)
     _publish(attempt, probed, trained, alone, tuned, guarded)
 
 
 def _publish(
-    attempt: Run, probed: Output, trained: Output, alone: Judged, tuned: Output | None, guarded: Output | None
+    attempt: Run,
+    probed: ProbeOutput,
+    trained: TrainOutput,
+    alone: Judged,
+    tuned: TuneOutput | None,
+    guarded: GuardOutput | None,
 ) -> None:
     """Judge what the job has come to, and publish it; what was published while the guard ran is guarded before."""
     outcome, evaluated = outcome_of(attempt, trained, tuned, guarded), None
@@ -75,7 +89,7 @@ def _publish(
         if evaluated is None:
             before = alone if outcome.tuned else None
             work = partial(judge, judged, attempt.services, outcome.also_chosen, before)
-            evaluated = attempt.stage(Stage.EVALUATE, work, probed, trained, tuned, guarded)
+            evaluated = attempt.stage(Stage.EVALUATE, EvaluateOutput.from_json, work, probed, trained, tuned, guarded)
         attempt.progress.stage_started(Stage.PUBLISH)
         attempt.checkpoint()
         try:
@@ -89,5 +103,5 @@ def _publish(
             return
 
 
-def _judged(attempt: Run, probed: Output, outcome: Outcome) -> Judged:
-    return Judged(outcome.bench, attempt.job.spec, probed, outcome.trained, attempt.progress)
+def _judged(attempt: Run, probed: ProbeOutput, outcome: Outcome) -> Judged:
+    return Judged(outcome.bench, attempt.job.spec, probed, outcome.trained, attempt.progress, outcome.no_estimate)

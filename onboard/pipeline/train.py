@@ -8,8 +8,9 @@ import numpy as np
 
 from onboard.data.splits import is_folded
 from onboard.model.batch import TrainingSet
-from onboard.pipeline.attempt import Output, Run
+from onboard.pipeline.attempt import Run
 from onboard.pipeline.label_next import labelling
+from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.probe.candidates import in_sorted
 from onboard.train.learning import Validation, learn
 from onboard.train.settings import FewShotSettings
@@ -17,10 +18,10 @@ from onboard.train.suspects import warning_of
 from onboard.train.witnesses import known_finding
 
 
-def train_stage(attempt: Run, probed: Output) -> Output:
+def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     """Train z on all training rows; without held-out rows, train it on folds as well."""
     bench, seed, checkpoint = attempt.bench, attempt.job.spec.seed, attempt.checkpoint
-    known = in_sorted(bench.hashes(bench.dataset.train), np.array(probed["known"], dtype=np.int64))
+    known = in_sorted(bench.hashes(bench.dataset.train), probed.known)
     train, validation = bench.dataset.train, bench.dataset.validation
     settings = FewShotSettings().for_rows(len(train))
     if bench.buckets:
@@ -28,26 +29,25 @@ def train_stage(attempt: Run, probed: Output) -> Output:
     rows = bench.labelled(train)
     held = bench.labelled(validation) if validation else None
     learned = learn(
-        bench.engine, TrainingSet(rows, bench.engine.trie(probed["words"])), np.array(probed["z"], dtype=np.float32),
+        bench.engine, TrainingSet(rows, bench.engine.trie(probed.words)), probed.z,
         settings, seed, Validation(bench.dataset, is_folded(bench.dataset), held, known),
         bench.execution(checkpoint, attempt.told("train", settings.steps)),
     )  # fmt: skip
     trained, more = learned.trained, None if bench.buckets else learned.more_rows(rows.targets)
     suspects = [] if bench.buckets else learned.suspects(rows.targets)
-    pool = attempt.job.spec.options.get("unlabelled", {})
-    return {
-        "z": trained.z.tolist(),
-        "training": {
-            **learned.to_json(),
-            "method": attempt.bench.base.method,
-            "learning_rate": settings.learning_rate,
-        },
-        "folds": learned.folds_to_json(),
-        "more_rows": more.to_json() if more else None,
-        "label_next": labelling(bench, pool, probed["words"], trained.z, checkpoint),
-        "warnings": [
+    folds = None
+    if learned.folds is not None:
+        probabilities = np.exp(learned.folds.scores).astype(np.float64)
+        folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
+    return TrainOutput(
+        z=trained.z,
+        training={**learned.to_json(), "method": bench.base.method, "learning_rate": settings.learning_rate},
+        folds=folds,
+        more_rows=more.to_json() if more else None,
+        label_next=labelling(attempt, bench, probed.words, trained.z),
+        warnings=[
             *([warning_of(suspects, bench.dataset)] if suspects else []),
             *known_finding({"training": int(known.sum()) if is_folded(bench.dataset) else 0, **bench.left_out}),
         ],
-        "numbers": {"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
-    }
+        numbers={"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
+    )

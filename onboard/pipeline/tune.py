@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.protected import Protection
-from onboard.pipeline.attempt import Output, Run
-from onboard.pipeline.evaluate import Judged
+from onboard.pipeline.attempt import Run
+from onboard.pipeline.evaluate import Judged, Metrics
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.outcome import embedding
+from onboard.pipeline.outputs import Folds, NoStep, ProbeOutput, ProposedStep, TrainOutput, TuneOutput
 from onboard.pipeline.slot import take_slot
 from onboard.train.crossvalidation import log_of, rows_in_folds
 from onboard.train.learning import choosing
@@ -32,7 +32,7 @@ from onboard.versions.protected import protected, protected_task
 _LET_THROUGH: Final = GuardSettings().shares
 
 
-def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> Output:
+def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> TuneOutput:
     """Tune hypernetwork and embedding on the new task, where that is asked for or worth it.
 
     Args:
@@ -49,40 +49,42 @@ def tune_stage(attempt: Run, probed: Output, trained: Output, alone: Judged) -> 
     if not worth.tune:
         return _not_tuned(attempt, worth.reason, diverged=False)
     take_slot(attempt.services, attempt.job.id, attempt.base)
-    bench, settings, z = attempt.bench, TuningSettings(), embedding(trained)
+    bench = attempt.bench
     try:
-        tuned = _tuning(attempt, probed["words"])(z, bench.labelled(bench.dataset.train))
+        tuned = _tuning(attempt, probed.words)(trained.z, bench.labelled(bench.dataset.train))
     except (CancelledError, OutOfMemoryError):
         raise
     except JobFailedError as error:  # the loss or a weight is not finite
         attempt.progress.note(f"{error.message} Going on with the embedding alone.")
         return _not_tuned(attempt, error.message, diverged=True)
-    output: Output = {
-        **_told(attempt, worth.reason, tried=True),
+    return _proposed(attempt, probed.words, trained, tuned, worth.reason)
+
+
+def _not_tuned(attempt: Run, reason: str, *, diverged: bool) -> NoStep:
+    return NoStep(None, diverged, _facts(attempt, reason, tried=diverged), {"tuned": False})
+
+
+def _facts(attempt: Run, reason: str, *, tried: bool) -> TuningJson:
+    return {"asked": attempt.job.spec.tune_hypernetwork, "tried": tried, "kept": False, "reason": reason}
+
+
+def _proposed(attempt: Run, words: Sequence[str], trained: TrainOutput, tuned: Tuned, reason: str) -> TuneOutput:
+    """As much of the step as the new task wants; `reason` is why it was tuned."""
+    bench, settings, proposal = attempt.bench, TuningSettings(), _wanted(attempt, words, trained, tuned)
+    tuning: TuningJson = {
+        **_facts(attempt, reason, tried=True),
         "learning_rate": settings.learning_rate,
         "regulariser": settings.regulariser,
         **tuned.to_json(),
+        **proposal.facts,
     }
-    proposal = _wanted(attempt, probed["words"], trained, tuned)
-    output |= proposal.told
-    numbers = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": proposal.share}
+    numbers: dict[str, object] = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": proposal.share}
     if not proposal.share:
-        return {"artifact": None, "diverged": False, "tuning": output, "numbers": numbers}
-    proposed = tuned.shortened(bench.engine.hypernetwork, z, proposal.share)
-    draft = store_hypernetwork(attempt.services, bench.base, proposed.hypernetwork)
-    return {
-        "z": proposed.z.tolist(), "artifact": draft.artifact, "folds": proposal.folds, "losses": proposal.losses,
-        "tuning": output, "numbers": numbers,
-    }  # fmt: skip
-
-
-def _not_tuned(attempt: Run, reason: str, *, diverged: bool) -> Output:
-    told = _told(attempt, reason, tried=diverged)
-    return {"artifact": None, "diverged": diverged, "tuning": told, "numbers": {"tuned": False}}
-
-
-def _told(attempt: Run, reason: str, *, tried: bool) -> Output:
-    return {"asked": attempt.job.spec.tune_hypernetwork, "tried": tried, "kept": False, "reason": reason}
+        return NoStep(None, diverged=False, tuning=tuning, numbers=numbers)
+    step = tuned.shortened(bench.engine.hypernetwork, trained.z, proposal.share)
+    draft = store_hypernetwork(attempt.services, bench.base, step.hypernetwork)
+    assert draft.artifact is not None  # as it was stored now
+    return ProposedStep(step.z, draft.artifact, proposal.folds, proposal.losses, tuning, numbers)
 
 
 def held_rows(bench: Workbench) -> tuple[Example, ...]:
@@ -97,11 +99,11 @@ def fitted_rows(bench: Workbench) -> tuple[Example, ...]:
     return tuple(train[row] for row in fitted(len(train)))
 
 
-def folds_after(trained: Output, tuned: Output, share: float) -> Output | None:
+def folds_after(trained: TrainOutput, tuned: ProposedStep, share: float) -> Folds | None:
     """Predictions of the training rows without themselves after a share of the proposed step; None without folds."""
-    if not tuned["folds"]:
+    if trained.folds is None or tuned.folds is None:
         return None
-    return {**trained["folds"], "probabilities": tuned["folds"][str(share)]}
+    return replace(trained.folds, probabilities=tuned.folds[str(share)])
 
 
 @dataclass(frozen=True)
@@ -110,29 +112,29 @@ class _Wanted:
 
     Args:
         share: of it; 0 where the embedding alone is as good.
-        told: of the same, for the job's document.
+        facts: of the same, for the job's document.
         losses: the new task's by what may be left of the wanted share (0 is the embedding alone), as far as they were
             measured, nats.
         folds: by the same, probabilities of the training rows without themselves; None without folds.
     """
 
     share: float
-    told: TuningJson
+    facts: TuningJson
     losses: dict[str, float]
-    folds: dict[str, Any] | None = None
+    folds: dict[str, np.ndarray] | None = None
 
 
-def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -> _Wanted:
+def _wanted(attempt: Run, words: Sequence[str], trained: TrainOutput, tuned: Tuned) -> _Wanted:
     """As much as lowers the loss of rows that did not train what answers them; all of it where there are none."""
     bench = attempt.bench
-    folds = None if trained["folds"] is None else _folds(attempt, words, trained["folds"])
-    if folds is not None:
+    folds = None if trained.folds is None else _folds(attempt, words, trained.folds)
+    if trained.folds is not None and folds is not None:
         evidence = "rows that were predicted without themselves"
-        rows = rows_in_folds(bench.dataset, trained["folds"]["fold"])
-        losses = LossByShare.of(log_of(trained["folds"]["probabilities"]), folds, bench.targets(rows))
+        rows = rows_in_folds(bench.dataset, trained.folds.fold)
+        losses = LossByShare.of(log_of(trained.folds.probabilities), folds, bench.targets(rows))
     elif rows := held_rows(bench):
         evidence = "held-out rows"
-        losses = _held_losses(attempt, words, rows, embedding(trained), tuned)
+        losses = _held_losses(attempt, words, rows, trained.z, tuned)
     else:
         return _Wanted(1.0, {"proposed": 1.0}, {})
     share = losses.wanted(at_all=attempt.job.spec.tune_hypernetwork == "always")
@@ -147,7 +149,8 @@ def _wanted(attempt: Run, words: Sequence[str], trained: Output, tuned: Tuned) -
     known |= {str(let): losses.after[share * let] for let in _LET_THROUGH if share * let in losses.after}
     if folds is None:
         return _Wanted(share, facts, known)
-    return _Wanted(share, facts, known, {str(let): np.exp(folds[share * let]).tolist() for let in _LET_THROUGH})
+    probabilities = {str(let): np.exp(folds[share * let]).astype(np.float64) for let in _LET_THROUGH}
+    return _Wanted(share, facts, known, probabilities)
 
 
 def _held_losses(
@@ -161,13 +164,13 @@ def _held_losses(
     return LossByShare(bench.loss(rows, words, z, attempt.checkpoint), after)
 
 
-def _folds(attempt: Run, words: Sequence[str], folds: Output) -> dict[float, np.ndarray] | None:
+def _folds(attempt: Run, words: Sequence[str], folds: Folds) -> dict[float, np.ndarray] | None:
     """By share, scores of the training rows by tunings that have not seen them; None if one of the tunings diverged."""
     bench = attempt.bench
     try:
         return tuned_out_of_fold(
             bench.engine, TrainingSet(bench.labelled(bench.dataset.train), bench.engine.trie(words)),
-            np.array(folds["z"]), np.array(folds["fold"]), parts_of(_LET_THROUGH),
+            folds.z, folds.fold, parts_of(_LET_THROUGH),
             _tuning(attempt, words, "tune a fold"), bench.execution(attempt.checkpoint),
         )  # fmt: skip
     except (CancelledError, OutOfMemoryError):
@@ -205,12 +208,12 @@ def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[
     return tuned_on
 
 
-def _embedding_alone(attempt: Run, probed: Output, trained: Output, alone: Judged) -> EmbeddingAlone:
+def _embedding_alone(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> EmbeddingAlone:
     """What is known of it by rows that chose nothing else; the test rows have no say in what is published."""
     estimate, _, _ = alone.validation()
-    baselines = alone.baselines.get("validation") or {}
+    baselines = alone.baselines.get("validation", {})
 
-    def accuracy(metrics: Any) -> float | None:
+    def accuracy(metrics: Metrics | None) -> float | None:
         return metrics["accuracy"].value if metrics and "accuracy" in metrics else None
 
     return EmbeddingAlone(
@@ -219,7 +222,7 @@ def _embedding_alone(attempt: Run, probed: Output, trained: Output, alone: Judge
         majority=accuracy(baselines.get("majority")),
         tfidf=accuracy(baselines.get("tfidf_logistic_regression")),
         training_loss=lambda: attempt.bench.loss(
-            fitted_rows(attempt.bench), probed["words"], embedding(trained), attempt.checkpoint
+            fitted_rows(attempt.bench), probed.words, trained.z, attempt.checkpoint
         ),
-        labels=len(probed["words"]),
+        labels=len(probed.words),
     )

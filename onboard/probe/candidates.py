@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import cast
 
 import numpy as np
+
+from onboard.domain.report import CandidateJson
 
 RANDOM, MEAN, FINGERPRINT, MIXTURE = "random", "mean", "fingerprint", "mixture"
 NOTHING_LEARNED = (RANDOM, MEAN)  # what a chosen start must beat to be worth something
@@ -59,20 +61,9 @@ class CandidateScore:
     round: int = 1
     tuned: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CandidateJson:
         """The score as a JSON-compatible document."""
-        return {
-            "embedding": self.embedding,
-            "loss": self.loss,
-            "low": self.low,
-            "high": self.high,
-            "rows": self.rows,
-            "overlap": self.overlap,
-            "words": list(self.words),
-            "accuracy": self.accuracy,
-            "round": self.round,
-            "tuned": self.tuned,
-        }
+        return cast(CandidateJson, {**asdict(self), "words": list(self.words)})
 
 
 @dataclass(frozen=True)

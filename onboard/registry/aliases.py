@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import groupby
 
 from sqlalchemy import ColumnElement, and_, insert, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.names import require_alias
 from onboard.domain.task import AliasMove
@@ -15,9 +14,9 @@ from onboard.domain.webhook import MOVED
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.registry.clock import database_now
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasMoveRow, AliasRow, EmbeddingVersionRow, TaskRow
-from onboard.registry.upsert import insert_for
+from onboard.registry.upsert import put_row
 
 _ROLLBACK = "rollback"
 
@@ -27,11 +26,8 @@ def names_version() -> ColumnElement[bool]:
     return and_(AliasRow.task == EmbeddingVersionRow.task, AliasRow.version == EmbeddingVersionRow.version)
 
 
-class AliasRepository:
+class AliasRepository(Repository):
     """The aliases of every task."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def find(self, task: str, alias: str) -> int | None:
         """The version that the alias names, or None."""
@@ -75,7 +71,9 @@ class AliasRepository:
         require_unmoved(task, alias, previous, expected)
         if previous == version:  # in the history it would take a rollback to no other version
             return replace(self.history(task, alias, 1)[0], previous=version, actor=actor, reason=reason)
-        self._point(task, alias, version)
+        put_row(
+            self._session, AliasRow, {"task": task, "alias": alias}, {"version": version, "updated_at": database_now()}
+        )
         facts = {"version": version, "previous": previous, "actor": actor, "reason": reason}
         statement = insert(AliasMoveRow).values(task=task, alias=alias, at=database_now(), **facts)
         move = record_of(AliasMove, self._session.scalars(statement.returning(AliasMoveRow)).one())
@@ -136,14 +134,6 @@ class AliasRepository:
             if line[-1:] != [version]:  # in histories of earlier releases a rollback could lead anywhere
                 line.append(version)
         return [version for version, _ in groupby(version for version in line if version in known)]
-
-    def _point(self, task: str, alias: str, version: int) -> None:
-        values = {"version": version, "updated_at": database_now()}
-        self._session.execute(
-            insert_for(self._session, AliasRow)
-            .values(task=task, alias=alias, **values)
-            .on_conflict_do_update(index_elements=["task", "alias"], set_=values)
-        )
 
     def _lock(self, task: str) -> None:
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Column, ColumnElement, and_, delete, exists, select, true, update
-from sqlalchemy.orm import Session
 
 from onboard.registry.clock import database_now
 from onboard.registry.database import allow_pauses
+from onboard.registry.repository import Repository
 from onboard.registry.tables import ArtifactRow, Table
 from onboard.registry.upsert import insert_for
 
@@ -40,11 +40,8 @@ class ArtifactRecord:
     referenced: bool = False
 
 
-class ArtifactRepository:
+class ArtifactRepository(Repository):
     """What the artifact store holds, and what still needs it."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def add(self, digest: str, kind: str, size_bytes: int) -> None:
         """Announce bytes that are about to be stored; announcing them again makes them young again.

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from onboard.domain.access import AuditEntry, current_actor
 from onboard.registry.access_tables import AuditRow
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
+from onboard.registry.repository import record_of
 
 
 def record(session: Session, action: str, subject: str, **facts: Any) -> None:

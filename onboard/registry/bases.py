@@ -6,23 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from sqlalchemy import ColumnElement, func, insert, or_, select, update
-from sqlalchemy.orm import Session
 
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import BaseRow, HypernetworkRow
 from onboard.registry.upsert import insert_for
 from onboard.registry.versions import VersionRepository
 
 
-class BaseRepository:
+class BaseRepository(Repository):
     """The registered bases."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def register(
         self, record: BaseRecord, hypernetwork: HypernetworkVersion, sources: Iterable[tuple[Task, EmbeddingVersion]]

@@ -21,6 +21,7 @@ from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
 from onboard.registry.jobs import to_job
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.repository import Repository
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
 
 _RELEASE: Final = release_number()
@@ -50,7 +51,7 @@ def _understood(release: int) -> ColumnElement[bool]:
     return or_(JobRow.needs_release.is_(None), JobRow.needs_release <= release)
 
 
-class ClaimRepository:
+class ClaimRepository(Repository):
     """The worker's side of the jobs table.
 
     Args:
@@ -58,7 +59,7 @@ class ClaimRepository:
     """
 
     def __init__(self, session: Session, release: int = _RELEASE) -> None:
-        self._session = session
+        super().__init__(session)
         self._release = release
         self._events = EventRepository(session)
 
@@ -186,37 +187,20 @@ class ClaimRepository:
     ) -> Job:
         """End the job as succeeded, failed, cancelled or dead. Raises FencedError when the job is no longer ours."""
         assert state.finished
-        job = self._owned(
-            job_id,
-            attempt,
-            state=state,
-            result=result,
-            error=error,
-            finished_at=database_now(),
-            lease_expires_at=None,
-        )
+        ended = {"state": state, "result": result, "error": error, "finished_at": database_now()}
+        job = self._owned(job_id, attempt, lease_expires_at=None, **ended)
         LeaseRepository(self._session).give_back_all(job_id)
         self._events.append(job_id, attempt, "state", state, numbers={"error": error} if error else None)
         return job
 
     def release(self, job_id: str, attempt: int) -> Job:
         """Hand the job back to its queue because the worker leaves; that attempt does not count against it."""
-        job = self._requeue(job_id, attempt, max_attempts=JobRow.max_attempts + 1, not_before_at=database_now())
-        self._events.append(job_id, attempt, "state", JobState.QUEUED, numbers={"reason": "the worker left"})
-        return job
+        return self._requeue(job_id, attempt, {"reason": "the worker left"}, max_attempts=JobRow.max_attempts + 1)
 
     def put_off(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
         """Queue it again, to be claimed in `delay_seconds`, as what it needs is in use; that attempt does not count."""
-        job = self._requeue(
-            job_id,
-            attempt,
-            error=error,
-            max_attempts=JobRow.max_attempts + 1,
-            not_before_at=database_now() + delay_seconds,
-        )
-        numbers = {"reason": error["message"], "delay_seconds": delay_seconds}
-        self._events.append(job_id, attempt, "state", JobState.QUEUED, numbers=numbers)
-        return job
+        facts = {"reason": error["message"], "delay_seconds": delay_seconds}
+        return self._requeue(job_id, attempt, facts, error=error, max_attempts=JobRow.max_attempts + 1)
 
     def retry_later(self, job_id: str, attempt: int, error: dict[str, Any], delay_seconds: float) -> Job:
         """After a retryable error: queue it again, to be claimed in `delay_seconds`; dead when attempts are used up.
@@ -226,17 +210,15 @@ class ClaimRepository:
         """
         if self.hold(job_id, attempt).attempts_used_up:
             return self.finish(job_id, attempt, JobState.DEAD, error=error)
-        job = self._requeue(job_id, attempt, error=error, not_before_at=database_now() + delay_seconds)
-        self._events.append(
-            job_id, attempt, "state", JobState.QUEUED, numbers={"error": error, "delay_seconds": delay_seconds}
-        )
-        return job
+        return self._requeue(job_id, attempt, {"error": error, "delay_seconds": delay_seconds}, error=error)
 
-    def _requeue(self, job_id: str, attempt: int, **values: Any) -> Job:
-        job = self._owned(
-            job_id, attempt, state=JobState.QUEUED, lease_expires_at=None, worker=None, worker_pid=None, **values
-        )
+    def _requeue(self, job_id: str, attempt: int, facts: dict[str, Any], **values: Any) -> Job:
+        """Back to its queue; `facts` of the event say why, and with `delay_seconds` for how long nobody claims it."""
+        due = database_now() + facts.get("delay_seconds", 0.0)
+        nobody = {"lease_expires_at": None, "worker": None, "worker_pid": None}
+        job = self._owned(job_id, attempt, state=JobState.QUEUED, not_before_at=due, **nobody, **values)
         LeaseRepository(self._session).give_back_all(job_id)
+        self._events.append(job_id, attempt, "state", JobState.QUEUED, numbers=facts)
         return job
 
     def expire(self, worker: str, pid: int) -> Sequence[Job]:
@@ -325,6 +307,29 @@ class ClaimRepository:
         if row is None:
             raise _fenced(job_id, attempt)
         return to_job(row)
+
+
+def take_away(
+    session: Session, which: ColumnElement[bool], state: JobState, facts: dict[str, Any], **values: Any
+) -> Sequence[Any]:
+    """Running jobs leave their workers for that state, whoever they are of; `facts` of their events say why.
+
+    Returns:
+        Id, attempt and queue of each.
+    """
+    nobody = {"lease_expires_at": None, "worker": None, "worker_pid": None}
+    taken = update(JobRow).where(JobRow.state == JobState.RUNNING, which).values(state=state, **nobody, **values)
+    jobs = session.execute(taken.returning(JobRow.id, JobRow.attempt, JobRow.queue)).all()
+    for job, attempt, _ in jobs:
+        EventRepository(session).append(job, attempt, "state", state, numbers=facts)
+        LeaseRepository(session).give_back_all(job)
+    return jobs
+
+
+def queue_again(session: Session, which: ColumnElement[bool], facts: dict[str, Any]) -> Sequence[Any]:
+    """Running jobs are to be claimed anew at once; their present attempt does not count. As `take_away`."""
+    due = {"not_before_at": database_now(), "max_attempts": JobRow.max_attempts + 1}
+    return take_away(session, which, JobState.QUEUED, facts, **due)
 
 
 def _fenced(job_id: str, attempt: int) -> FencedError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Boolean, Double, Integer, MetaData, String
+from sqlalchemy import JSON, BigInteger, Boolean, Double, Index, Integer, MetaData, String, text
 from sqlalchemy.orm import DeclarativeBase
 
 # SQLite numbers rows by itself only for INTEGER PRIMARY KEY; PostgreSQL gets 64 bits.
@@ -30,3 +30,8 @@ class Table(DeclarativeBase):
         dict[str, Any]: JSON(),
         list[Any]: JSON(),
     }
+
+
+def partial_index(name: str, *columns: Any, where: str) -> Index:
+    """An index over the rows that meet a condition, which SQLite and PostgreSQL both have."""
+    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))

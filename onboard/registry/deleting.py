@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
-from sqlalchemy.orm import Session
 
 from onboard.domain.descent import Root
 from onboard.domain.job import JobSpec, JobState
 from onboard.registry.aliases import names_version
+from onboard.registry.claims import queue_again
 from onboard.registry.clock import database_now
 from onboard.registry.database import overwrite_deleted
 from onboard.registry.descent import BASE_OF_JOB
 from onboard.registry.events import EventRepository
 from onboard.registry.leases import LeaseRepository
+from onboard.registry.repository import Repository
 from onboard.registry.snapshots import DATASETS_OF_JOB, unnamed_snapshots
 from onboard.registry.tables import (
     AliasMoveRow,
@@ -28,8 +29,8 @@ from onboard.registry.tables import (
     SnapshotRow,
     StageOutputRow,
     TaskRow,
-    WebhookEventRow,
 )
+from onboard.registry.webhook_tables import WebhookEventRow
 
 _DELETED: Final = {"code": "deleted", "message": "Its task was deleted.", "remedy": ""}
 
@@ -58,11 +59,8 @@ class Removed:
             self.artifacts[digest] = max(at, self.artifacts.get(digest, 0.0))
 
 
-class DeletingRepository:
+class DeletingRepository(Repository):
     """Removes tasks."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def has_content(self, task: str) -> bool:
         """Whether anything of the task is there: it lives, or versions or requests of it are left."""
@@ -96,7 +94,8 @@ class DeletingRepository:
         overwrite_deleted(self._session)
         removed, task = Removed(), root.task
         self._session.execute(select(TaskRow.name).where(TaskRow.name == task).with_for_update())
-        published, datasets = self._has_versions(task), self._datasets(task)  # once nobody publishes any more
+        has_versions = select(exists().where(EmbeddingVersionRow.task == task))
+        published, datasets = self._session.scalar(has_versions), self._datasets(task)  # once nobody publishes any more
         self._end_jobs(task, removed)
         if published:
             self.begin_again(root, removed)
@@ -120,9 +119,6 @@ class DeletingRepository:
         gone = self._session.execute(delete(row).where(which).returning(row.artifact, row.created_at)).all()
         removed.versions += len(gone)
         removed.freed([(artifact, at) for artifact, at in gone])
-
-    def _has_versions(self, task: str) -> bool:
-        return bool(self._session.scalar(select(exists().where(EmbeddingVersionRow.task == task))))
 
     def _datasets(self, task: str) -> dict[str, float]:
         """The datasets that its versions and jobs name, and when the last of these was written."""
@@ -173,21 +169,9 @@ class DeletingRepository:
 
     def _queue_again(self, root: Root) -> frozenset[str]:
         """Other jobs that run on its bases begin anew; their present attempt does not count."""
-        statement = (
-            update(JobRow)
-            .where(JobRow.state == JobState.RUNNING, JobRow.task != root.task, BASE_OF_JOB.in_(root.bases))
-            .values(
-                state=JobState.QUEUED, lease_expires_at=None, worker=None, worker_pid=None,
-                not_before_at=database_now(), max_attempts=JobRow.max_attempts + 1,
-            )
-            .returning(JobRow.id, JobRow.attempt, JobRow.queue)
-        )  # fmt: skip
-        queued = self._session.execute(statement).all()
-        for job, attempt, _ in queued:
-            facts = {"reason": f"the task {root.task} was deleted, from which it might have started"}
-            EventRepository(self._session).append(job, attempt, "state", JobState.QUEUED, numbers=facts)
-            LeaseRepository(self._session).give_back_all(job)
-        return frozenset(queue for _, _, queue in queued)
+        facts = {"reason": f"the task {root.task} was deleted, from which it might have started"}
+        others = and_(JobRow.task != root.task, BASE_OF_JOB.in_(root.bases))
+        return frozenset(queue for _, _, queue in queue_again(self._session, others, facts))
 
     def _remove_snapshots(self, datasets: dict[str, float], removed: Removed) -> None:
         """Datasets that nothing names any more; those that other tasks have too stay."""

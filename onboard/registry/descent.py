@@ -7,19 +7,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from sqlalchemy import func, select, union
-from sqlalchemy.orm import Session
 
 from onboard.domain.descent import Descent, Embedded, Root, Tuned, descent
+from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 
 BASE_OF_JOB = JobRow.spec[("options", "base_digest")].as_string()
 
 
-class DescentRepository:
+class DescentRepository(Repository):
     """What descends from a task, whether it is there or was deleted."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def root(self, task: str) -> Root:
         """Where and when there was such a task."""

@@ -6,19 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import insert, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.job import EVENTS_AT_ONCE, EventKind, JobEvent, Stage
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import JobEventRow
 
 
-class EventRepository:
+class EventRepository(Repository):
     """Appends to and reads the log of a job. Fencing is the caller's (`ClaimRepository.append`)."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def append(
         self,

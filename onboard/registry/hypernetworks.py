@@ -12,6 +12,7 @@ from onboard.errors import ConflictError
 from onboard.registry.aliases import names_version
 from onboard.registry.clock import database_now
 from onboard.registry.job_figures import IS_OPEN
+from onboard.registry.repository import Repository
 from onboard.registry.tables import BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 
 
@@ -32,11 +33,8 @@ class Pinned:
     learned: int
 
 
-class HypernetworkRepository:
+class HypernetworkRepository(Repository):
     """A base's hypernetwork versions and the embedding versions that are pinned to them."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def counts(self, base_digest: str) -> dict[int, int]:
         """How many embedding versions of living tasks are pinned to each version that has any."""

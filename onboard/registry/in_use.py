@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import exists, func, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.aliases import names_version
+from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 from onboard.registry.versions import version_of
 
 
-class InUseRepository:
+class InUseRepository(Repository):
     """The versions that aliases name (`latest` is one), and the head that new ones are learned under."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def versions(self, base_digest: str) -> Sequence[EmbeddingVersion]:
         """Every aliased version of a base's living tasks, by task and number."""

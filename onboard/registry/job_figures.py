@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import and_, case, func, literal_column, or_, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.figures import EndedJob
 from onboard.domain.job import Job, JobState
 from onboard.domain.running import Attempt
 from onboard.registry.jobs import to_job
+from onboard.registry.repository import Repository
 from onboard.registry.tables import JobEventRow, JobRow
 
 WINDOW_SECONDS: Final = 24 * 3600.0
@@ -48,14 +48,11 @@ class TimedJob:
     report: dict[str, Any]
 
 
-class JobFigures:
+class JobFigures(Repository):
     """Reads only. `now` is epoch seconds by the database's clock (`read_clock`).
 
     It is handed in as a number because PostgreSQL searches no index for the clock's changing value.
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def ended(
         self, now: float, window_seconds: float = WINDOW_SECONDS, most: int = MOST_ENDED

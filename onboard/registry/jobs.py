@@ -23,16 +23,16 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.events import EventRepository
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import JobRow
 from onboard.registry.upsert import insert_for
 
 
-class JobRepository:
+class JobRepository(Repository):
     """The jobs of a deployment. Which worker runs them is `ClaimRepository`'s affair."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._events = EventRepository(session)
 
     def add(
@@ -58,15 +58,8 @@ class JobRepository:
         """
         require_name(queue, "name of a queue")
         require_time_limit(time_limit_seconds)
-        row = self._insert(
-            spec,
-            queue=queue,
-            priority=priority,
-            key=key,
-            owner=owner,
-            max_attempts=max_attempts,
-            time_limit_seconds=time_limit_seconds,
-        )
+        asked = {"queue": queue, "priority": priority, "key": key, "owner": owner, "max_attempts": max_attempts}
+        row = self._insert(spec, time_limit_seconds=time_limit_seconds, **asked)
         if row is None:
             assert key is not None  # only a key can conflict
             return self._earlier(key, spec), False
@@ -124,12 +117,9 @@ class JobRepository:
         statement = select(JobRow).order_by(JobRow.number.desc()).limit(limit)
         if states is not None:
             statement = statement.where(JobRow.state.in_(list(states)))
-        if task is not None:
-            statement = statement.where(JobRow.task == task)
-        if queue is not None:
-            statement = statement.where(JobRow.queue == queue)
-        if owner is not None:
-            statement = statement.where(JobRow.owner == owner)
+        for column, asked in ((JobRow.task, task), (JobRow.queue, queue), (JobRow.owner, owner)):
+            if asked is not None:
+                statement = statement.where(column == asked)
         if before is not None:
             edge = self._row(select(JobRow).where(JobRow.id == before), before)
             statement = statement.where(JobRow.number < edge.number)

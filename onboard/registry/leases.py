@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from sqlalchemy import delete, or_, select, update
-from sqlalchemy.orm import Session
 
 from onboard.registry.clock import database_now
+from onboard.registry.repository import Repository
 from onboard.registry.tables import LeaseRow
 from onboard.registry.upsert import insert_for
 
 
-class LeaseRepository:
+class LeaseRepository(Repository):
     """Leases such as "reconciler". A job holds some by its id: its heartbeat extends them, its end gives them back."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def take(self, name: str, holder: str, seconds: float) -> bool:
         """Take or extend the lease for `seconds`. False when another holder has it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import JSON, ColumnElement, MetaData, Table, delete, func, insert, select, text, true, update
+from sqlalchemy import JSON, ColumnElement, MetaData, Table, delete, func, insert, select, text, true
 from sqlalchemy.exc import OperationalError, StatementError
 from sqlalchemy.orm import Session
 
@@ -14,10 +14,10 @@ import migrations
 from onboard.domain.job import JobState
 from onboard.errors import CancelledError, ConflictError, DamagedError
 from onboard.registry.audit import record
+from onboard.registry.claims import queue_again, take_away
 from onboard.registry.clock import database_now
 from onboard.registry.database import allow_pauses
 from onboard.registry.dump import TRANSIENT, continue_after, tables
-from onboard.registry.events import EventRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.schema import migrating, revision_of
 from onboard.registry.tables import AliasMoveRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
@@ -201,26 +201,9 @@ def _settle(session: Session, unfinished: Unfinished, going_on: GoingOn, created
 
 def _end_leases(session: Session) -> Unfinished:
     """Jobs that were running have no worker here: they are queued again, and that attempt does not count."""
-    error = CancelledError("The job was cancelled while it ran; the service was restored since.").to_json()
-    asked = JobRow.cancel_requested.is_(True)
-    cancelled = _leave_running(session, JobState.CANCELLED, asked, error=error, finished_at=database_now())
-    requeued = _leave_running(
-        session, JobState.QUEUED, true(), max_attempts=JobRow.max_attempts + 1, not_before_at=database_now()
-    )
-    return Unfinished(requeued, cancelled)
-
-
-def _leave_running(session: Session, state: JobState, which: ColumnElement[bool], **values: Any) -> tuple[str, ...]:
-    statement = (
-        update(JobRow)
-        .where(JobRow.state == JobState.RUNNING, which)
-        .values(state=state, lease_expires_at=None, worker=None, worker_pid=None, **values)
-        .returning(JobRow.id, JobRow.attempt)
-    )
-    left = session.execute(statement).all()
     facts = {"reason": "restored from a backup that was made while it ran"}
-    if "error" in values:
-        facts["error"] = values["error"]
-    for job, attempt in left:
-        EventRepository(session).append(job, attempt, "state", state, numbers=facts)
-    return tuple(job for job, _ in left)
+    error = CancelledError("The job was cancelled while it ran; the service was restored since.").to_json()
+    asked, told = JobRow.cancel_requested.is_(True), {**facts, "error": error}
+    cancelled = take_away(session, asked, JobState.CANCELLED, told, error=error, finished_at=database_now())
+    requeued = queue_again(session, true(), facts)
+    return Unfinished(tuple(job for job, *_ in requeued), tuple(job for job, *_ in cancelled))

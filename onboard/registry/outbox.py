@@ -24,12 +24,13 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import aliased
 
 from onboard.domain.webhook import Delivery, EndpointState
 from onboard.registry.clock import database_now
-from onboard.registry.tables import WebhookDeliveryRow, WebhookEventRow
+from onboard.registry.repository import Repository
 from onboard.registry.upsert import insert_for
+from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
 
 WAITING: Final = "waiting"
 DELIVERED: Final = "delivered"
@@ -42,11 +43,8 @@ _OPEN: Final = WebhookDeliveryRow.state != literal_column("'delivered'")
 _WAITS: Final = and_(_OPEN, WebhookDeliveryRow.state == WAITING)
 
 
-class OutboxRepository:
+class OutboxRepository(Repository):
     """Events and their deliveries."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def add(self, kind: str, data: dict[str, Any]) -> None:
         """Write an event; it is told only if this transaction commits."""

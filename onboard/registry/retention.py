@@ -25,12 +25,13 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import InstrumentedAttribute
 
 from onboard.domain.job import JobState
 from onboard.registry.access_tables import AuditRow, SessionRow
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import unneeded
+from onboard.registry.repository import Repository
 from onboard.registry.snapshots import unnamed_snapshots
 from onboard.registry.tables import (
     EmbeddingVersionRow,
@@ -39,19 +40,16 @@ from onboard.registry.tables import (
     JobRow,
     SnapshotRow,
     StageOutputRow,
-    WebhookEventRow,
 )
 from onboard.registry.transitions import TransitionRepository
+from onboard.registry.webhook_tables import WebhookEventRow
 
 BATCH: Final = 200  # rows (of jobs: their logs go with them) in one short transaction
 _FINISHED: Final = [state for state in JobState if state.finished]
 
 
-class RetentionRepository:
+class RetentionRepository(Repository):
     """Deletes what is kept no longer."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def jobs(self, older_than_seconds: float) -> int:
         """Jobs that ended so long ago and published nothing, with their logs and stage outputs."""

@@ -102,8 +102,7 @@ def migrating(url: str) -> Iterator[Migration]:
         ConflictError: the schema is newer than this code, or the database has such tables of another program.
         DamagedError: rows of SQLite refer to rows that do not exist; nothing was changed.
     """
-    database = Database(url, foreign_keys=False)
-    try:
+    with Database(url, foreign_keys=False) as database:
         require_known(_revision(database), "The database's schema")
         if database.is_sqlite:
             _use_wal(database)
@@ -116,8 +115,6 @@ def migrating(url: str) -> Iterator[Migration]:
                 return  # it was only tried, and rolled back
             if database.is_sqlite and (broken := session.execute(text("PRAGMA foreign_key_check")).all()):
                 raise DamagedError(f"{len(broken)} rows refer to rows that do not exist; nothing was changed.")
-    finally:
-        database.dispose()
 
 
 def check(url: str) -> None:
@@ -138,11 +135,8 @@ def check(url: str) -> None:
 
 def revision_of(url: str) -> str | None:
     """The schema revision of the database at `url`; None when it has no tables of ours yet, or no file."""
-    database = Database(url)
-    try:
+    with Database(url) as database:
         return _revision(database)
-    finally:
-        database.dispose()
 
 
 def require_known(revision: str | None, whose: str) -> None:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import names_version
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
-from onboard.registry.tasks import task_of
 from onboard.registry.versions import version_of
 
 _CHUNK: Final = 500  # rows that a search looks at in one query
@@ -29,11 +28,8 @@ class Current:
     artifact: str
 
 
-class SearchRepository:
+class SearchRepository(Repository):
     """Look-ups over tasks, aliases and versions together."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def current(self, reference: Reference) -> Current | None:
         """What the reference names: one query over primary keys. None where there is none (any more)."""
@@ -79,7 +75,7 @@ class SearchRepository:
             )
             rows = self._session.execute(statement).all()
             for task, version in rows:
-                yield task_of(task), version_of(version) if version is not None else None
+                yield record_of(Task, task), version_of(version) if version is not None else None
             if len(rows) < chunk:
                 return
             last = rows[-1][0].name

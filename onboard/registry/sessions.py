@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from sqlalchemy import delete, insert, or_, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.access import ALL_SCOPES, Identity, Scope
 from onboard.registry.access_tables import SessionRow, SignInCodeRow, TokenRow
 from onboard.registry.audit import record
-from onboard.registry.clock import database_now
+from onboard.registry.clock import database_now, read_clock
+from onboard.registry.repository import Repository
+from onboard.registry.tokens import is_live
 
 LOCAL = "local"  # the name of whoever came by the link that a start on this machine printed
 
 
-class SessionRepository:
+class SessionRepository(Repository):
     """The sessions of browsers."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def offer(self, digest: str, lives_seconds: float) -> None:
         """Keep the code of a link. Earlier ones are over: only the newest start's link signs in."""
@@ -28,7 +26,7 @@ class SessionRepository:
         """Use a code up. False when it is unknown, used or too old; of two at once one gets True."""
         statement = delete(SignInCodeRow).where(SignInCodeRow.hash == digest).returning(SignInCodeRow.expires_at)
         expires_at = self._session.scalars(statement).one_or_none()
-        return expires_at is not None and expires_at > self._session.scalars(select(database_now())).one()
+        return expires_at is not None and expires_at > read_clock(self._session)
 
     def open(self, digest: str, token: str | None, lives_seconds: float) -> None:
         """Begin a session, and forget those that are over.
@@ -55,8 +53,7 @@ class SessionRepository:
                 SessionRow.hash == digest,
                 SessionRow.expires_at > database_now(),
                 or_(SessionRow.token.is_(None), TokenRow.id.is_not(None)),  # else it would become that of the link
-                TokenRow.revoked_at.is_(None),
-                or_(TokenRow.expires_at.is_(None), TokenRow.expires_at > database_now()),
+                is_live(),
             )
         )
         row = self._session.execute(statement).one_or_none()

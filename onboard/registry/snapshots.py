@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from sqlalchemy import ColumnElement, and_, select
-from sqlalchemy.orm import Session
 
 from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import NotFoundError
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import EmbeddingVersionRow, JobRow, SnapshotRow, StageOutputRow
-from onboard.registry.upsert import insert_for
+from onboard.registry.upsert import insert_for, put_row
 
 # the datasets that a job's request names: what it learns from, and the texts of which it is to say which to label next
 DATASETS_OF_JOB = JobRow.spec["dataset"].as_string(), JobRow.spec[("options", "unlabelled", "digest")].as_string()
@@ -29,11 +28,8 @@ def unnamed_snapshots() -> ColumnElement[bool]:
     return and_(*(SnapshotRow.digest.not_in(statement) for statement in named))
 
 
-class SnapshotRepository:
+class SnapshotRepository(Repository):
     """The stored datasets, by the digest of their content."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def add(self, record: SnapshotRecord) -> None:
         """Remember a snapshot; of one that is known only the time is new, and it stays until the transaction ends."""
@@ -51,23 +47,16 @@ class SnapshotRepository:
         row = self._session.scalars(select(SnapshotRow).where(SnapshotRow.digest == digest)).one_or_none()
         if row is None:
             raise NotFoundError(f"There is no dataset {digest}.", digest=digest)
-        return record_of(SnapshotRecord, row, labels=tuple(row.labels))
+        return record_of(SnapshotRecord, row)
 
 
-class StageOutputRepository:
+class StageOutputRepository(Repository):
     """What finished stages left, by the digest of everything they depend on."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def put(self, key: str, job_id: str, stage: Stage, artifact: str) -> None:
         """Remember the artifact of a finished stage; a later one under the same key replaces it."""
         values = {"job": job_id, "stage": stage.value, "artifact": artifact, "created_at": database_now()}
-        self._session.execute(
-            insert_for(self._session, StageOutputRow)
-            .values(key=key, **values)
-            .on_conflict_do_update(index_elements=["key"], set_=values)
-        )
+        put_row(self._session, StageOutputRow, {"key": key}, values)
 
     def of_task(self, task: str) -> Sequence[tuple[str, float]]:
         """The artifacts that stages of the task's jobs left, and when."""

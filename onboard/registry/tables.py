@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    CheckConstraint,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Text,
-    text,
-)
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from onboard.registry.access_tables import AuditRow, SessionRow, SignInCodeRow, TokenRow
-from onboard.registry.declared import BigNumber, Table
-from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
+from onboard.registry import access_tables, webhook_tables  # noqa: F401 - they declare the rest of the tables
+from onboard.registry.declared import BigNumber, partial_index
+from onboard.registry.declared import Table as Table  # from here it comes with all of them declared
 
 
 class ArtifactRow(Table):
@@ -125,39 +117,19 @@ class JobRow(Table):
             "state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled', 'dead')", name="known_state"
         ),
         # what a claim looks through, most urgent first, and whoever counts what waits: the jobs that are not finished
-        Index(
-            "ix_jobs_open",
-            "queue",
-            priority.desc(),
-            "number",
-            "state",
-            "not_before_at",
-            "started_at",
-            postgresql_where=text("state IN ('queued', 'running')"),
-            sqlite_where=text("state IN ('queued', 'running')"),
+        partial_index(
+            "ix_jobs_open", "queue", priority.desc(), "number", "state", "not_before_at", "started_at",
+            where="state IN ('queued', 'running')",
         ),
         # what ended lately: all that the figures over it need, so that the wide rows are not read
-        Index(
-            "ix_jobs_ended",
-            "finished_at",
-            "queue",
-            "state",
-            "attempt",
-            "created_at",
-            "not_before_at",
-            "started_at",
-            postgresql_where=text("finished_at IS NOT NULL"),
-            sqlite_where=text("finished_at IS NOT NULL"),
+        partial_index(
+            "ix_jobs_ended", "finished_at", "queue", "state", "attempt", "created_at", "not_before_at", "started_at",
+            where="finished_at IS NOT NULL",
         ),
         # what a worker asks about its own job, every other second
-        Index(
-            "ix_jobs_running",
-            "worker",
-            postgresql_where=text("state = 'running'"),
-            sqlite_where=text("state = 'running'"),
-        ),
+        partial_index("ix_jobs_running", "worker", where="state = 'running'"),
         Index("ix_jobs_queue_state", "queue", "state"),  # how many stand where, for whoever watches
-    )
+    )  # fmt: skip
 
 
 class JobEventRow(Table):
@@ -304,29 +276,3 @@ class LeaseRow(Table):
     name: Mapped[str] = mapped_column(primary_key=True)
     holder: Mapped[str]
     expires_at: Mapped[float]
-
-
-__all__ = [
-    "AliasMoveRow",
-    "AliasRow",
-    "ArtifactRow",
-    "AuditRow",
-    "BaseRow",
-    "EmbeddingVersionRow",
-    "HypernetworkRow",
-    "JobEventRow",
-    "JobRow",
-    "JobTransitionRow",
-    "LeaseRow",
-    "QueueRow",
-    "SessionRow",
-    "SignInCodeRow",
-    "SnapshotRow",
-    "StageOutputRow",
-    "Table",
-    "TaskRow",
-    "TokenRow",
-    "WebhookDeliveryRow",
-    "WebhookEventRow",
-    "WorkerRow",
-]

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session
 
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.task import Task, label_keys
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import TaskRow
 from onboard.registry.upsert import insert_for
 
 
-class TaskRepository:
+class TaskRepository(Repository):
     """The tasks of a deployment. The row of a deleted one stays, so that its version numbers are never used again."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def get(self, name: str) -> Task:
         """The task. Raises NotFoundError."""
@@ -34,12 +30,12 @@ class TaskRepository:
         row = self._session.scalars(
             select(TaskRow).where(TaskRow.name == name, TaskRow.deleted_at.is_(None))
         ).one_or_none()
-        return None if row is None else task_of(row)
+        return None if row is None else record_of(Task, row)
 
     def list(self) -> Sequence[Task]:
         """Every task by name."""
         rows = self._session.scalars(select(TaskRow).where(TaskRow.deleted_at.is_(None)).order_by(TaskRow.name))
-        return [task_of(row) for row in rows]
+        return [record_of(Task, row) for row in rows]
 
     def require_labels(self, name: str, kind: Kind, labels: Sequence[Label]) -> None:
         """Raise ConflictError when the task exists with another label set; the order does not count, types do."""
@@ -74,9 +70,9 @@ class TaskRepository:
         )
         row = self._session.scalars(select(TaskRow).where(TaskRow.name == task.name).with_for_update()).one()
         if row.deleted_at is None and not new_labels:
-            _require_same(task_of(row), task.kind, task.labels)
+            _require_same(record_of(Task, row), task.kind, task.labels)
         statement = update(TaskRow).where(TaskRow.name == task.name).values(deleted_at=None, **values)
-        return task_of(self._session.scalars(statement.returning(TaskRow)).one())
+        return record_of(Task, self._session.scalars(statement.returning(TaskRow)).one())
 
 
 def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
@@ -91,8 +87,3 @@ def _require_same(present: Task, kind: Kind, labels: Sequence[Label]) -> None:
         present=list(present.labels),
         wanted=list(labels),
     )
-
-
-def task_of(row: TaskRow) -> Task:
-    """The domain's task of a row."""
-    return record_of(Task, row, labels=tuple(row.labels), words=tuple(row.words))

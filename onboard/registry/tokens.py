@@ -6,25 +6,21 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import ColumnElement, and_, bindparam, or_, select, update
-from sqlalchemy.orm import Session
 
 from onboard.domain.access import Scope, Token, sorted_scopes
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.audit import record
 from onboard.registry.clock import database_now
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.upsert import insert_for
 
 USE_SHOWN_SECONDS: Final = 60  # how exact the last use is: a read need not cost a write every time
 _BY_HASH: Final = select(TokenRow, database_now()).where(TokenRow.hash == bindparam("hash"))  # every request asks it
 
 
-class TokenRepository:
+class TokenRepository(Repository):
     """The tokens of the deployment."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def add(
         self,
@@ -69,12 +65,12 @@ class TokenRepository:
         """The tokens that work now, or all of them; oldest first."""
         statement = select(TokenRow).order_by(TokenRow.created_at, TokenRow.id)
         if not include_ended:
-            statement = statement.where(_live())
+            statement = statement.where(is_live())
         return [_token(row) for row in self._session.scalars(statement)]
 
     def any_live(self) -> bool:
         """Whether anybody could sign in with a token."""
-        return self._session.scalars(select(TokenRow.id).where(_live()).limit(1)).first() is not None
+        return self._session.scalars(select(TokenRow.id).where(is_live()).limit(1)).first() is not None
 
     def used(self, id_: str) -> None:
         """Note that the token was used just now."""
@@ -100,14 +96,14 @@ class TokenRepository:
 
     def revoke_all(self) -> int:
         """End every token that works now; returns how many."""
-        ended = update(TokenRow).where(_live()).values(revoked_at=database_now()).returning(TokenRow.id)
+        ended = update(TokenRow).where(is_live()).values(revoked_at=database_now()).returning(TokenRow.id)
         return len(self._session.scalars(ended).all())
 
     def _id_of(self, which: str) -> str:
         by_id = self._session.scalars(select(TokenRow.id).where(TokenRow.id == which)).one_or_none()
         if by_id is not None:
             return by_id
-        named = self._named(which, _live()) or self.find_named(which)
+        named = self._named(which, is_live()) or self.find_named(which)
         if not named:
             raise NotFoundError(f"There is no token {which!r}.", "List them with: onboard token list", token=which)
         if len(named) > 1:
@@ -120,7 +116,8 @@ class TokenRepository:
         return [_token(row) for row in self._session.scalars(statement)]
 
 
-def _live() -> ColumnElement[bool]:
+def is_live() -> ColumnElement[bool]:
+    """Whether a token works now; of no token, as in an outer join, this is true."""
     return and_(TokenRow.revoked_at.is_(None), or_(TokenRow.expires_at.is_(None), TokenRow.expires_at > database_now()))
 
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Double, Select, String, and_, case, func, literal, or_, select, union_all
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import aliased
 
 from onboard.domain.job import JobState
 from onboard.domain.transition import BUCKET_SECONDS, LOST, NEW, Transition
 from onboard.registry.clock import database_now
+from onboard.registry.repository import Repository
 from onboard.registry.tables import JobEventRow, JobRow, JobTransitionRow
 from onboard.registry.upsert import insert_for
 
@@ -25,11 +26,8 @@ SETTLED_SECONDS: Final = 120.0
 _COLUMNS: Final = ("previous", "state", "queue", "up_to_seconds", "count", "seconds")
 
 
-class TransitionRepository:
+class TransitionRepository(Repository):
     """Counts what happened to the jobs of a deployment."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def list(self) -> Sequence[Transition]:
         """All that ever happened."""

@@ -16,18 +16,19 @@ from onboard.domain.names import Reference
 from onboard.errors import ConflictError, InputError
 from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.artifacts import ArtifactRepository
-from onboard.registry.clock import database_now
+from onboard.registry.clock import database_now, read_clock
 from onboard.registry.deleting import DeletingRepository, Removed
+from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, HypernetworkRow
 
 REBUILT = "rebuilt without a deleted task"  # why aliases moved
 
 
-class UnlearningRepository:
+class UnlearningRepository(Repository):
     """What is to be forgotten; `artifacts` are those that may be needless because of what this object removed."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self.artifacts: dict[str, float] = {}
 
     def mark(self, task: str, references: Iterable[str], hypernetworks: Iterable[Link]) -> None:
@@ -98,7 +99,7 @@ class UnlearningRepository:
             return []
         links = tuple_(row.base_digest, row.version).in_([(base, number) for base, number, _ in rows])
         self._session.execute(update(row).where(links).values(artifact=None, collected_at=database_now()))
-        now = self._session.scalars(select(database_now())).one()
+        now = read_clock(self._session)
         return [(artifact, now) for _, _, artifact in rows if artifact is not None]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
@@ -21,3 +22,9 @@ def insert_for(session: Session, table: type[Table]) -> postgresql.Insert | sqli
     from sqlalchemy.dialects import postgresql
 
     return postgresql.insert(table)
+
+
+def put_row(session: Session, table: type[Table], key: Mapping[str, object], values: Mapping[str, object]) -> None:
+    """Insert a row; where there is one of this key, it has these values from now on."""
+    statement = insert_for(session, table).values(**key, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))

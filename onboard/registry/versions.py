@@ -20,12 +20,12 @@ from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
 
-_PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
+PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Startable:
     fingerprint: str | None
 
 
-class VersionRepository:
+class VersionRepository(Repository):
     """The published versions of every task."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._aliases = AliasRepository(session)
         self._tasks = TaskRepository(session)
 
@@ -210,8 +210,8 @@ class VersionRepository:
         every = select(EmbeddingVersionRow).order_by(*number)  # in its order SQLite goes by the index
         versions = [
             version_of(row)
-            for start in range(0, len(distinct), _PAIRS_AT_ONCE)
-            for row in self._session.scalars(every.where(tuple_(*number).in_(distinct[start : start + _PAIRS_AT_ONCE])))
+            for start in range(0, len(distinct), PAIRS_AT_ONCE)
+            for row in self._session.scalars(every.where(tuple_(*number).in_(distinct[start : start + PAIRS_AT_ONCE])))
         ]
         return sorted(versions, key=lambda version: (version.task, version.version))
 
@@ -252,12 +252,4 @@ def _of_living_tasks() -> Select[EmbeddingVersionRow]:
 
 def version_of(row: EmbeddingVersionRow) -> EmbeddingVersion:
     """The domain's version of a row."""
-    return record_of(
-        EmbeddingVersion,
-        row,
-        labels=tuple(row.labels),
-        words=tuple(row.words),
-        seeds=tuple(row.seeds),
-        mixed_from=row.mixed_from or {},
-        held_out=None if row.held_out is None else tuple(row.held_out),
-    )
+    return record_of(EmbeddingVersion, row, mixed_from=row.mixed_from or {})

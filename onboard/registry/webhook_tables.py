@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, Text, text
+from sqlalchemy import CheckConstraint, ForeignKey, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from onboard.registry.declared import Table
+from onboard.registry.declared import Table, partial_index
 
 
 class WebhookEventRow(Table):
@@ -22,14 +22,7 @@ class WebhookEventRow(Table):
     data: Mapped[dict[str, Any]]
     at: Mapped[float] = mapped_column(index=True)
     addressed_at: Mapped[float | None]
-    __table_args__ = (
-        Index(
-            "ix_webhook_events_new",
-            "at",
-            postgresql_where=text("addressed_at IS NULL"),
-            sqlite_where=text("addressed_at IS NULL"),
-        ),
-    )
+    __table_args__ = (partial_index("ix_webhook_events_new", "at", where="addressed_at IS NULL"),)
 
 
 class WebhookDeliveryRow(Table):
@@ -46,12 +39,5 @@ class WebhookDeliveryRow(Table):
     error: Mapped[str | None] = mapped_column(Text)
     __table_args__ = (
         CheckConstraint("state IN ('waiting', 'delivered', 'given_up')", name="known_state"),
-        Index(
-            "ix_webhook_deliveries_open",
-            "state",
-            "endpoint",
-            "next_at",
-            postgresql_where=text("state <> 'delivered'"),
-            sqlite_where=text("state <> 'delivered'"),
-        ),
+        partial_index("ix_webhook_deliveries_open", "state", "endpoint", "next_at", where="state <> 'delivered'"),
     )

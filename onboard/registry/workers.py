@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
-from sqlalchemy.orm import Session
 
 from onboard.domain.job import LEASE_SECONDS, JobState
 from onboard.domain.names import require_name
@@ -16,9 +15,9 @@ from onboard.registry.audit import record
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.job_figures import IS_OPEN, IS_RUNNING
-from onboard.registry.records import record_of
+from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import JobRow, QueueRow, WorkerRow
-from onboard.registry.upsert import insert_for
+from onboard.registry.upsert import put_row
 
 
 def _live() -> ColumnElement[bool]:
@@ -31,11 +30,8 @@ def _live() -> ColumnElement[bool]:
     return or_(beating, spawned)
 
 
-class WorkerRepository:
+class WorkerRepository(Repository):
     """The workers of a deployment."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def enter(
         self,
@@ -65,11 +61,7 @@ class WorkerRepository:
             "started_at": database_now(),
             "heartbeat_at": database_now(),
         }
-        self._session.execute(
-            insert_for(self._session, WorkerRow)
-            .values(name=name, **values)
-            .on_conflict_do_update(index_elements=["name"], set_=values)
-        )
+        put_row(self._session, WorkerRow, {"name": name}, values)
 
     def _require_free(self, name: str, host: str, pid: int | None) -> None:
         present = self._session.scalars(
@@ -181,21 +173,13 @@ def _unknown(name: str) -> NotFoundError:
     return NotFoundError(f"There is no worker {name!r}.", "List them with: onboard workers list", worker=name)
 
 
-class QueueRepository:
+class QueueRepository(Repository):
     """The queues: pausing, and how many jobs stand in them."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def set_paused(self, name: str, paused: bool) -> None:
         """Pause (running jobs go on, queued ones wait) or resume a queue."""
         require_name(name, "name of a queue")
-        values = {"paused": paused, "updated_at": database_now()}
-        self._session.execute(
-            insert_for(self._session, QueueRow)
-            .values(name=name, **values)
-            .on_conflict_do_update(index_elements=["name"], set_=values)
-        )
+        put_row(self._session, QueueRow, {"name": name}, {"paused": paused, "updated_at": database_now()})
         record(self._session, "queue.pause" if paused else "queue.resume", name)
 
     def paused(self, name: str) -> bool:
@@ -237,7 +221,6 @@ def _worker(row: WorkerRow, live: bool, heartbeat_age_seconds: float, job: str |
         WorkerRecord,
         row,
         state=WorkerState(row.state),
-        queues=tuple(row.queues),
         live=bool(live),
         heartbeat_age_seconds=max(heartbeat_age_seconds, 0.0),
         job=job,

@@ -60,9 +60,9 @@ def in_a_fold(fold: np.ndarray) -> np.ndarray:
     return judged
 
 
-def rows_in_folds(dataset: Dataset, fold: Sequence[int]) -> tuple[Example, ...]:
-    """The training rows that are in one, of the fold of every row (n)."""
-    return tuple(dataset.train[row] for row in in_a_fold(np.array(fold)))
+def rows_in_folds(dataset: Dataset, fold: np.ndarray) -> tuple[Example, ...]:
+    """The training rows that are in one, of the fold of every row (n,)."""
+    return tuple(dataset.train[row] for row in in_a_fold(fold))
 
 
 def part_rows(dataset: Dataset, seed: int, shares: Sequence[float] = (), known: np.ndarray | None = None) -> list[Fold]:
@@ -138,7 +138,7 @@ def mean_loss(scores: np.ndarray, targets: np.ndarray) -> float:
     return float(-(targets * scores).sum(1).mean())
 
 
-def log_of(probabilities: Sequence[Sequence[float]]) -> np.ndarray:
+def log_of(probabilities: np.ndarray) -> np.ndarray:
     """Log-probabilities of stored probabilities (n, K), those that underflowed to 0 as the least that float32 holds."""
-    scores: np.ndarray = np.log(np.maximum(np.array(probabilities), np.finfo(np.float32).tiny))
+    scores: np.ndarray = np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))
     return scores

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from onboard.domain.report import TrainingJson
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
@@ -37,7 +37,7 @@ class Trained:
         """After this share of the way from the start (t,); losses and norms stay the whole's."""
         return replace(self, z=embedding_between(start, self.z, share))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TrainingJson:
         """The course of the training (without z) as a JSON-compatible document."""
         return {
             "steps": len(self.losses),

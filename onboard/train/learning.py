@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
 from onboard.domain.dataset import Dataset
+from onboard.domain.report import TrainingJson
 from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
@@ -56,7 +57,7 @@ class Learned:
     halves: Halves | None = None
     curve_left_out: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TrainingJson:
         """The course of the training (without z) as a JSON-compatible document."""
         return {**self.trained.to_json(), "share": self.share, "chosen_on": self.chosen_on}
 
@@ -80,15 +81,6 @@ class Learned:
         judged = self.folds.judged
         suspects = suspected_errors(self.folds.scores, targets[judged])
         return [replace(suspect, row=int(judged[suspect.row])) for suspect in suspects]
-
-    def folds_to_json(self) -> dict[str, Any] | None:
-        """Every row's fold, the probabilities of those in one, and each fold's z; None without a cross-validation."""
-        if self.folds is None:
-            return None
-        return {
-            "fold": self.folds.fold.tolist(), "probabilities": np.exp(self.folds.scores).tolist(),
-            "z": self.folds.z.tolist(),
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from onboard.domain.report import MoreRowsJson
 from onboard.model.cost import Passes
 from onboard.statistics.bootstrap import draws_of_groups
 
@@ -40,7 +41,7 @@ class MoreRows:
     gain: tuple[float, float, float] | None = None
     reason: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> MoreRowsJson:
         """points, more, gain, low, high, reason."""
         gain, low, high = self.gain or (None, None, None)
         return {

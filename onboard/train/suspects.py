@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from onboard.data.previews import beginning, preview_texts
 from onboard.domain.dataset import Dataset, Example, label_text
+from onboard.domain.report import WarningJson
 
 MOST: Final = 10
 _MARGIN: Final = 0.6  # between the probability of the other label and of the given one
@@ -54,7 +55,7 @@ def suspected_errors(estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]
     ]
 
 
-def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> dict[str, Any]:
+def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> WarningJson:
     """The warning about them (there is one at least) as the report shows it, which names every one.
 
     Args:

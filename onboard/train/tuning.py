@@ -10,12 +10,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from onboard.domain.tuning import TuningJson
 from onboard.errors import JobFailedError
 from onboard.model.batch import TrainingSet
 from onboard.model.cores import side_by_side
@@ -53,7 +54,7 @@ class Tuned:
     penalties: tuple[float, ...]
     drift: float
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TuningJson:
         """The course of the tuning (without the weights) as a JSON-compatible document."""
         return {
             "steps": len(self.losses), "loss": list(self.losses), "penalty": list(self.penalties), "drift": self.drift,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from onboard.data.problems import Finding
+from onboard.domain.report import WarningJson
 
 
-def known_finding(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+def known_finding(counts: Mapping[str, int]) -> list[WarningJson]:
     """The warning that so many rows of these splits are known, as the report shows it; none where there are none."""
     parts = [f"{count} {split}" for split, count in counts.items() if count]
     if not parts:

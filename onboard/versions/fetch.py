@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from onboard.bases import Base
 from onboard.bases.placing import place_base
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
 from onboard.errors import NotAllowedError, StorageError
@@ -54,15 +53,13 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     if not bundle:
         return Fetched(version, write_files(version, content, output))
     base = require_base(services, version)
-    parts: dict[str, Callable[[Path], object]] = {BASE: lambda target: _copied(base, target)}
+    parts: dict[str, Callable[[Path], object]] = {
+        BASE: lambda target: place_base(target, base.digest, lambda folder: shutil.copytree(base.folder, folder))
+    }
     if version.hypernetwork_version != FIRST_HYPERNETWORK:
         weights = hypernetwork_bytes(services, hypernetwork_record(services, base, version.hypernetwork_version))
         parts[HYPERNETWORK] = lambda target: _write(target, weights)
     return Fetched(version, write_files(version, content, output, parts))
-
-
-def _copied(base: Base, target: Path) -> Path:
-    return place_base(target, base.digest, lambda folder: shutil.copytree(base.folder, folder))
 
 
 def write_files(

@@ -13,9 +13,8 @@ import numpy as np
 
 from onboard.bases import Base
 from onboard.data.hashes import row_hashes, unpack_hashes
-from onboard.data.held_out import split_as
 from onboard.data.snapshot import load as load_snapshot
-from onboard.data.splits import holdout
+from onboard.data.splits import holdout, split_as
 from onboard.domain.dataset import Dataset
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion

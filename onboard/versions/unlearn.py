@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onboard.domain.dataset import label_key
 from onboard.domain.descent import Descent
+from onboard.domain.documents import document_of
 from onboard.domain.job import JobSpec, JobState
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
@@ -53,13 +54,7 @@ class Unlearning:
 
     def to_json(self) -> dict[str, Any]:
         """Its part of the result of `onboard tasks delete --json`."""
-        return {
-            "reverted": self.reverted,
-            "rebuilding": self.rebuilding,
-            "restored": self.restored,
-            "removed": self.removed,
-            "cannot": self.cannot,
-        }
+        return document_of(self, "queues", "artifacts")
 
 
 def unlearn(session: Session, task: str, descendants: Descent, aliases: Mapping[str, Sequence[str]]) -> Unlearning:

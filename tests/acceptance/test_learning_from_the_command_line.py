@@ -75,13 +75,13 @@ def test_predictions_come_in_the_order_of_the_file(place: Place, learned: Finish
     rows.write_text("\ufeff" + "\n".join(lines) + "\n\n", encoding="utf-8")
     document = place.json("predict", "mood@v1", "--input", rows, "--output", "answers.jsonl")
     assert len(document["predictions"]) == 30
-    assert all(set(each) == {"label", "probability", "task", "version"} for each in document["predictions"])
-    assert {(each["task"], each["version"]) for each in document["predictions"]} == {("mood", 1)}
+    assert all(set(answer) == {"label", "probability", "task", "version"} for answer in document["predictions"])
+    assert {(answer["task"], answer["version"]) for answer in document["predictions"]} == {("mood", 1)}
     written = (place.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in written] == document["predictions"]
     with place.services() as services:
         back = Predictor(services).predict([{"task": "mood", "ref": "v1", "text": text} for text in texts[::-1]])
-    assert [each.label for each in back[::-1]] == [each["label"] for each in document["predictions"]]
+    assert [prediction.label for prediction in back[::-1]] == [answer["label"] for answer in document["predictions"]]
     for one, other in zip(back[::-1], document["predictions"], strict=True):
         assert one.probability == pytest.approx(other["probability"], abs=1e-5)
 
@@ -96,7 +96,8 @@ def test_predictions_of_a_spreadsheet_become_one(place: Place, learned: Finished
     with (place.folder / "answers.csv").open(encoding="utf-8", newline="") as file:
         written = list(csv.DictReader(file))
     assert [(row["label"], float(row["probability"]), row["task"], int(row["version"])) for row in written] == [
-        (each["label"], each["probability"], each["task"], each["version"]) for each in document["predictions"]
+        (answer["label"], answer["probability"], answer["task"], answer["version"])
+        for answer in document["predictions"]
     ]
     refused = place.run("predict", "mood@v1", "--input", "texts.csv")
     assert refused.returncode == 2

@@ -114,12 +114,12 @@ def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
 
 def advised() -> list[Any]:
     """Every `onboard …` that the code's own messages, remedies and docstrings tell people to run."""
-    found = {}
-    for path in sorted(each for room in ("onboard", "cli", "workers") for each in (ROOT / room).rglob("*.py")):
+    commands = {}
+    for path in sorted(file for room in ("onboard", "cli", "workers") for file in (ROOT / room).rglob("*.py")):
         for said in _strings(ast.parse(path.read_text(encoding="utf-8"))):
-            for told in re.findall(r"(?:^|`|\(|: |or )onboard ([a-z][^`();,:]*)", said):
-                found[f"{path.relative_to(ROOT)}: {told}"] = told.replace("…", "").split()
-    return [pytest.param(words, id=name) for name, words in found.items()]
+            for command in re.findall(r"(?:^|`|\(|: |or )onboard ([a-z][^`();,:]*)", said):
+                commands[f"{path.relative_to(ROOT)}: {command}"] = command.replace("…", "").split()
+    return [pytest.param(words, id=name) for name, words in commands.items()]
 
 
 def _strings(tree: ast.AST) -> Iterator[str]:
@@ -187,7 +187,7 @@ def test_every_import_that_the_documentation_shows_works() -> None:
 @pytest.mark.parametrize(
     ("heading", "made_by"),
     [
-        ("Errors", r"(?:\bProblem|UnreadableError|_BadValueError|_BadRowError|\.add)\("),
+        ("Errors", r"(?:\bProblem|UnreadableError|RowError|\.add)\("),
         ("Warnings", r"(?:\bFinding\(|\"code\":)"),
     ],
 )

@@ -38,7 +38,7 @@ def refusing(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Itera
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["missing.jsonl"], "does not exist"),
         (["folder.jsonl"], "is a folder"),
@@ -60,12 +60,12 @@ def refusing(tmp_path_factory: pytest.TempPathFactory, open_base: Path) -> Itera
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_is_wrong_with_a_submission_is_told_with_what_mends_it(
-    refusing: Place, words: list[str], told: str
+    refusing: Place, words: list[str], message: str
 ) -> None:
     done = refusing.run("submit", "--dataset", *words)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    assert told in done.stderr
+    assert message in done.stderr
     assert remedy_of(done)
 
 

@@ -138,7 +138,7 @@ def test_whoever_computes_knows_neither_registry_nor_store_nor_queue(room: str) 
         for name, path in modules()
         if within(name, room)
         for imported in imports(path)
-        if any(within(imported, each) for each in outside)
+        if any(within(imported, module) for module in outside)
     ]
     assert wrong == []
 
@@ -150,7 +150,7 @@ def test_the_domain_knows_nothing_but_itself_and_the_errors() -> None:
         for name, path in modules()
         if within(name, "onboard.domain")
         for imported in imports(path)
-        if not any(within(imported, each) for each in allowed)
+        if not any(within(imported, module) for module in allowed)
     ]
     assert wrong == []
 
@@ -165,7 +165,7 @@ def test_the_client_knows_neither_the_services_registry_nor_torch() -> None:
         for name, path in modules()
         if within(name, "onboard.client")
         for imported in imports(path)
-        if within(imported, "onboard") and not any(within(imported, each) for each in allowed)
+        if within(imported, "onboard") and not any(within(imported, module) for module in allowed)
     ]
     assert wrong == []
     outside = ("onboard.registry", "onboard.services", "onboard.api", "sqlalchemy", *HEAVY)
@@ -197,7 +197,7 @@ def test_doors_only_open_and_leave_transactions_to_the_use_cases() -> None:
 
 
 def test_sql_is_spoken_in_the_registry_only() -> None:
-    speakers = {name for name, path in modules() for each in imports(path) if within(each, "sqlalchemy.select")}
+    speakers = {name for name, path in modules() for module in imports(path) if within(module, "sqlalchemy.select")}
     assert {name for name in speakers if not within(name, "onboard.registry")} == set()
 
 

@@ -124,7 +124,7 @@ def test_any_base_json_is_a_base_or_refused(folder: Path, document: dict[str, An
     def read() -> None:
         base = find_base(str(folder))
         assert isinstance(base.name, str)
-        assert all(isinstance(each.labels, tuple) for each in (*base.sources, *base.anchors))
+        assert all(isinstance(task.labels, tuple) for task in (*base.sources, *base.anchors))
 
     require_ours(read)
 
@@ -183,8 +183,8 @@ def test_any_note_of_a_cache_is_read_or_counts_as_none(content: bytes) -> None:
         cache.keep("/there", "tag", b"content")
         (note,) = Path(place).glob("notes/*/*")
         note.write_bytes(content)
-        found = cache.note("/there")
-        assert found is None or isinstance(found.at, float)
+        read = cache.note("/there")
+        assert read is None or isinstance(read.at, float)
 
 
 @bounded(250)

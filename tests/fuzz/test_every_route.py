@@ -110,7 +110,7 @@ def _ended(news_of: Any) -> Any:
 
 
 def operations(door: Door) -> dict[str, Any]:
-    return {found.ok().label: found.ok() for found in door.schema.get_all_operations()}
+    return {operation.ok().label: operation.ok() for operation in door.schema.get_all_operations()}
 
 
 def require_described(door: Door, case: Any) -> None:
@@ -145,24 +145,24 @@ def with_known(case: Any, known: dict[str, list[Any]], draw: Any) -> Any:
         body["dataset"] = ROWS
         for name in {"validation", "test", "labels", "init", "method", "metric", "base", "text_field", "label_field"}:
             body.pop(name, None)
-    for each in body.get("inputs", ()):
-        for name in {"ref", "text_a", "text_b"} & set(each):
-            del each[name]
-        each |= {"task": draw(some.sampled_from(known["task"])), "text": "sunny"}
+    for text in body.get("inputs", ()):
+        for name in {"ref", "text_a", "text_b"} & set(text):
+            del text[name]
+        text |= {"task": draw(some.sampled_from(known["task"])), "text": "sunny"}
     return case
 
 
 def faults(door: Door, mode: Any, examples: int) -> str:
     """What was found, by operation."""
-    found = []
+    lines = []
     for label, operation in operations(door).items():
         try:
             ask(door, operation, mode, examples)
         except Unsatisfiable:
             continue  # nothing can be wrong about a request without parameters
         except (Exception, FailureGroup) as error:  # noqa: BLE001 - all faults of all operations are told together
-            found.append("\n".join([f"{label}: {error}", *getattr(error, "__notes__", ())]))
-    return "\n\n".join(found)
+            lines.append("\n".join([f"{label}: {error}", *getattr(error, "__notes__", ())]))
+    return "\n\n".join(lines)
 
 
 def ask(door: Door, operation: Any, mode: Any, examples: int) -> None:
@@ -177,14 +177,14 @@ def ask(door: Door, operation: Any, mode: Any, examples: int) -> None:
 
 def test_requests_that_fit_the_description_are_answered_as_it_says(door: Door) -> None:
     assert len(operations(door)) > 30
-    assert not (found := faults(door, FITTING, 15)), found
+    assert not (faulty := faults(door, FITTING, 15)), faulty
     worked = {label for label, answers in door.seen.items() if min(answers) < 300}
 
     assert len(worked) >= len(operations(door)) - 8, set(operations(door)) - worked
 
 
 def test_requests_that_do_not_fit_are_refused_as_it_says(door: Door) -> None:
-    assert not (found := faults(door, UNFITTING, 10)), found
+    assert not (faulty := faults(door, UNFITTING, 10)), faulty
 
 
 def test_what_chance_seldom_reaches_is_answered_as_described_too(door: Door) -> None:

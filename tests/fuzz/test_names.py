@@ -96,13 +96,13 @@ def test_a_name_is_accepted_exactly_when_it_follows_the_grammar(name: str) -> No
 @example("a@v9999999999")
 def test_a_reference_is_read_and_written_alike_or_refused(text: str) -> None:
     try:
-        found = Reference.parse(text)
+        reference = Reference.parse(text)
     except InputError:
         return
-    assert str(found) in (text, f"{text}@latest")
-    assert Reference.parse(str(found)) == found
-    assert GRAMMAR.match(found.task)
-    assert (found.version is None) != (found.alias is None)
+    assert str(reference) in (text, f"{text}@latest")
+    assert Reference.parse(str(reference)) == reference
+    assert GRAMMAR.match(reference.task)
+    assert (reference.version is None) != (reference.alias is None)
 
 
 @bounded(50)

@@ -14,19 +14,21 @@ from bounded import bounded
 from fastapi.exceptions import RequestValidationError
 from hypothesis import example, given
 from hypothesis import strategies as some
+from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from onboard.api import guarding, problems
 from onboard.api.deps import decode_cursor, encode_cursor
 from onboard.api.etags import etag, matches
-from onboard.api.receiving import _read
-from onboard.api.schemas.jobs import DatasetForm, JobForm
+from onboard.api.forms import DatasetForm, JobForm
+from onboard.api.receiving import read_form
 from onboard.api.uploads import FILE_FIELDS, Upload, received, safe_name
 from onboard.domain.job import JobSpec
+from onboard.domain.submission import Submission
 from onboard.domain.webhook import Endpoint, Webhooks
 from onboard.errors import InputError, OnboardError
-from onboard.jobs.submission import Order, split_labels
+from onboard.jobs.submission import split_labels, task_name
 from onboard.serving.requests import parse_requests
 
 TEXTS = some.text(max_size=60)
@@ -106,20 +108,20 @@ async def received_form(pieces: list[bytes], kind: str, place: Path) -> None:
     async with received(request, place) as upload:
         assert all(path.resolve().is_relative_to(place.resolve()) for path in upload.files.values())
         assert upload.content_bytes >= 0
-        read_form(JobForm, upload)
+        read_any(JobForm, upload)
 
 
 # --- forms and orders ---
 
 
-def read_form(form: type[DatasetForm], upload: Upload) -> None:
+def read_any(form: type[BaseModel], upload: Upload) -> None:
     try:
-        order = _read(form, upload).order()
+        submission = read_form(form, upload).submission()
     except RequestValidationError as error:
         document = json.loads(problems._of_validation(Request({"type": "http"}), error).body)
         assert any(document["field"].startswith(name) for name in upload.fields)
         return
-    assert order.name
+    assert task_name(submission)
 
 
 VALUES = some.lists(TEXTS | some.sampled_from(["0", "-1", "1e400", "nan", "true", "hf://x", "auto", "a,b"]), max_size=3)
@@ -133,7 +135,7 @@ VALUES = some.lists(TEXTS | some.sampled_from(["0", "-1", "1e400", "nan", "true"
 def test_any_fields_of_a_form_are_an_order_or_refused(fields: dict[str, list[str]]) -> None:
     upload = Upload(Path("/nowhere"), {name: values for name, values in fields.items() if values})
     for form in (DatasetForm, JobForm):
-        require_ours(lambda form=form: read_form(form, upload))
+        require_ours(lambda form=form: read_any(form, upload))
 
 
 @bounded(250)
@@ -151,15 +153,15 @@ def test_any_text_is_a_label_set_or_refused(text: str) -> None:
 @bounded(150)
 @given(TEXTS, some.none() | TEXTS)
 def test_any_name_of_a_dataset_gives_a_tasks_name_or_is_refused(dataset: str, task: str | None) -> None:
-    require_ours(lambda: Order(dataset, task=task).name)
+    require_ours(lambda: task_name(Submission(dataset, task=task)))
 
 
 @bounded(150)
 @given(some.text(max_size=300))
 def test_whatever_a_file_is_called_it_lies_in_its_folder(name: str) -> None:
-    kept = safe_name(name)
-    assert Path("/folder", kept).resolve().parent == Path("/folder")
-    assert 0 < len(kept) <= 100
+    safe = safe_name(name)
+    assert Path("/folder", safe).resolve().parent == Path("/folder")
+    assert 0 < len(safe) <= 100
 
 
 # --- cursors, tags, hosts ---
@@ -236,8 +238,8 @@ URLS = TEXTS | some.from_regex(r"https?://[a-z0-9.@:\[\]%/?#_-]{0,40}", fullmatc
 @example("https://shop.example/\ud800", "")
 def test_any_url_of_a_webhook_is_an_allowed_host_or_refused(url: str, secret: str) -> None:
     def read() -> None:
-        found = Endpoint.parse(url, {"shop.example"})
-        assert (found.host, found.https) == ("shop.example", True)
+        endpoint = Endpoint.parse(url, {"shop.example"})
+        assert (endpoint.host, endpoint.https) == ("shop.example", True)
 
     require_ours(read)
     require_ours(lambda: Webhooks.parse(url, "shop.example", secret, insecure=False))

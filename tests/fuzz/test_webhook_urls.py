@@ -16,8 +16,8 @@ from onboard.operations.webhooks.addresses import is_allowed
 
 ALLOWED = {"hooks.example.com", "b.example.org"}
 INNER = [
-    ip_network(each)
-    for each in (
+    ip_network(network)
+    for network in (
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16",
         "224.0.0.0/4", "240.0.0.0/4",
     )
@@ -70,5 +70,5 @@ def test_an_ipv4_address_is_judged_the_same_in_every_dress(address: IPv4Address,
         assert not is_allowed(str(dressed))
         assert not is_allowed(str(sixtofour))
     for spelt in (str(int(address)), hex(int(address)), f"0{int(address):o}"):
-        found = socket.getaddrinfo(spelt, 443, type=socket.SOCK_STREAM)
-        assert {ip_address(entry[4][0]) for entry in found} == {address}  # so these are judged as what they are
+        addresses = socket.getaddrinfo(spelt, 443, type=socket.SOCK_STREAM)
+        assert {ip_address(entry[4][0]) for entry in addresses} == {address}  # so these are judged as what they are

@@ -117,11 +117,11 @@ def test_scopes_are_ours_or_refused(names: list[str]) -> None:
 @given(some.text(max_size=300))
 def test_a_token_that_was_given_can_stand_in_a_header(secret: str) -> None:
     with suppress(InputError):
-        found = require_given_token(secret, "the file")
-        assert len(found) >= LEAST_LETTERS
-        assert found.isascii()
-        assert found.isprintable()
-        assert " " not in found
+        token = require_given_token(secret, "the file")
+        assert len(token) >= LEAST_LETTERS
+        assert token.isascii()
+        assert token.isprintable()
+        assert " " not in token
 
 
 @bounded(100)

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from support.lively_service import Empty, fill, server_settings
 from support.opposed import learn_rivals
+from support.published import add_version, embedding_of
 from support.real_jobs import Desk
 from support.real_services import PostgresServer
 from support.real_workers import Deployment
 from support.tuned_jobs import tune_gently
 
 from onboard.bases import Base
+from onboard.domain.task import EmbeddingVersion
 from onboard.pipeline import train as training
 from onboard.registry.schema import upgrade
 from onboard.services import Services
@@ -45,8 +47,8 @@ def grown(tmp_path: Path, postgres_url: str, redis_url: str) -> Iterator[Deploym
 @pytest.fixture(params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
 def deployment(request: pytest.FixtureRequest) -> Deployment:
     """Either of them."""
-    found: Deployment = request.getfixturevalue(request.param)
-    return found
+    deployment: Deployment = request.getfixturevalue(request.param)
+    return deployment
 
 
 @pytest.fixture(scope="session", params=["embedded", pytest.param("grown", marks=pytest.mark.services)])
@@ -91,6 +93,12 @@ def rivals(desk: Desk, tiny_base: Base, trained_as: Any) -> Desk:
     """mood@v1 answers all 40 test rows right, mood@v2 at most 22 of them."""
     learn_rivals(desk, tiny_base, trained_as)
     return desk
+
+
+@pytest.fixture
+def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
+    """mood@v1, without a job."""
+    return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
 
 
 @pytest.fixture

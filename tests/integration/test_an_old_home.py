@@ -10,15 +10,25 @@ from __future__ import annotations
 import hashlib
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from support.program import Place
 from support.real_jobs import Desk
 
 from onboard.domain.job import JobState
+from onboard.pipeline.outputs import (
+    EvaluateOutput,
+    GuardOutput,
+    ProbeOutput,
+    StageOutput,
+    TrainOutput,
+    tune_output,
+)
+from onboard.registry.tables import StageOutputRow
 from onboard.services import Services, open_services
 from onboard.serving import Predictor
 from onboard.settings import Settings
@@ -70,6 +80,21 @@ def test_its_unfinished_jobs_go_on(old_home: Services, then: dict[str, Any], few
     halfway = desk.job(then["halfway"])
     assert halfway.attempt == 2
     assert (halfway.result or {})["guard"]["verdict"] == "accepted"
+
+
+def test_what_its_stages_left_is_read_and_written_as_it_was(old_home: Services) -> None:
+    readers: dict[str, Callable[[Mapping[str, Any]], StageOutput]] = {
+        "probe": ProbeOutput.from_json, "train": TrainOutput.from_json, "tune": tune_output,
+        "guard": GuardOutput.from_json, "evaluate": EvaluateOutput.from_json,
+    }  # fmt: skip
+    with old_home.database.read() as session:
+        outputs = [(row.stage, row.artifact) for row in session.scalars(select(StageOutputRow))]
+    assert {stage for stage, _ in outputs} == readers.keys()
+    for stage, artifact in outputs:
+        document = json.loads(old_home.artifacts.get(artifact))
+        how_it_went = {name: document.pop(name) for name in ("halved", "seconds")}
+        again = {**readers[stage](document).to_json(), **how_it_went}
+        assert json.dumps(again).encode() == old_home.artifacts.get(artifact)
 
 
 def test_commands_show_its_jobs_tasks_and_versions(old_home: Services, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from support.real_jobs import STAGES, Desk, HookedProgress, opinions
+from support.full_disk import full
+from support.real_jobs import STAGES, CrashError, Desk, HookedProgress, crash_after, opinions
 
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState, Stage
@@ -23,6 +25,7 @@ from onboard.pipeline import train as training
 from onboard.pipeline.check import prepare
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobRow, StageOutputRow
 from onboard.services import Services
 from onboard.testing import RecordedProgress
@@ -30,22 +33,10 @@ from onboard.train.settings import FewShotSettings
 from workers.shell import work
 
 
-class _CrashError(Exception):
-    """The worker's process ends here."""
-
-
-def crash_after(stage: str) -> HookedProgress:
-    def crash(what: str, name: str) -> None:
-        if (what, name) == ("finished", stage):
-            raise _CrashError
-
-    return HookedProgress(crash)
-
-
 def test_a_second_attempt_goes_on_after_the_last_finished_stage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     job = desk.submit(opinions(24), init="sst2")
     first = desk.claim()
-    with pytest.raises(_CrashError):
+    with pytest.raises(CrashError):
         desk.run(first, crash_after("probe"))
     desk.lose()
     second = desk.claim()
@@ -68,7 +59,7 @@ def test_an_attempt_that_died_while_publishing_leaves_nothing_and_the_next_only_
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.submit(opinions(24))
-    with pytest.raises(_CrashError):
+    with pytest.raises(CrashError):
         desk.run(desk.claim(), HookedProgress(lambda what, name: _crash_at(what, name, "publish")))
     assert desk.jobs()[0].state is JobState.RUNNING
     desk.lose()
@@ -80,7 +71,7 @@ def test_an_attempt_that_died_while_publishing_leaves_nothing_and_the_next_only_
 
 def _crash_at(what: str, name: str, stage: str) -> None:
     if (what, name) == ("started", stage):
-        raise _CrashError
+        raise CrashError
 
 
 def _never(*arguments: Any, **named: Any) -> Any:
@@ -90,7 +81,7 @@ def _never(*arguments: Any, **named: Any) -> Any:
 def test_a_stored_output_that_is_damaged_or_gone_is_made_again(desk: Desk, tiny_services: Services) -> None:
     for number, harm in enumerate((_damage, _remove)):
         desk.submit(opinions(24), f"task{number}")
-        with pytest.raises(_CrashError):
+        with pytest.raises(CrashError):
             desk.run(desk.claim(), crash_after("train"))
         desk.lose()
         harm(tiny_services)
@@ -115,12 +106,44 @@ def _remove(services: Services) -> None:
         path.unlink()
 
 
+def test_a_stored_output_of_another_form_is_made_again(desk: Desk, tiny_services: Services) -> None:
+    for number, change in enumerate((_without_folds, _with_more)):
+        desk.submit(opinions(24), f"task{number}")
+        with pytest.raises(CrashError):
+            desk.run(desk.claim(), crash_after("train"))
+        desk.lose()
+        _rewrite(tiny_services, Stage.TRAIN, change)
+        progress = RecordedProgress()
+        assert desk.run(desk.claim(), progress).state is JobState.SUCCEEDED
+        assert progress.stages == ["check", "train", "evaluate"]
+
+
+def _without_folds(document: dict[str, Any]) -> None:
+    del document["folds"]
+
+
+def _with_more(document: dict[str, Any]) -> None:
+    document["of_a_later_program"] = True
+
+
+def _rewrite(services: Services, stage: Stage, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what the stage left in the last job."""
+    of_stage = select(StageOutputRow).where(StageOutputRow.stage == stage).order_by(StageOutputRow.created_at.desc())
+    with services.database.read() as session:
+        key, job, artifact = next((row.key, row.job, row.artifact) for row in session.scalars(of_stage))
+    document = json.loads(services.artifacts.get(artifact))
+    change(document)
+    artifact = services.store(json.dumps(document).encode(), "stage_output")
+    with services.database.write() as session:
+        StageOutputRepository(session).put(key, job, stage, artifact)
+
+
 def test_a_start_that_comes_out_differently_is_trained_from_anew(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     _starting_from(monkeypatch, "stsb@v1")
     undisturbed = desk.learn(opinions(24), "undisturbed")
     _starting_from(monkeypatch, "sst2@v1")
     desk.submit(opinions(24))
-    with pytest.raises(_CrashError):
+    with pytest.raises(CrashError):
         desk.run(desk.claim(), crash_after("train"))
     desk.lose()
     _damage_probed(desk.services)
@@ -134,7 +157,7 @@ def test_a_start_that_comes_out_differently_is_trained_from_anew(desk: Desk, mon
 
 def test_a_start_that_comes_out_alike_has_been_trained_from(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.submit(opinions(24))
-    with pytest.raises(_CrashError):
+    with pytest.raises(CrashError):
         desk.run(desk.claim(), crash_after("train"))
     desk.lose()
     _damage_probed(desk.services)
@@ -148,7 +171,7 @@ def _starting_from(monkeypatch: pytest.MonkeyPatch, embedding: str) -> None:
     """Let the probe choose this one, as it may when another is no longer there."""
 
     def choose(evaluator: Any, candidates: Any, *_: Any) -> Any:
-        (named,) = (each for each in candidates if each.embedding == embedding)
+        (named,) = (candidate for candidate in candidates if candidate.embedding == embedding)
         return probing.measure_named(evaluator, named)
 
     monkeypatch.setattr(probing, "choose", choose)
@@ -187,24 +210,17 @@ def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base
 def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
     desk: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from onboard.storage import files
-
     job = desk.submit(opinions(24))
-    write = files._write_atomically
-
-    def full(target: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files, "_write_atomically", full)
-    for attempt in range(1, 4):
-        done = work(tiny_services, "worker", ["default"], pipeline.run)
-        assert done is not None
-        assert done.error is not None
-        assert (done.attempt, done.error["code"]) == (attempt, "storage")
-        assert "No space left on device" in done.error["message"]
-        _let_it_be_due(tiny_services, job.id)
+    with monkeypatch.context() as patched:
+        patched.setattr("onboard.storage.files.os.fsync", full)
+        for attempt in range(1, 4):
+            done = work(tiny_services, "worker", ["default"], pipeline.run)
+            assert done is not None
+            assert done.error is not None
+            assert (done.attempt, done.error["code"]) == (attempt, "storage")
+            assert "No space left on device" in done.error["message"]
+            desk.let_be_due(job.id)
     assert desk.job(job.id).state is JobState.DEAD
-    monkeypatch.setattr(files, "_write_atomically", write)
     with tiny_services.database.write() as session:
         JobRepository(session).retry(job.id)
     again = work(tiny_services, "worker", ["default"], pipeline.run)
@@ -212,13 +228,6 @@ def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
     assert again.state is JobState.SUCCEEDED
     assert again.error is None
     assert [version.version for version in desk.versions("mood")] == [1]
-
-
-def _let_it_be_due(services: Services, job: str) -> None:
-    from sqlalchemy import text
-
-    with services.database.write() as session:
-        session.execute(text("UPDATE jobs SET not_before_at = 0 WHERE id = :id"), {"id": job})
 
 
 def test_a_claim_waits_out_its_back_off(desk: Desk, tiny_services: Services) -> None:

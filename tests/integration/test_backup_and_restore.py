@@ -154,9 +154,9 @@ def test_a_home_grows_up_to_a_server_and_comes_back(
     restored_into(empty_home, tmp_path / "grown.zip", GoingOn(tokens=True, webhooks=True))
     after = empty_home.opened()
     require_same(server, after, tmp_path / "2")
-    expected, found = rows_of(server), rows_of(after)
-    assert [row["action"] for row in found["audit_log"] if row not in expected["audit_log"]] == ["service.restore"]
-    assert {**found, "audit_log": None} == {**expected, "audit_log": None}
+    expected, restored = rows_of(server), rows_of(after)
+    assert [row["action"] for row in restored["audit_log"] if row not in expected["audit_log"]] == ["service.restore"]
+    assert {**restored, "audit_log": None} == {**expected, "audit_log": None}
     assert add_version(after, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(5)).version == 5
     server.close()
     after.close()
@@ -224,7 +224,7 @@ def test_tokens_of_a_backup_are_revoked_and_its_webhooks_dropped(
         assert not OutboxRepository(session).has_work(["a.example.com/1", "b.example.com/2"], 60.0)
         states = session.scalars(text("SELECT state FROM webhook_deliveries ORDER BY state")).all()
         assert states == ["delivered", "given_up"]
-        (restoring,) = (each for each in entries(session, 1))
+        (restoring,) = (entry for entry in entries(session, 1))
     assert (restoring.action, restoring.facts["revoked_tokens"]) == ("service.restore", 2)
     after.close()
 
@@ -243,9 +243,9 @@ def test_tokens_and_webhooks_go_on_where_that_is_asked_for(lively: Services, emp
     back_up(lively, str(tmp_path / "backup"), quiet)
     loaded = restored_into(empty_home, tmp_path / "backup", GoingOn(tokens=True, webhooks=True)).loaded
     assert (loaded.revoked_tokens, loaded.kept_tokens, loaded.dropped_webhooks) == (0, 1, 0)
-    expected, found = rows_of(lively), rows_of_home(empty_home)
+    expected, restored = rows_of(lively), rows_of_home(empty_home)
     for table in ("tokens", "webhook_events", "webhook_deliveries"):
-        assert found[table] == expected[table] != []
+        assert restored[table] == expected[table] != []
     with empty_home.opened().database.read() as session:
         for table in ("sessions", "sign_in_codes"):  # of browsers that the service of the backup had let in
             assert session.scalar(text(f"SELECT count(*) FROM {table}")) == 0
@@ -332,15 +332,15 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
     (target / "manifest.json").write_bytes(replace(manifest, revision="20261121a", tables=tables).pack())
     restored_into(empty, target)
     after = empty.opened()  # which refuses any schema but this code's
-    expected, found = rows_of(lively), rows_of(after)
+    expected, restored = rows_of(lively), rows_of(after)
     del new["tasks"]  # the number of a task's last version is counted
     for table, later in new.items():
         for row in expected[table]:
             row.update(dict.fromkeys(later))
-    assert that_stay(found) == that_stay(expected)
-    assert {row["id"] for row in found["jobs"]} == {row["id"] for row in expected["jobs"]}
+    assert that_stay(restored) == that_stay(expected)
+    assert {row["id"] for row in restored["jobs"]} == {row["id"] for row in expected["jobs"]}
     for table, later in new.items():
-        assert all(row[name] is None for row in found[table] for name in later)
+        assert all(row[name] is None for row in restored[table] for name in later)
     after.close()
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import text
+from support.command_line import CommandLine, Said
 from support.real_jobs import opinions, write_rows
 from support.real_services import PostgresServer, free_port, wait_until
 from support.registry_samples import sample_spec
 
 import migrations
-from cli.main import main
 from onboard.bases import Base
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
@@ -36,52 +33,22 @@ pytestmark = pytest.mark.services
 SECRET = "hunter2"
 
 
-@dataclass
-class Told:
-    """What a command said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def remedy(self) -> str:
-        last = self.err.rstrip("\n").splitlines()[-1]
-        assert last.startswith("  → "), self.err
-        return last.removeprefix("  → ")
-
-    def check(self, what: str) -> dict[str, Any]:
-        """One finding of `doctor --json`."""
-        return next(each for each in json.loads(self.out)["checks"] if each["what"] == what)
-
-
-Onboard = Callable[..., Told]
+Onboard = Callable[..., Said]
 
 
 @pytest.fixture
-def onboard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tiny_base: Base) -> Onboard:
-    """The program, in this process; settings are given by name, without their prefix."""
+def onboard(monkeypatch: pytest.MonkeyPatch, command_line: CommandLine, tiny_base: Base) -> Onboard:
+    """The program; settings are given by name, without their prefix."""
 
-    def run(*words: str | Path, **settings: str) -> Told:
+    def run(*words: str | Path, **settings: str) -> Said:
         for name, value in {"base": str(tiny_base.folder), "device": "cpu", **settings}.items():
             monkeypatch.setenv(f"ONBOARD_{name.upper()}", value)
-        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words)])
-        capsys.readouterr()
-        code = _exit_code()
-        said = capsys.readouterr()
+        said = command_line(*words)
         assert "Traceback" not in said.err
         assert SECRET not in said.out + said.err
-        return Told(code, said.out, said.err)
+        return said
 
     return run
-
-
-def _exit_code() -> int:
-    try:
-        main()
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
 
 
 @contextmanager
@@ -147,14 +114,14 @@ def locked_url(postgres: PostgresServer, postgres_url: str) -> str:
 
 def test_a_wrong_password_of_the_database_is_told(onboard: Onboard, locked_url: str, redis_url: str) -> None:
     for words in (["jobs", "list"], ["worker"], ["db", "check"]):
-        told = onboard(*words, database_url=locked_url, broker_url=redis_url)
-        assert told.code == 5
-        assert "refuses the password" in told.err
-        assert "ONBOARD_DATABASE_URL" in told.remedy
-    found = onboard("doctor", "--json", database_url=locked_url, broker_url=redis_url)
-    assert found.code == 5
-    assert "refuses the password" in found.check("database")["found"]
-    assert found.check("broker")["ok"]
+        refused = onboard(*words, database_url=locked_url, broker_url=redis_url)
+        assert refused.code == 5
+        assert "refuses the password" in refused.err
+        assert "ONBOARD_DATABASE_URL" in refused.remedy
+    diagnosis = onboard("doctor", "--json", database_url=locked_url, broker_url=redis_url)
+    assert diagnosis.code == 5
+    assert "refuses the password" in diagnosis.check("database")["found"]
+    assert diagnosis.check("broker")["ok"]
 
 
 @pytest.mark.parametrize("credentials", ["", f":{SECRET}@"])
@@ -162,17 +129,17 @@ def test_a_wrong_password_of_the_broker_is_told(
     onboard: Onboard, postgres_url: str, locked_redis: int, credentials: str, tmp_path: Path
 ) -> None:
     settings = {"database_url": postgres_url, "broker_url": f"redis://{credentials}127.0.0.1:{locked_redis}/0"}
-    found = onboard("doctor", "--json", **settings)
-    assert found.code == 5
-    assert "refuses the password" in found.check("broker")["found"]
-    assert "redis://USER:PASSWORD@" in found.check("broker")["remedy"]
+    diagnosis = onboard("doctor", "--json", **settings)
+    assert diagnosis.code == 5
+    assert "refuses the password" in diagnosis.check("broker")["found"]
+    assert "redis://USER:PASSWORD@" in diagnosis.check("broker")["remedy"]
     worker = onboard("worker", **settings)  # waiting would not mend it
     assert worker.code == 5
     assert "ONBOARD_BROKER_URL" in worker.remedy
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
-    told = onboard("submit", "--dataset", rows, "--json", **settings)
-    assert told.code == 0  # the job is stored
-    assert "refuses the password" in told.err
+    submitted = onboard("submit", "--dataset", rows, "--json", **settings)
+    assert submitted.code == 0  # the job is stored
+    assert "refuses the password" in submitted.err
 
 
 def ring(url: str) -> None:
@@ -181,10 +148,10 @@ def ring(url: str) -> None:
 
 def test_a_redis_that_wants_tls_is_told(onboard: Onboard, postgres_url: str, tls_redis: int) -> None:
     settings = {"database_url": postgres_url, "broker_url": f"redis://127.0.0.1:{tls_redis}/0"}
-    found = onboard("doctor", "--json", **settings)
-    assert found.code == 5
-    assert "wants TLS" in found.check("broker")["found"]
-    assert "rediss://" in found.check("broker")["remedy"]
+    diagnosis = onboard("doctor", "--json", **settings)
+    assert diagnosis.code == 5
+    assert "wants TLS" in diagnosis.check("broker")["found"]
+    assert "rediss://" in diagnosis.check("broker")["remedy"]
     worker = onboard("worker", **settings)
     assert worker.code == 5
     assert "rediss://" in worker.remedy
@@ -205,9 +172,9 @@ def test_a_redis_without_tls_is_told(redis_url: str) -> None:
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:x/0", "carrier-pigeon://coop/1"])
 def test_a_broker_that_is_none_is_told(onboard: Onboard, postgres_url: str, url: str) -> None:
-    found = onboard("doctor", "--json", database_url=postgres_url, broker_url=url)
-    assert found.code == 2
-    assert "ONBOARD_BROKER_URL" in found.check("broker")["remedy"]
+    diagnosis = onboard("doctor", "--json", database_url=postgres_url, broker_url=url)
+    assert diagnosis.code == 2
+    assert "ONBOARD_BROKER_URL" in diagnosis.check("broker")["remedy"]
     assert onboard("worker", database_url=postgres_url, broker_url=url).code == 2
 
 
@@ -224,18 +191,18 @@ def test_another_schema_is_told(
         schema.upgrade(url)
         database = Database(url)
         with database.write() as session:
-            found = "20261121a" if revision == "older" else "20991231z"
-            session.execute(text("UPDATE alembic_version SET version_num = :found"), {"found": found})
+            stored = "20261121a" if revision == "older" else "20991231z"
+            session.execute(text("UPDATE alembic_version SET version_num = :found"), {"found": stored})
         database.dispose()
     for words in (["worker"], ["jobs", "list"], ["db", "check"]):
-        told = onboard(*words, database_url=url, broker_url=redis_url)
-        assert told.code == 4
-        assert said in told.err
-        assert remedy in told.remedy
-    found = onboard("doctor", "--json", database_url=url, broker_url=redis_url)
-    assert found.code == 4
-    assert said in found.check("database")["found"]
-    assert remedy in found.check("database")["remedy"]
+        refused = onboard(*words, database_url=url, broker_url=redis_url)
+        assert refused.code == 4
+        assert said in refused.err
+        assert remedy in refused.remedy
+    diagnosis = onboard("doctor", "--json", database_url=url, broker_url=redis_url)
+    assert diagnosis.code == 4
+    assert said in diagnosis.check("database")["found"]
+    assert remedy in diagnosis.check("database")["remedy"]
 
 
 @pytest.fixture
@@ -243,70 +210,65 @@ def grown_up(postgres_url: str, redis_url: str) -> dict[str, str]:
     return {"database_url": postgres_url, "broker_url": redis_url}
 
 
-@pytest.fixture
-def registry(postgres_url: str) -> Iterator[Database]:
-    database = Database(postgres_url)
-    yield database
-    database.dispose()
-
-
-def enter(registry: Database, name: str, queue: str, onboard: str) -> None:
-    with registry.write() as session:
+def enter(database: Database, name: str, queue: str, onboard: str) -> None:
+    with database.write() as session:
         WorkerRepository(session).enter(
             name, WorkerState.RUNNING, queues=[queue], host="h", device="cuda:0", pid=1, facts={"onboard": onboard}
         )
 
 
 def test_a_queue_that_no_worker_ever_served_is_told_and_the_job_waits(
-    onboard: Onboard, grown_up: dict[str, str], registry: Database, tmp_path: Path
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database, tmp_path: Path
 ) -> None:
-    enter(registry, "w1", "gpu-large", "0.1.0")
+    enter(postgres_database, "w1", "gpu-large", "0.1.0")
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
-    told = onboard("submit", "--dataset", rows, "--queue", "gpu-larg", "--json", **grown_up)
-    assert told.code == 0  # whoever starts workers for what waits submits first
-    assert json.loads(told.out)["state"] == "queued"
-    assert "'gpu-larg' yet; known are default, gpu-large. Did you mean gpu-large?" in told.err
-    assert "onboard worker --queue gpu-larg" in told.err
+    submitted = onboard("submit", "--dataset", rows, "--queue", "gpu-larg", "--json", **grown_up)
+    assert submitted.code == 0  # whoever starts workers for what waits submits first
+    assert json.loads(submitted.out)["state"] == "queued"
+    assert "'gpu-larg' yet; known are default, gpu-large. Did you mean gpu-large?" in submitted.err
+    assert "onboard worker --queue gpu-larg" in submitted.err
     for queue in ("gpu-large", "default"):
         assert "yet; known" not in onboard("submit", "--dataset", rows, "--queue", queue, "--json", **grown_up).err
-    found = onboard("doctor", "--json", **grown_up)
-    assert found.code == 5
-    assert "default, gpu-larg" in found.check("queues")["found"]
+    diagnosis = onboard("doctor", "--json", **grown_up)
+    assert diagnosis.code == 5
+    assert "default, gpu-larg" in diagnosis.check("queues")["found"]
     wrong = onboard("submit", "--dataset", rows, "--queue", "GPU large", **grown_up)
     assert wrong.code == 2
     assert "name of a queue" in wrong.err
 
 
-def test_an_older_worker_is_told(onboard: Onboard, grown_up: dict[str, str], registry: Database) -> None:
-    enter(registry, "w1", "default", "0.0.9")
-    enter(registry, "w2", "default", "99.0.0")
-    found = onboard("doctor", "--json", **grown_up)
-    assert found.code == 4
-    assert "w1 has 0.0.9" in found.check("workers")["found"]
-    assert "w2" not in found.check("workers")["found"]
-    assert "pip install" in found.check("workers")["remedy"]
+def test_an_older_worker_is_told(onboard: Onboard, grown_up: dict[str, str], postgres_database: Database) -> None:
+    enter(postgres_database, "w1", "default", "0.0.9")
+    enter(postgres_database, "w2", "default", "99.0.0")
+    diagnosis = onboard("doctor", "--json", **grown_up)
+    assert diagnosis.code == 4
+    assert "w1 has 0.0.9" in diagnosis.check("workers")["found"]
+    assert "w2" not in diagnosis.check("workers")["found"]
+    assert "pip install" in diagnosis.check("workers")["remedy"]
 
 
-def test_a_finished_job_cannot_be_cancelled(onboard: Onboard, grown_up: dict[str, str], registry: Database) -> None:
-    with registry.write() as session:
+def test_a_finished_job_cannot_be_cancelled(
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database
+) -> None:
+    with postgres_database.write() as session:
         job, _ = JobRepository(session).add(sample_spec())
     assert onboard("jobs", "cancel", job.id, **grown_up).code == 0
-    told = onboard("jobs", "cancel", job.id, **grown_up)
-    assert told.code == 4
-    assert "is cancelled; it cannot become cancelled" in told.err
-    assert f"onboard jobs show {job.id}" in told.remedy
+    refused = onboard("jobs", "cancel", job.id, **grown_up)
+    assert refused.code == 4
+    assert "is cancelled; it cannot become cancelled" in refused.err
+    assert f"onboard jobs show {job.id}" in refused.remedy
 
 
 def test_a_time_limit_is_kept_and_a_wrong_one_is_told(
-    onboard: Onboard, grown_up: dict[str, str], registry: Database, tmp_path: Path
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database, tmp_path: Path
 ) -> None:
     rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
-    told = onboard("submit", "--dataset", rows, "--time-limit", "90", "--json", **grown_up)
-    job = json.loads(told.out)["job"]
+    submitted = onboard("submit", "--dataset", rows, "--time-limit", "90", "--json", **grown_up)
+    job = json.loads(submitted.out)["job"]
     assert json.loads(onboard("jobs", "show", job, "--json", **grown_up).out)["time_limit_seconds"] == 90
     assert onboard("jobs", "cancel", job, **grown_up).code == 0
     assert onboard("jobs", "retry", job, "--time-limit", "120", **grown_up).code == 0
-    with registry.read() as session:
+    with postgres_database.read() as session:
         again = JobRepository(session).get(job)
     assert (again.state, again.time_limit_seconds) == (JobState.QUEUED, 120)
     wrong = onboard("submit", "--dataset", rows, "--time-limit", "0", **grown_up)
@@ -319,12 +281,12 @@ def test_a_time_limit_is_kept_and_a_wrong_one_is_told(
 
 @pytest.mark.parametrize(("device", "code"), [("gpu", 2), ("cuda:97", 5)])
 def test_a_device_that_is_not_there_ends_a_worker_before_it_starts(
-    onboard: Onboard, grown_up: dict[str, str], registry: Database, device: str, code: int
+    onboard: Onboard, grown_up: dict[str, str], postgres_database: Database, device: str, code: int
 ) -> None:
-    told = onboard("worker", "--device", device, **grown_up)
-    assert told.code == code
-    assert "ONBOARD_DEVICE" in told.remedy
-    with registry.read() as session:
+    refused = onboard("worker", "--device", device, **grown_up)
+    assert refused.code == code
+    assert "ONBOARD_DEVICE" in refused.remedy
+    with postgres_database.read() as session:
         assert WorkerRepository(session).list(include_stopped=True) == []
 
 

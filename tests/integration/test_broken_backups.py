@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.full_disk import full
 from support.lively_service import Empty, quiet, restored_into, rows_of, rows_of_home, that_stay
 from support.published import add_version, embedding_of
 
@@ -93,7 +94,7 @@ def test_what_the_service_has_lost_is_told_and_the_rest_is_backed_up(
     restored_into(empty_home, tmp_path / "backup")
     after = empty_home.opened()
     assert fetch(after, "mood@v2", tmp_path / "out").version.version == 2
-    assert [each["digest"] for each in collect_garbage(after).damaged] == [lost]
+    assert [artifact["digest"] for artifact in collect_garbage(after).damaged] == [lost]
     after.close()
 
 
@@ -261,11 +262,7 @@ def test_a_full_disk_is_told_and_leaves_the_service_empty(
     lively: Services, empty_home: Empty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     back_up(lively, str(tmp_path / "backup"), quiet)
-
-    def full(target: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("onboard.storage.files._write_atomically", full)
+    monkeypatch.setattr("onboard.storage.files.os.fsync", full)
     with pytest.raises(StorageError, match="No space left"):
         restored_into(empty_home, tmp_path / "backup")
     with pytest.raises(StorageError, match="No space left"):

@@ -71,15 +71,15 @@ class _Cancelling:
 
 def test_a_step_of_the_training_hears_of_the_cancelling(desk: Desk) -> None:
     desk.submit(opinions(24))
-    told: list[str] = []
+    started: list[str] = []
     progress = HookedProgress(lambda what, name: None)
 
     def cancel(what: str, name: str) -> None:
-        told.append(name)
+        started.append(name)
         if (what, name) == ("started", "train"):
             progress.cancelled = True
 
     progress._hook = cancel
     with pytest.raises(CancelledError):
         desk.run(desk.claim(), progress)
-    assert told[-1] == "train"
+    assert started[-1] == "train"

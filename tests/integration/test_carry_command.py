@@ -3,75 +3,66 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
+from functools import partial
 
 import pytest
+from support.command_line import CommandLine, Said
 from support.published import add_version, embedding_of
 from support.tuned_heads import tuned_head
 
-from cli.main import main
 from onboard.bases import Base
 from onboard.services import Services
 from onboard.versions.carry import tasks
 
-Said = Callable[..., tuple[int, str, str]]
+Carry = Callable[..., Said]
 HARMLESS, HARMFUL = 1e-4, 3.0
 
 
 @pytest.fixture
-def onboard(
-    tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Said:
-    """One command of a home with mood@v1: its exit code, what stands on standard output and on standard error."""
+def onboard(tiny_services: Services, tiny_base: Base, command_line: CommandLine) -> Carry:
+    """`onboard tasks carry` in a home with mood@v1."""
     add_version(tiny_services, tiny_base, "mood", ("sad", "glad"), ("bad", "good"), z=embedding_of(3))
-    for name in ("home", "base", "device"):
-        monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(tiny_services.settings, name)))
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["onboard", "tasks", "carry", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return int(ended.value.code or 0), told.out, told.err
-
-    return run
+    command_line.at_home(tiny_services.settings)
+    return partial(command_line, "tasks", "carry")
 
 
-def test_a_task_at_the_head_has_nothing_to_do(onboard: Said) -> None:
+def test_a_task_at_the_head_has_nothing_to_do(onboard: Carry) -> None:
     assert onboard("mood")[:2] == (0, "mood is at the head already.\n")
     assert onboard("--all")[:2] == (0, "Every task is at the head already.\n")
     code, out, _ = onboard("mood", "--json")
     assert (code, json.loads(out)) == (0, {"dry_run": False, "carried": [], "refused": []})
 
 
-def test_what_is_carried_is_shown_with_its_new_version(onboard: Said, tiny_services: Services, tiny_base: Base) -> None:
+def test_what_is_carried_is_shown_with_its_new_version(
+    onboard: Carry, tiny_services: Services, tiny_base: Base
+) -> None:
     tuned_head(tiny_services, tiny_base, HARMLESS)
     code, out, _ = onboard("mood", "--dry-run")
     assert code == 0
     assert "cleared" in out
     code, out, _ = onboard("mood", "--json")
-    assert (code, [each["version"] for each in json.loads(out)["carried"]]) == (0, [2])
+    assert (code, [outcome["version"] for outcome in json.loads(out)["carried"]]) == (0, [2])
     assert onboard("mood")[1] == "mood is at the head already.\n"
 
 
 def test_a_named_task_that_is_refused_ends_with_4_and_all_with_0(
-    onboard: Said, tiny_services: Services, tiny_base: Base
+    onboard: Carry, tiny_services: Services, tiny_base: Base
 ) -> None:
     tuned_head(tiny_services, tiny_base, HARMFUL)
     for more in ((), ("--dry-run",)):
         code, out, _ = onboard("mood", "--json", *more)
-        assert (code, [each["task"] for each in json.loads(out)["refused"]]) == (4, ["mood"])
+        assert (code, [outcome["task"] for outcome in json.loads(out)["refused"]]) == (4, ["mood"])
     code, out, _ = onboard("mood")
     assert code == 4
     assert "stays" in out
     assert "Submitted again" in out
     code, out, _ = onboard("--all", "--json")
-    assert (code, "mood" in [each["task"] for each in json.loads(out)["refused"]]) == (0, True)
+    assert (code, "mood" in [outcome["task"] for outcome in json.loads(out)["refused"]]) == (0, True)
 
 
 def test_all_tells_how_far_it_is_on_standard_error(
-    onboard: Said, tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch
+    onboard: Carry, tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "MOST_TASKS", 1)
     tuned_head(tiny_services, tiny_base, HARMLESS)
@@ -82,10 +73,10 @@ def test_all_tells_how_far_it_is_on_standard_error(
 
 
 @pytest.mark.parametrize("words", [(), ("mood", "--all")])
-def test_either_a_task_is_named_or_all_are_meant(onboard: Said, words: tuple[str, ...]) -> None:
+def test_either_a_task_is_named_or_all_are_meant(onboard: Carry, words: tuple[str, ...]) -> None:
     code, out, _ = onboard(*words, "--json")
     assert (code, json.loads(out)["error"]["code"]) == (2, "input")
 
 
-def test_a_task_that_is_not_there_ends_with_3(onboard: Said) -> None:
+def test_a_task_that_is_not_there_ends_with_3(onboard: Carry) -> None:
     assert onboard("nothing")[0] == 3

@@ -19,6 +19,7 @@ from onboard.domain.task import AliasMove, EmbeddingVersion
 from onboard.errors import DamagedError, InputError, NotFoundError, UnavailableError
 from onboard.guard import TaskVerdict
 from onboard.hypernetworks.register import register_base
+from onboard.model.protected import Protection
 from onboard.operations import access
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -58,19 +59,19 @@ def moves(services: Services, task: str) -> Sequence[AliasMove]:
 def everything(services: Services) -> Any:
     """All versions, and all moves of `latest`."""
     with services.database.read() as session:
-        found = VersionRepository(session).list()
-    return found, {each.task: moves(services, each.task) for each in found}
+        versions = VersionRepository(session).list()
+    return versions, {version.task: moves(services, version.task) for version in versions}
 
 
-def refused(found: Carried) -> str:
+def refused(done: Carried) -> str:
     """Why the one task was refused."""
-    (outcome,) = found.outcomes
+    (outcome,) = done.outcomes
     assert (outcome.cleared, outcome.version) == (False, None)
     return outcome.reason
 
 
-def names(found: Carried) -> list[str]:
-    return [outcome.present.task for outcome in found.outcomes]
+def names(done: Carried) -> list[str]:
+    return [outcome.present.task for outcome in done.outcomes]
 
 
 @pytest.fixture
@@ -83,8 +84,8 @@ def mood(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
 def cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard that lets everything through."""
 
-    def passed(engine: Any, candidate: Any, earlier: Any, *more: Any) -> list[TaskVerdict]:
-        return [TaskVerdict(each.name, "pass", "divergence", 0.0, 0.0, 0.0, 96, 0, 0.01) for each in earlier]
+    def passed(engine: Any, candidate: Any, protection: Protection, *more: Any) -> list[TaskVerdict]:
+        return [TaskVerdict(task.name, "pass", "divergence", 0.0, 0.0, 0.0, 96, 0, 0.01) for task in protection.tasks]
 
     monkeypatch.setattr(clearing, "clear", passed)
 
@@ -112,9 +113,9 @@ def test_a_task_that_loses_nothing_goes_on_under_the_head_as_a_new_version(
     assert (facts["version"], facts["hypernetwork"], facts["init"]) == (2, head.digest, "mood@v1")
     assert versions(services, "mood")[0] == before
     assert Predictor(services).predict(inputs) == answered
-    by_the_head = Predictor(services).predict([{**each, "ref": "v2"} for each in inputs])
-    assert [each.version for each in by_the_head] == [2] * 3
-    was, now = ([each.probability for each in answers] for answers in (answered, by_the_head))
+    by_the_head = Predictor(services).predict([{**asked, "ref": "v2"} for asked in inputs])
+    assert [prediction.version for prediction in by_the_head] == [2] * 3
+    was, now = ([prediction.probability for prediction in answers] for answers in (answered, by_the_head))
     assert now != was
     assert now == pytest.approx(was, abs=0.01)
 
@@ -122,17 +123,19 @@ def test_a_task_that_loses_nothing_goes_on_under_the_head_as_a_new_version(
 def test_a_carried_version_is_told_and_written_down(
     tiny_services: Services, tiny_base: Base, mood: EmbeddingVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[str, dict[str, Any]]] = []
+    events: list[tuple[str, dict[str, Any]]] = []
     from onboard.registry.outbox import OutboxRepository
 
-    monkeypatch.setattr(OutboxRepository, "add", lambda self, kind, data: told.append((kind, data)))
+    monkeypatch.setattr(OutboxRepository, "add", lambda self, kind, data: events.append((kind, data)))
     tuned_head(tiny_services, tiny_base, HARMLESS)
     carry_task(tiny_services, "mood")
-    (published, moved), last = told, moves(tiny_services, "mood")[0]
+    (published, moved), last = events, moves(tiny_services, "mood")[0]
     assert (published[0], published[1]["version"], published[1]["hypernetwork_version"]) == ("version.published", 2, 2)
     assert (moved[0], moved[1]["previous"], moved[1]["version"]) == ("alias.moved", 1, 2)
     assert (last.reason, bool(last.actor)) == ("carried", True)
-    (line,) = [each for each in access.changes(tiny_services.database, 9)["changes"] if each["action"] == "task.carry"]
+    (line,) = [
+        change for change in access.changes(tiny_services.database, 9)["changes"] if change["action"] == "task.carry"
+    ]
     assert (line["subject"], line["facts"]) == (
         "mood", {"version": 2, "previous": 1, "hypernetwork_version": 2, "learned_under": 1},
     )  # fmt: skip
@@ -152,9 +155,9 @@ def test_what_the_guard_refuses_stays_as_it_is_and_is_named_with_its_reason(
 ) -> None:
     tuned_head(tiny_services, tiny_base, HARMFUL)
     before = everything(tiny_services)
-    found = carry_task(tiny_services, "mood")
-    assert "guard refuses it" in refused(found)
-    (document,) = found.to_json()["refused"]
+    done = carry_task(tiny_services, "mood")
+    assert "guard refuses it" in refused(done)
+    (document,) = done.to_json()["refused"]
     assert (document["task"], document["from"], document["version"]) == ("mood", 1, None)
     assert (document["hypernetwork_from"], document["hypernetwork_version"]) == (1, 2)
     assert (document["guard"]["verdict"], document["guard"]["task"]) == ("fail", "mood@v1")
@@ -185,13 +188,13 @@ def test_metrics_are_measured_again_on_the_tasks_own_held_out_rows(desk: Desk, t
     tuned_head(services, tiny_base, 0)
     carry_task(services, "mood")
     same, before = latest(services, "mood"), desk.version("mood@v1")
-    assert {name: found["n"] for name, found in same.metrics["test"].items()} == {
+    assert {name: metric["n"] for name, metric in same.metrics["test"].items()} == {
         "accuracy": 40, "macro_f1": 40, "mcc": 40, "log_loss": 40,
     }  # fmt: skip
     assert same.metrics["validation"]["accuracy"]["n"] == 25
-    for split, found in before.metrics.items():  # of the same weights
+    for split, metrics in before.metrics.items():  # of the same weights
         now = {name: metric["value"] for name, metric in same.metrics[split].items()}
-        assert now == pytest.approx({name: metric["value"] for name, metric in found.items()}, abs=1e-5)
+        assert now == pytest.approx({name: metric["value"] for name, metric in metrics.items()}, abs=1e-5)
 
     tuned_head(services, tiny_base, 0.2, seed=1)
     (outcome,) = carry_task(services, "mood").outcomes
@@ -219,10 +222,10 @@ def test_metrics_without_rows_are_taken_over_with_a_note_that_says_from_where(de
     for _ in range(2):
         tuned_head(services, tiny_base, 0)
         carry_task(services, "mood")
-    found = latest(services, "mood")
-    assert found.version == 3
-    assert found.metrics["test"] == before["test"]
-    for name, metric in found.metrics["validation"].items():
+    version = latest(services, "mood")
+    assert version.version == 3
+    assert version.metrics["test"] == before["test"]
+    for name, metric in version.metrics["validation"].items():
         said = metric.pop("note")
         assert said.endswith(f"{TAKEN_OVER} mood@v1, measured under hypernetwork version 1")
         assert said.count(TAKEN_OVER) == 1
@@ -230,7 +233,9 @@ def test_metrics_without_rows_are_taken_over_with_a_note_that_says_from_where(de
 
 
 def test_a_regression_is_carried_and_measured_in_its_own_numbers(desk: Desk, tiny_base: Base) -> None:
-    rows = [{"text": f"{each['text']} {number}", "label": number % 11 / 2} for number, each in enumerate(opinions(60))]
+    rows = [
+        {"text": f"{opinion['text']} {number}", "label": number % 11 / 2} for number, opinion in enumerate(opinions(60))
+    ]
     desk.learn(rows[:40], "stars", test=rows[40:], options={"kind": "regression"})
     tuned_head(desk.services, tiny_base, 0)
     (outcome,) = carry_task(desk.services, "stars").outcomes
@@ -248,9 +253,9 @@ def test_latest_does_not_move_to_what_is_significantly_worse_though_the_guard_sa
     desk.learn(opinions(30), test=rows_as_seen(tiny_base, good, 80), init="random")
     tuned_head(desk.services, tiny_base, HARMFUL)
     before = everything(desk.services)
-    found = carry_task(desk.services, "mood")
-    assert "significantly worse than the present version on 80 shared held-out rows" in refused(found)
-    assert found.to_json()["refused"][0]["comparison"]["verdict"] == "worse"
+    done = carry_task(desk.services, "mood")
+    assert "significantly worse than the present version on 80 shared held-out rows" in refused(done)
+    assert done.to_json()["refused"][0]["comparison"]["verdict"] == "worse"
     assert everything(desk.services) == before
 
 
@@ -280,8 +285,8 @@ def test_a_task_whose_bytes_cannot_be_read_is_refused_and_the_others_are_carried
     services.artifacts.delete(digest)
     if damage == "other":
         services.artifacts._files.write(f"sha256/{digest[7:9]}/{digest[7:]}", b"other")
-    outcomes = {each.present.task: each for each in carry(services, None).outcomes}
-    assert {name: each.cleared for name, each in outcomes.items()} == {"mood": False, "sst2": True, "stsb": True}
+    outcomes = {outcome.present.task: outcome for outcome in carry(services, None).outcomes}
+    assert {name: outcome.cleared for name, outcome in outcomes.items()} == {"mood": False, "sst2": True, "stsb": True}
     assert {"gone": "is not in", "other": "digest"}[damage] in outcomes["mood"].reason
     assert outcomes["mood"].verdict is not None
     assert outcomes["mood"].verdict.verdict == "not enough evidence"
@@ -386,12 +391,12 @@ def test_only_latest_moves_and_other_names_stay(
 def test_a_dry_run_judges_and_changes_nothing(tiny_services: Services, tiny_base: Base, mood: EmbeddingVersion) -> None:
     tuned_head(tiny_services, tiny_base, HARMLESS)
     before = everything(tiny_services)
-    found = carry(tiny_services, None, dry_run=True)
-    assert (names(found), found.dry_run) == (["mood", "sst2", "stsb"], True)
-    assert [(each.cleared, each.version) for each in found.outcomes] == [(True, None)] * 3
+    dry = carry(tiny_services, None, dry_run=True)
+    assert (names(dry), dry.dry_run) == (["mood", "sst2", "stsb"], True)
+    assert [(outcome.cleared, outcome.version) for outcome in dry.outcomes] == [(True, None)] * 3
     assert everything(tiny_services) == before
     really = carry(tiny_services, None)
-    assert [each.metrics for each in really.outcomes] == [each.metrics for each in found.outcomes]
+    assert [outcome.metrics for outcome in really.outcomes] == [outcome.metrics for outcome in dry.outcomes]
 
 
 def test_all_tasks_are_carried_a_few_at_a_time_by_name(
@@ -406,10 +411,10 @@ def test_all_tasks_are_carried_a_few_at_a_time_by_name(
     assert (names(rest), rest.next) == (["sst2", "stsb"], None)
     pages: list[Carried] = []
     monkeypatch.setattr(tasks, "MOST_TASKS", 2)
-    found = carry(tiny_services, None, on_page=pages.append)
+    done = carry(tiny_services, None, on_page=pages.append)
     assert [names(page) for page in pages] == [["mood-0", "mood-1"], ["mood-2", "mood-3"], ["sst2", "stsb"]]
-    assert names(found) == [*names(first), "sst2", "stsb"]
-    assert {each.version for each in found.outcomes} == {2}
+    assert names(done) == [*names(first), "sst2", "stsb"]
+    assert {outcome.version for outcome in done.outcomes} == {2}
 
 
 def test_each_task_goes_to_the_head_of_its_own_base_and_one_that_is_not_here_is_named(
@@ -420,8 +425,9 @@ def test_each_task_goes_to_the_head_of_its_own_base_and_one_that_is_not_here_is_
     tuned_head(tiny_services, tiny_base, HARMLESS)
     tuned_head(tiny_services, tiny_base, HARMLESS)
     tuned_head(tiny_services, other_base, HARMLESS)
-    found = {each.present.task: each for each in carry(tiny_services, None).outcomes}
-    assert {name: (each.cleared, each.head) for name, each in found.items() if name in ("mood", "weather")} == {
+    outcomes = {outcome.present.task: outcome for outcome in carry(tiny_services, None).outcomes}
+    own = {name: (outcome.cleared, outcome.head) for name, outcome in outcomes.items() if name in ("mood", "weather")}
+    assert own == {
         "mood": (True, 3), "weather": (True, 2),
     }  # fmt: skip
     assert latest(tiny_services, "weather").base_digest == other_base.digest

@@ -31,10 +31,10 @@ def test_on_postgresql_and_redis_every_job_is_published_once_whatever_is_killed(
 
 
 def require_nothing_lost(place: PlaceName, seed: int, folder: Path, base: Base) -> None:
-    found = run(place, replace(OPTIONS, seed=seed), folder / "run", base.folder)
-    assert found["violations"] == []
-    assert (found["jobs"], found["lost"], found["doubled"]) == (6, 0, 0)
-    assert found["versions"] + found["cancelled"] >= 6
-    assert (found["kills"], sum(found["faults"].values())) == (3, 2)
-    assert found["reading"]["answers"]["200"] > 0
-    assert found["reading"]["embeddings_verified"] >= found["reading"]["versions_seen"] > 0
+    document = run(place, replace(OPTIONS, seed=seed), folder / "run", base.folder)
+    assert document["violations"] == []
+    assert (document["jobs"], document["lost"], document["doubled"]) == (6, 0, 0)
+    assert document["versions"] + document["cancelled"] >= 6
+    assert (document["kills"], sum(document["faults"].values())) == (3, 2)
+    assert document["reading"]["answers"]["200"] > 0
+    assert document["reading"]["embeddings_verified"] >= document["reading"]["versions_seen"] > 0

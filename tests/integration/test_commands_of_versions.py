@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import CommandLine
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk
 
-from cli.main import main
 from onboard.bases import Base, folder_digest
 from onboard.errors import DamagedError
 from onboard.services import Services
@@ -26,17 +26,13 @@ TEXTS = ("good film", "bad plot", "the film was great")
 
 
 @pytest.fixture
-def onboard(tiny_services: Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def onboard(tiny_services: Services, command_line: CommandLine) -> Run:
     """One command of this home: its exit code, its document, what stands on standard error."""
-    for name in ("home", "base", "device"):
-        monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(tiny_services.settings, name)))
+    command_line.at_home(tiny_services.settings)
 
     def run(*words: str) -> tuple[int, Any, str]:
-        monkeypatch.setattr(sys, "argv", ["onboard", *words, "--json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return int(ended.value.code or 0), json.loads(told.out), told.err
+        said = command_line(*words, "--json")
+        return said.code, said.document, said.err
 
     return run
 
@@ -125,8 +121,12 @@ def test_a_bundle_is_verified_and_predicts_elsewhere_without_home_or_database(
     tiny_services.close()
     tiny_services.settings.resolved_home.rename(tmp_path / "gone")
     answered = _predicted(bundle, inputs, tmp_path / "elsewhere")
-    assert [answer[:3] for answer in answered] == [[each.label, each.task, each.version] for each in expected]
-    assert [answer[3] for answer in answered] == pytest.approx([each.probability for each in expected], abs=1e-4)
+    assert [answer[:3] for answer in answered] == [
+        [prediction.label, prediction.task, prediction.version] for prediction in expected
+    ]
+    assert [answer[3] for answer in answered] == pytest.approx(
+        [prediction.probability for prediction in expected], abs=1e-4
+    )
     assert not (tmp_path / "elsewhere" / "home").exists()
 
 
@@ -137,8 +137,8 @@ def _predicted(bundle: Path, inputs: list[dict[str, str]], folder: Path) -> Any:
         "import json, sys; from onboard.serving import Predictor; found = Predictor(sys.argv[1]).predict("
         "json.loads(sys.argv[2])); print(json.dumps([[f.label, f.task, f.version, f.probability] for f in found]))"
     )
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
-    environment = {**kept, "ONBOARD_HOME": str(folder / "home"), "HOME": str(folder), "ONBOARD_DEVICE": "cpu"}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("ONBOARD_")}
+    environment = {**inherited, "ONBOARD_HOME": str(folder / "home"), "HOME": str(folder), "ONBOARD_DEVICE": "cpu"}
     done = subprocess.run(
         [sys.executable, "-c", program, str(bundle), json.dumps(inputs)],
         env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,

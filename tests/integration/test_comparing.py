@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from support.callers import bearer
 from support.opposed import opposed
 from support.real_jobs import Desk, opinions
 
@@ -15,7 +16,6 @@ from onboard.api import shelf
 from onboard.api.app import create_app
 from onboard.bases import Base
 from onboard.errors import DamagedError, InputError, NotBetterError, UnavailableError
-from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
 from onboard.versions import compare as comparing
 from onboard.versions.compare import compare
@@ -23,14 +23,14 @@ from onboard.versions.promote import promote, rollback
 
 
 def test_a_comparison_tells_metrics_confusion_flipped_answers_and_the_paired_interval(rivals: Desk) -> None:
-    found = compare(rivals.services, "mood@v1", "mood@v2").to_json()
-    paired = found["comparison"]
-    assert (found["better"], paired["verdict"], paired["rows"]) == (False, "worse", 40)
+    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    paired = comparison["comparison"]
+    assert (comparison["better"], paired["verdict"], paired["rows"]) == (False, "worse", 40)
     assert paired["low"] <= paired["increase"] <= paired["high"]
-    assert found["a"]["shared"]["accuracy"]["value"] == 1.0
-    assert sum(map(sum, found["b"]["confusion"])) == 40
-    assert sum(flip["count"] for flip in found["flipped"]) == paired["newly_wrong"] >= 18
-    assert all(flip["a"] == flip["label"] != flip["b"] for flip in found["flipped"])
+    assert comparison["a"]["shared"]["accuracy"]["value"] == 1.0
+    assert sum(map(sum, comparison["b"]["confusion"])) == 40
+    assert sum(flip["count"] for flip in comparison["flipped"]) == paired["newly_wrong"] >= 18
+    assert all(flip["a"] == flip["label"] != flip["b"] for flip in comparison["flipped"])
     turned = compare(rivals.services, "mood@v2", "mood@v1")
     assert turned.better
     assert turned.measured is not None
@@ -44,9 +44,9 @@ def test_rows_that_one_of_them_was_trained_on_are_no_witnesses(desk: Desk, tiny_
     trained_as(bad)
     desk.learn(opinions(30), test=rows, init="random")
     for pair in (("mood@v1", "mood@v2"), ("mood@v2", "mood@v1")):
-        found = compare(desk.services, *pair)
-        assert (found.measured, found.better) == (None, False)
-        assert "neither" in found.reason
+        comparison = compare(desk.services, *pair)
+        assert (comparison.measured, comparison.better) == (None, False)
+        assert "neither" in comparison.reason
 
 
 def test_what_cannot_be_compared_says_why(desk: Desk) -> None:
@@ -74,8 +74,7 @@ def test_only_what_is_better_is_promoted_if_that_is_asked_for(rivals: Desk) -> N
 
 @pytest.fixture
 def reader(rivals: Desk) -> Iterator[TestClient]:
-    _, secret = create_token(rivals.services.database, "reader", ["read"])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(rivals.services.database, "read")
     with TestClient(create_app(rivals.services.settings), "http://localhost", headers=headers) as client:
         yield client
 
@@ -92,9 +91,9 @@ def test_of_many_shared_rows_the_same_few_are_drawn_every_time(rivals: Desk, mon
 @pytest.mark.parametrize("limit", ["MOST_ROWS_READ", "MOST_BYTES_READ"])
 def test_datasets_beyond_the_limits_are_not_read(rivals: Desk, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(comparing, limit, 60)
-    found = compare(rivals.services, "mood@v1", "mood@v2")
-    assert (found.measured, found.better, found.worse) == (None, False, False)
-    assert "too large" in found.reason
+    comparison = compare(rivals.services, "mood@v1", "mood@v2")
+    assert (comparison.measured, comparison.better, comparison.worse) == (None, False, False)
+    assert "too large" in comparison.reason
 
 
 def test_one_comparison_at_a_time_is_made_and_each_is_made_once(
@@ -142,10 +141,10 @@ def test_a_service_reads_a_base_for_its_first_comparison_only(
 
 def test_a_comparison_that_fails_leaves_its_turn_to_the_next(rivals: Desk) -> None:
     artifact = rivals.version("mood@v2").artifact
-    kept = rivals.services.artifacts.get(artifact)
+    content = rivals.services.artifacts.get(artifact)
     rivals.services.artifacts.delete(artifact)
     rivals.services.artifacts._files.write(f"sha256/{artifact[7:9]}/{artifact[7:]}", b"other")
     with pytest.raises(DamagedError):
         compare(rivals.services, "mood@v1", "mood@v2")
-    rivals.services.artifacts.put(kept, "embedding")
+    rivals.services.artifacts.put(content, "embedding")
     assert compare(rivals.services, "mood@v1", "mood@v2").worse

@@ -42,10 +42,10 @@ def test_each_version_is_compared_under_the_hypernetwork_that_it_is_pinned_to(
     across: tuple[Desk, np.ndarray, list[dict[str, Any]]], tiny_base: Base
 ) -> None:
     desk, z, test = across
-    assert [each.hypernetwork_version for each in desk.versions("mood")] == [1, 2]
-    found = compare(desk.services, "mood@v1", "mood@v2").to_json()
-    assert found["comparison"]["rows"] == 40
-    shared = [found[side]["shared"]["accuracy"]["value"] for side in ("a", "b")]
+    assert [version.hypernetwork_version for version in desk.versions("mood")] == [1, 2]
+    comparison = compare(desk.services, "mood@v1", "mood@v2").to_json()
+    assert comparison["comparison"]["rows"] == 40
+    shared = [comparison[side]["shared"]["accuracy"]["value"] for side in ("a", "b")]
     assert shared == pytest.approx([1.0, right(desk, tiny_base, 2, z, test)])
     assert shared[1] < 0.9
 
@@ -76,9 +76,9 @@ def test_rows_that_tuned_a_hypernetwork_are_no_witnesses_for_what_is_pinned_to_i
     tuner = desk.learn(test, "tuner", init="random")
     tuned_head(desk.services, tiny_base, job=tuner["job"])
     desk.learn(opinions(30), test=test, init="random")
-    found = compare(desk.services, "mood@v1", "mood@v2")
-    assert found.measured is None
-    assert "neither" in found.reason
+    comparison = compare(desk.services, "mood@v1", "mood@v2")
+    assert comparison.measured is None
+    assert "neither" in comparison.reason
 
 
 def test_a_version_whose_hypernetwork_is_gone_is_told_as_damage(desk: Desk, tiny_base: Base, trained_as: Any) -> None:

@@ -60,7 +60,7 @@ def test_no_byte_of_the_rows_labels_or_results_is_left_and_one_line_says_what_we
     assert (done["deleted"], done["shared_with"], done["unlearning"]) == (True, [], None)
     assert done["descendants"] == {"versions": [], "hypernetworks": []}
     assert traces(services) == []
-    (line,) = (each for each in changes(services.database, 10)["changes"] if each["action"] == "task.delete")
+    (line,) = (change for change in changes(services.database, 10)["changes"] if change["action"] == "task.delete")
     assert line["subject"] == "mood"
     assert line["facts"] == {"versions": 1, "jobs": 1, "datasets": 2, "unlearn": False}
     assert collect_garbage(services).freed.count == 0
@@ -74,7 +74,7 @@ def test_its_name_is_free_and_its_numbers_go_on(desk: Desk) -> None:
     with pytest.raises(NotFoundError):
         desk.version("mood@v1")
     assert desk.learn(opinions(16), "mood")["version"] == 3
-    assert [each.version for each in desk.versions("mood")] == [3]
+    assert [version.version for version in desk.versions("mood")] == [3]
     with desk.services.database.read() as session:
         assert AliasRepository(session).list("mood") == {"latest": 3}
         assert [move.version for move in AliasRepository(session).history("mood", "latest")] == [3]
@@ -117,9 +117,9 @@ def test_what_other_tasks_have_too_stays_with_them(desk: Desk) -> None:
 def test_a_dry_run_says_what_would_go_and_changes_nothing(desk: Desk) -> None:
     secret_task(desk)
     desk.learn(opinions(16), "child", init="mood")
-    before, kept = digests(desk.services), desk.versions("mood")
+    before, versions = digests(desk.services), desk.versions("mood")
     dry = delete_task(desk.services, "mood", unlearning=True, dry_run=True).to_json()
-    assert (digests(desk.services), desk.versions("mood")) == (before, kept)
+    assert (digests(desk.services), desk.versions("mood")) == (before, versions)
     assert (dry["deleted"], dry["dry_run"]) == (False, True)
     assert dry["unlearning"]["rebuilding"] == [{"versions": ["child@v1"], "job": None}]
     assert len(desk.jobs()) == 2

@@ -31,10 +31,10 @@ def test_what_is_published_from_a_task_while_it_is_deleted_is_named_and_rebuilt(
     desk = Desk(services, tmp_path)
     desk.learn(opinions(24, ("x", "y"), start=8), "gone", init="random")
     desk.submit(opinions(24), "child", init="gone")
-    publish, found = VersionRepository.publish, {}
+    publish, deletion = VersionRepository.publish, {}
 
     def delete() -> None:
-        found.update(delete_task(services, "gone", unlearning=True).to_json())
+        deletion.update(delete_task(services, "gone", unlearning=True).to_json())
 
     deleting = threading.Thread(target=delete)
 
@@ -47,8 +47,8 @@ def test_what_is_published_from_a_task_while_it_is_deleted_is_named_and_rebuilt(
     monkeypatch.setattr(VersionRepository, "publish", published)
     desk.run(desk.claim())
     deleting.join(30)
-    assert [each["version"] for each in found["descendants"]["versions"]] == ["child@v1"]
-    assert [each["versions"] for each in found["unlearning"]["rebuilding"]] == [["child@v1"]]
+    assert [version["version"] for version in deletion["descendants"]["versions"]] == ["child@v1"]
+    assert [rebuilt["versions"] for rebuilt in deletion["unlearning"]["rebuilding"]] == [["child@v1"]]
     services.close()
 
 

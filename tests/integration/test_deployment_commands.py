@@ -56,8 +56,8 @@ class Cluster:
     def __init__(self, folder: Path, database_url: str, broker_url: str, base: Base, s3: S3Server) -> None:
         self.folder, self.base, self.s3 = folder, base, s3
         self.secrets, self.home, self.tmp = folder / "secrets", folder / "home", folder / "tmp"
-        for each in (self.secrets, self.home, self.tmp):
-            each.mkdir()
+        for place in (self.secrets, self.home, self.tmp):
+            place.mkdir()
         secrets = {
             "onboard_database_url": database_url.replace("+psycopg", ""),  # as KEDA too understands it
             "onboard_broker_url": broker_url,
@@ -126,7 +126,7 @@ def compose_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeR
     service, port = compose()["services"]["redis"], free_port()
     kind, test = service["healthcheck"]["test"]
     assert kind == "CMD-SHELL"
-    found = ComposeRedis(
+    redis = ComposeRedis(
         (secrets / "onboard_broker_url").read_text().strip().replace("@redis:6379", f"@127.0.0.1:{port}"),
         test.replace("/run/secrets", str(folder)).replace("redis-cli", f"redis-cli -p {port}"),
         folder,
@@ -136,12 +136,12 @@ def compose_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeR
         [*command, "--port", str(port), "--dir", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        wait_until(found.healthy, what="the health check of Redis")
-        yield found
+        wait_until(redis.healthy, what="the health check of Redis")
+        yield redis
     finally:
         server.kill()
         server.wait()
-    assert not found.healthy()
+    assert not redis.healthy()
 
 
 @pytest.fixture
@@ -256,28 +256,20 @@ def test_the_health_check_of_postgresql_tells_whether_it_is_up(postgres: Postgre
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "dead")
 
 
-@pytest.fixture
-def database(postgres_url: str) -> Iterator[Database]:
-    """PostgreSQL alone: KEDA asks nothing else."""
-    database = Database(postgres_url)
-    yield database
-    database.dispose()
-
-
 @pytest.mark.parametrize("path", kubernetes_of("ScaledObject"))
 def test_keda_counts_what_is_queued_and_running_in_the_queue_of_its_workers(
-    path: str, database: Database, postgres_url: str
+    path: str, postgres_database: Database, postgres_url: str
 ) -> None:
     (trigger,) = kubernetes()[path]["spec"]["triggers"]
     queue = "gpu-large" if "gpu-large" in path else "default"
     for state, count in zip(STATES, (3, 2, 5, 5, 5, 5), strict=True):
-        for each in (queue, "other"):
-            add_jobs(database, postgres_url, each, state, count)
+        for jobs_queue in (queue, "other"):
+            add_jobs(postgres_database, postgres_url, jobs_queue, state, count)
     assert answer(postgres_url, trigger["metadata"]["query"]) == 5
-    with database.write() as session:
+    with postgres_database.write() as session:
         QueueRepository(session).set_paused("other", True)
     assert answer(postgres_url, trigger["metadata"]["query"]) == 5
-    with database.write() as session:
+    with postgres_database.write() as session:
         QueueRepository(session).set_paused(queue, True)
     assert answer(postgres_url, trigger["metadata"]["query"]) == 2
 
@@ -292,6 +284,6 @@ def add_jobs(database: Database, url: str, queue: str, state: str, count: int) -
 def answer(url: str, query: str) -> int:
     """What a client that is not ours gets, as KEDA's is."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        found = connection.execute(query.encode()).fetchone()
-    assert found is not None
-    return int(found[0])
+        row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -17,9 +17,10 @@ from support.tiny_base import make_tiny_base
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.domain.job import JobState
+from onboard.domain.submission import Submission
 from onboard.errors import DatasetError
 from onboard.hypernetworks.register import register_base
-from onboard.jobs.submission import Order, check, prepare
+from onboard.jobs.submission import check, prepare
 from onboard.jobs.submit import submit
 from onboard.model import engine
 from onboard.pipeline.check import label_words
@@ -53,10 +54,10 @@ def cycled(count: int, labels: Sequence[Any]) -> list[Row]:
     return [{**row, "label": labels[number % len(labels)]} for number, row in enumerate(opinions(count))]
 
 
-def learn(desk: Desk, rows: Sequence[Row], task: str = "odd", **wanted: Any) -> dict[str, Any]:
+def learn(desk: Desk, rows: Sequence[Row], task: str = "odd", **changes: Any) -> dict[str, Any]:
     """From the order that a submitter gives to the result document; the report can be rendered."""
     path = write_rows(desk.folder / f"{task}.jsonl", rows)
-    order = Order(str(path), task, **{"tune_hypernetwork": "never", **wanted})
+    order = Submission(str(path), task, **{"tune_hypernetwork": "never", **changes})
     submit(desk.services, MemoryDoorbell(), prepare(order, desk.services.settings.base))
     job = desk.run(desk.claim())
     assert job.state is JobState.SUCCEEDED
@@ -66,7 +67,7 @@ def learn(desk: Desk, rows: Sequence[Row], task: str = "odd", **wanted: Any) -> 
 
 
 def warnings(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {each["code"]: each for each in result["dataset"]["warnings"]}
+    return {warning["code"]: warning for warning in result["dataset"]["warnings"]}
 
 
 def answers_of(desk: Desk, task: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
@@ -111,7 +112,7 @@ def test_a_hundred_and_fifty_classes_are_learned_and_each_can_be_the_answer(
 ) -> None:
     labels = [f"class_{number}" for number in range(150)]
     result = learn(desk, cycled(300, labels))
-    assert [each["label"] for each in result["dataset"]["labels"]] == sorted(labels)
+    assert [counted["label"] for counted in result["dataset"]["labels"]] == sorted(labels)
     assert len(set(desk.version("odd").words)) == 150
     (answer,) = Predictor(tiny_services).predict([{"task": "odd", "text": "film was good"}])
     assert answer.label in labels
@@ -132,17 +133,19 @@ def test_labels_of_any_kind_come_back_as_they_were_submitted_and_are_known_by_th
     base = either.services.settings.base
     renamed = with_bytes if "wordy" not in base else without
     result = learn(either, cycled(24, labels))
-    told = [each["label"] for each in result["dataset"]["labels"]]
-    assert sorted(map(repr, told)) == sorted(map(repr, labels))
+    labels_of_result = [counted["label"] for counted in result["dataset"]["labels"]]
+    assert sorted(map(repr, labels_of_result)) == sorted(map(repr, labels))
     assert len(set(either.version("odd").words)) == len(labels)
     assert result["metrics"]["validation"]["accuracy"]["n"] == 24
     assert warnings(result).get("label_words", {"count": 0})["count"] == renamed
-    order = Order(str(either.folder / "odd.jsonl"))
+    order = Submission(str(either.folder / "odd.jsonl"))
     words = label_words(prepare(order, base).checked.dataset, load_engine(find_base(base), "cpu"))
     checked = check(order, base)
-    assert [(each["label"], each["word"]) for each in checked["labels"]] == list(zip(told, words, strict=True))
-    assert [each for each in checked["warnings"] if each["code"] == "label_words"] == [
-        each for each in result["dataset"]["warnings"] if each["code"] == "label_words"
+    assert [(counted["label"], counted["word"]) for counted in checked["labels"]] == list(
+        zip(labels_of_result, words, strict=True)
+    )
+    assert [warning for warning in checked["warnings"] if warning["code"] == "label_words"] == [
+        warning for warning in result["dataset"]["warnings"] if warning["code"] == "label_words"
     ]
     answers = list(answers_of(either, "odd", monkeypatch))
     assert [repr(answer) for _, answer in answers] == [repr(label) for label, _ in answers]
@@ -161,13 +164,13 @@ def test_texts_of_twenty_thousand_characters_are_learned_and_said_to_be_cut(
     monkeypatch.setattr(engine, "pad", padded)
     rows = opinions(16)
     long = [{**row, "text": (row["text"] + " ") * (20_000 // len(row["text"]))} for row in rows[:4]]
-    found = warnings(learn(desk, [*long, *rows[4:]]))["cut_texts"]
+    warning = warnings(learn(desk, [*long, *rows[4:]]))["cut_texts"]
     Predictor(desk.services).predict([{"task": "odd", "text": long[0]["text"]}])
     assert max(widths) == limit
-    assert found["count"] == 4
-    assert found["message"].startswith("4 of 16 rows are longer than")
-    checked = check(Order(str(desk.folder / "odd.jsonl")), str(tiny_base.folder))
-    assert [each for each in checked["warnings"] if each["code"] == "cut_texts"] == [found]
+    assert warning["count"] == 4
+    assert warning["message"].startswith("4 of 16 rows are longer than")
+    checked = check(Submission(str(desk.folder / "odd.jsonl")), str(tiny_base.folder))
+    assert [known for known in checked["warnings"] if known["code"] == "cut_texts"] == [warning]
 
 
 def test_a_text_that_nobody_means_is_refused_with_its_row_and_nothing_is_queued(desk: Desk) -> None:
@@ -185,9 +188,9 @@ def test_labels_of_a_validation_file_that_training_lacks_are_refused_by_row(desk
     assert "training rows of this label" in problem["remedy"]
 
 
-def refused(desk: Desk, rows: Sequence[Row], **wanted: Any) -> list[dict[str, Any]]:
+def refused(desk: Desk, rows: Sequence[Row], **changes: Any) -> list[dict[str, Any]]:
     """The problems for which a dataset is refused, with nothing queued or stored."""
-    order = Order(str(write_rows(desk.folder / "odd.jsonl", rows)), "odd", **wanted)
+    order = Submission(str(write_rows(desk.folder / "odd.jsonl", rows)), "odd", **changes)
     with pytest.raises(DatasetError) as caught:
         prepare(order, desk.services.settings.base)
     assert desk.jobs() == []
@@ -199,7 +202,7 @@ def test_rows_that_an_existing_task_was_trained_on_do_not_speak_for_it_and_are_t
     learn(desk, opinions(24), "first")
     result = learn(desk, opinions(32), "second")
     assert result["init"]["overlap"] == 24
-    known = next(each for each in result["init"]["candidates"] if each["embedding"] == "first@v1")
+    known = next(candidate for candidate in result["init"]["candidates"] if candidate["embedding"] == "first@v1")
     assert known["rows"] <= 8
     assert "been trained on 24 of the task" in render(result)
 

@@ -42,24 +42,24 @@ def test_a_tasks_evidence_is_its_held_out_rows_and_texts_that_trained_it(
     from onboard.bases.load import load_engine
 
     encoder = load_engine(tiny_base, "cpu").encoder
-    found = evidence(desk, tiny_base, "mood@v1")
-    assert (found.name, found.trouble) == ("mood@v1", None)
-    assert found.rows is not None
-    assert sorted(found.rows.ids) == sorted(encoder.encode([(row.text_a, None) for row in dataset.validation]))
-    assert found.rows.targets.sum(0).tolist() == [10, 10]
-    assert set(map(tuple, found.texts)) <= {
+    task = evidence(desk, tiny_base, "mood@v1")
+    assert (task.name, task.trouble) == ("mood@v1", None)
+    assert task.rows is not None
+    assert sorted(task.rows.ids) == sorted(encoder.encode([(row.text_a, None) for row in dataset.validation]))
+    assert task.rows.targets.sum(0).tolist() == [10, 10]
+    assert set(map(tuple, task.texts)) <= {
         tuple(ids) for ids in encoder.encode([(row.text_a, None) for row in dataset.train])
     }
-    assert len(found.texts) == len(dataset.train) == 60
+    assert len(task.texts) == len(dataset.train) == 60
 
 
 def test_rows_that_tuned_the_hypernetwork_are_no_evidence(
     desk: Desk, tiny_services: Services, tiny_base: Base, dataset: Dataset
 ) -> None:
     known = np.sort(np.array(row_hashes([*dataset.validation[:15], *dataset.train[:50]]), dtype=np.int64))
-    found = evidence(desk, tiny_base, "mood@v1", known)
-    assert found.rows is not None
-    assert (len(found.rows.ids), len(found.rows.targets), len(found.texts)) == (5, 5, 10)
+    task = evidence(desk, tiny_base, "mood@v1", known)
+    assert task.rows is not None
+    assert (len(task.rows.ids), len(task.rows.targets), len(task.texts)) == (5, 5, 10)
 
 
 def test_a_task_without_held_out_rows_has_texts_and_a_source_has_neither(desk: Desk, tiny_base: Base) -> None:
@@ -73,10 +73,10 @@ def test_a_task_without_held_out_rows_has_texts_and_a_source_has_neither(desk: D
 def test_a_number_is_spread_over_the_buckets(desk: Desk, tiny_base: Base) -> None:
     rows = [{"text": row["text"], "label": number / 10} for number, row in enumerate(opinions(80))]
     desk.learn(rows, "scores", init="stsb", options={"kind": "regression"})
-    found = evidence(desk, tiny_base, "scores@v1")
-    assert found.rows is not None
-    assert found.rows.targets.shape == (20, 21)
-    np.testing.assert_allclose(found.rows.targets.sum(1), 1.0, rtol=1e-5)
+    task = evidence(desk, tiny_base, "scores@v1")
+    assert task.rows is not None
+    assert task.rows.targets.shape == (20, 21)
+    np.testing.assert_allclose(task.rows.targets.sum(1), 1.0, rtol=1e-5)
 
 
 def test_what_aliases_name_is_in_use_and_nothing_else(desk: Desk, tiny_services: Services, tiny_base: Base) -> None:
@@ -106,11 +106,11 @@ def test_of_versions_that_carry_one_embedding_the_newest_is_looked_at(
         task = VersionRepository(session)._tasks.get("mood")
         carried = replace(first, kind="carried", learned_under=first.origin, parent=first.reference, job=None)
         VersionRepository(session).add(carried, task)
-    found = in_use(tiny_services, tiny_base, without=["sst2", "stsb"])
-    assert names(found) == ["mood@v2"]
-    assert newcomers([first, *found], (), "another", {1}) == found
+    tasks = in_use(tiny_services, tiny_base, without=["sst2", "stsb"])
+    assert names(tasks) == ["mood@v2"]
+    assert newcomers([first, *tasks], (), "another", {1}) == tasks
     assert newcomers([first], [("mood", first.embedding_digest, 1)], "another", {1}) == []
-    assert newcomers(found, (), "mood", {1}) == newcomers(found, (), "another", {2}) == []
+    assert newcomers(tasks, (), "mood", {1}) == newcomers(tasks, (), "another", {2}) == []
 
 
 @pytest.mark.parametrize("harm", ["gone", "damaged"])
@@ -124,7 +124,7 @@ def test_a_snapshot_that_cannot_be_read_is_told(
     path = tiny_services.file(artifact)
     assert path is not None
     path.unlink() if harm == "gone" else path.write_bytes(path.read_bytes()[:-5])
-    found = evidence(desk, tiny_base, "mood@v1")
-    assert (found.rows, len(found.texts)) == (None, 0)
-    assert found.trouble is not None
-    assert "dataset cannot be read" in found.trouble
+    task = evidence(desk, tiny_base, "mood@v1")
+    assert (task.rows, len(task.texts)) == (None, 0)
+    assert task.trouble is not None
+    assert "dataset cannot be read" in task.trouble

@@ -23,11 +23,6 @@ from onboard.versions.fetch import fetch
 INPUTS = [{"task": "mood", "text": text} for text in ("good film", "bad plot", "the film was great")]
 
 
-@pytest.fixture
-def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
-    return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
-
-
 def test_a_version_and_a_shipped_source_are_fetched_as_two_files(
     tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
 ) -> None:
@@ -69,7 +64,7 @@ def test_a_bundle_of_a_later_hypernetwork_brings_it_and_predicts_the_same_withou
     pins = {"pinned": head.digest, "hypernetwork_version": 2}
     add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3), **pins)
     first, expected = (
-        Predictor(tiny_services).predict([{**each, "ref": ref} for each in INPUTS]) for ref in ("v1", "v2")
+        Predictor(tiny_services).predict([{**asked, "ref": ref} for asked in INPUTS]) for ref in ("v1", "v2")
     )
     fetched = fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
     names = ["embedding.safetensors", "card.md", "base", "hypernetwork.safetensors"]

@@ -23,11 +23,10 @@ from support.old_and_needless import (
     make_old,
     path_of,
     put_without_row,
-    service_on,
     store,
 )
 from support.real_s3 import S3Server
-from support.registry_samples import sample_base, sample_spec, sample_task, sample_version
+from support.registry_samples import BLOCKED_SECONDS, sample_base, sample_spec, sample_task, sample_version
 
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import HypernetworkVersion
@@ -45,13 +44,6 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore, digest_of
-
-BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
-
-
-@pytest.fixture
-def service(database: Database, tmp_path: Path) -> Services:
-    return service_on(database, tmp_path / "home")
 
 
 def test_old_artifacts_that_nothing_needs_go_with_their_bytes(service: Services) -> None:
@@ -165,11 +157,11 @@ def test_needed_bytes_that_are_missing_or_cut_are_named_and_left_as_they_are(ser
     unneeded = store(service, b"old")
     path_of(service, unneeded).unlink()
     done = collect_garbage(service)
-    assert [(each["digest"], each["problem"]) for each in done.damaged] == [(needed, "missing")]
+    assert [(artifact["digest"], artifact["problem"]) for artifact in done.damaged] == [(needed, "missing")]
     assert done.damaged[0]["used_by"] == [f"hypernetwork_versions {sample_base()[0].digest} 1"]
     assert count(service, ArtifactRow) == 1
     path_of(service, needed).write_bytes(b"ten")
-    assert [each["problem"] for each in collect_garbage(service).damaged] == ["3 bytes instead of 7"]
+    assert [artifact["problem"] for artifact in collect_garbage(service).damaged] == ["3 bytes instead of 7"]
     path_of(service, needed).write_bytes(b"tensors")
     assert collect_garbage(service).damaged == []
 
@@ -319,7 +311,7 @@ def test_an_object_store_is_cleaned_alike(bucket_service: Services) -> None:
     assert not service.artifacts.has(lost)
     assert digests(service) == {needed}
     service.artifacts.delete(needed)
-    assert [each["problem"] for each in collect_garbage(service).damaged] == ["missing"]
+    assert [artifact["problem"] for artifact in collect_garbage(service).damaged] == ["missing"]
 
 
 def test_whoever_may_not_delete_is_told_and_the_rows_stay(
@@ -364,8 +356,8 @@ def test_a_hypernetwork_that_nothing_needs_gives_up_its_bytes_and_one_that_is_pi
     assert (done.rows["hypernetworks"], done.freed.count, done.damaged) == (1, 1, [])
     assert [service.artifacts.has(digest) for digest in weights] == [False, True, True, True]
     with service.database.read() as session:
-        found = BaseRepository(session).hypernetwork(base, 2)
-    assert (found.artifact, found.digest) == (None, weights[0])
-    assert found.collected_at
+        hypernetwork = BaseRepository(session).hypernetwork(base, 2)
+    assert (hypernetwork.artifact, hypernetwork.digest) == (None, weights[0])
+    assert hypernetwork.collected_at
     assert collect_garbage(service).rows["hypernetworks"] == 0
     digests(service)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from support.tuned_jobs import TUNED, dataset_artifact, line_of, record_of
 from onboard.bases import Base
 from onboard.errors import ConflictError
 from onboard.guard.judgement import TaskVerdict
-from onboard.model.protected import ProtectedTask
+from onboard.model.protected import Protection
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import outcome
 from onboard.services import Services
@@ -75,7 +74,7 @@ def test_a_tuned_job_whose_head_moved_meanwhile_starts_over_under_the_new_one(
     result = desk.run(job, progress).result or {}
     assert progress.stages == [*TUNED, *TUNED]
     line = line_of(tiny_services, tiny_base)
-    assert [(each.version, each.parent) for each in line] == [(1, None), (2, 1), (3, 2)]
+    assert [(head.version, head.parent) for head in line] == [(1, None), (2, 1), (3, 2)]
     assert result["hypernetwork_version"] == record_of(tiny_services, tiny_base).head == 3
 
 
@@ -131,9 +130,10 @@ def test_a_task_that_came_too_late_and_cannot_be_judged_does_not_hold_later_step
     desk.submit(opinions(24), "straggler", init="random")
     desk.run(desk.claim(), _in_between(desk, "evaluate", lambda: tuned_head(tiny_services, tiny_base)))
 
-    def unsure(engine: Any, head: Any, earlier: Sequence[ProtectedTask], *_: Any, **__: Any) -> list[TaskVerdict]:
+    def unsure(engine: Any, head: Any, protection: Protection, *_: Any, **__: Any) -> list[TaskVerdict]:
         return [
-            TaskVerdict(each.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40) for each in earlier
+            TaskVerdict(task.name, "not enough evidence", "held-out rows", 0.01, -0.01, 0.03, 40)
+            for task in protection.tasks
         ]
 
     monkeypatch.setattr(guarded, "clear", unsure)

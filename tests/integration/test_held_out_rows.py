@@ -37,10 +37,10 @@ def hashes(dataset: Dataset, split: str = "train") -> np.ndarray:
 @pytest.fixture
 def change_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Lets this and every later call of `holdout` hold out other rows."""
-    rank = splits._rank
+    rank = splits.split_rank
 
     def change() -> None:
-        monkeypatch.setattr(splits, "_rank", lambda seed, key: rank(seed + 1000, key))
+        monkeypatch.setattr(splits, "split_rank", lambda seed, key: rank(seed + 1000, key))
 
     return change
 
@@ -82,11 +82,11 @@ def test_rows_that_tuned_a_hypernetwork_are_known_whatever_would_be_held_out_tod
 def test_the_guard_judges_an_earlier_task_by_what_was_held_out_of_it(
     desk: Desk, tiny_base: Base, then: Dataset
 ) -> None:
-    found = protected_with_evidence(desk.services, tiny_base, desk.version("mood@v1"))
+    task = protected_with_evidence(desk.services, tiny_base, desk.version("mood@v1"))
     encode = load_engine(tiny_base, "cpu").encoder.encode
-    assert found.rows is not None
-    assert found.rows.ids == encode([(row.text_a, None) for row in then.validation])
-    assert found.texts == encode([(row.text_a, None) for row in then.train])
+    assert task.rows is not None
+    assert task.rows.ids == encode([(row.text_a, None) for row in then.validation])
+    assert task.texts == encode([(row.text_a, None) for row in then.train])
 
 
 def test_versions_are_compared_on_rows_that_were_held_out_of_both(desk: Desk, then: Dataset) -> None:
@@ -94,9 +94,9 @@ def test_versions_are_compared_on_rows_that_were_held_out_of_both(desk: Desk, th
     shared = np.intersect1d(hashes(then, "validation"), hashes(split_by_todays_rule(desk), "validation"))
     assert 0 < len(shared) < HELD
     assert desk.version("mood@v1").dataset_digest == desk.version("mood@v2").dataset_digest
-    found = compare(desk.services, "mood@v1", "mood@v2").measured
-    assert found is not None
-    assert found.comparison.rows == len(shared)
+    measured = compare(desk.services, "mood@v1", "mood@v2").measured
+    assert measured is not None
+    assert measured.comparison.rows == len(shared)
 
 
 def test_a_carried_version_is_measured_on_what_was_held_out_and_hands_it_on(
@@ -104,9 +104,9 @@ def test_a_carried_version_is_measured_on_what_was_held_out_and_hands_it_on(
 ) -> None:
     version = desk.version("mood@v1")
     tuned_head(desk.services, tiny_base, 0)
-    found = remeasure(desk.services, tiny_base, version, 2, hashes(then))
-    assert found.comparison is not None
-    assert found.comparison.rows == HELD
+    measured = remeasure(desk.services, tiny_base, version, 2, hashes(then))
+    assert measured.comparison is not None
+    assert measured.comparison.rows == HELD
     carry_task(desk.services, "mood")
     carried = desk.version("mood@v2")
     assert (carried.kind, carried.held_out) == ("carried", version.held_out)

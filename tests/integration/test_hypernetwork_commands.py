@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command_line import CommandLine
 from support.program import Place
 from support.published import add_version, embedding_of
 from support.served import Served, served
 from support.tuned_heads import tuned_head
 
-from cli.main import main
 from onboard.bases import Base
 from onboard.client import Onboard
 from onboard.errors import DamagedError, NotFoundError
@@ -44,7 +43,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterat
     place = Place(tmp_path_factory.mktemp("heads"), tiny_base.folder)
     place.home.mkdir()
     with ExitStack() as opened:
-        found = opened.enter_context(served(place))
+        service = opened.enter_context(served(place))
         services = opened.enter_context(place.services())
         add_version(services, tiny_base, "mood", *LABELS, z=embedding_of(1))
         second = tuned_head(services, tiny_base, 0.5, guard=GUARD)
@@ -52,22 +51,16 @@ def service(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterat
             services, tiny_base, "mood", *LABELS, z=embedding_of(1), hypernetwork_version=2, pinned=second.digest
         )
         tuned_head(services, tiny_base, seed=2)
-        yield found
+        yield service
 
 
 @pytest.fixture
-def said(service: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """Exit code and standard output of a command in this process."""
+def said(service: Served, command_line: CommandLine) -> Said:
+    """Exit code and standard output of a command."""
 
     def run(side: str, *words: object, as_json: bool = True) -> tuple[int, str]:
-        for name, value in {**service.place.environment, **(service.settings if side == "there" else {})}.items():
-            monkeypatch.setenv(name, value)
-        if side == "here":
-            monkeypatch.delenv("ONBOARD_API_URL", raising=False)
-        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words), *["--json"] * as_json])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().out
+        command_line.on_side(side, service)
+        return command_line(*words, *["--json"] * as_json)[:2]
 
     return run
 
@@ -81,10 +74,10 @@ def test_the_line_is_listed_with_its_head_and_how_much_is_pinned_to_each(
         document = json.loads(out)
         assert (code, document["base"], document["base_digest"]) == (0, "tiny", tiny_base.digest)
         line = document["hypernetworks"]
-        assert [(each["version"], each["parent"], each["head"]) for each in line] == [
+        assert [(head["version"], head["parent"], head["head"]) for head in line] == [
             (1, None, False), (2, 1, False), (3, 2, True)
         ]  # fmt: skip
-        assert [each["pinned"] for each in line] == [1 + len(tiny_base.sources), 1, 0]
+        assert [head["pinned"] for head in line] == [1 + len(tiny_base.sources), 1, 0]
     assert said(side, "hypernetwork", "list", "--base", "nothing")[0] == 3
 
 
@@ -111,16 +104,16 @@ def test_going_back_moves_the_head_alone_is_written_down_and_says_what_it_means(
     assert code == 0
     for expected in ("v2 is the head", "was v3", "New tasks are learned under it", "Nothing that is published changes"):
         assert expected in text
-    assert [each["head"] for each in json.loads(said(side, "hypernetwork", "list")[1])["hypernetworks"]][1]
+    assert [head["head"] for head in json.loads(said(side, "hypernetwork", "list")[1])["hypernetworks"]][1]
     assert said(side, "predict", "mood@v2", "--text", "good film") == before
     again, _ = said(side, "hypernetwork", "revert", 2)  # no change
     code, out = said(side, "hypernetwork", "revert", 3)
     document = json.loads(out)
     assert (again, code, document["version"], document["previous"], document["base"]) == (0, 0, 3, 2, "tiny")
     with service.place.services() as services, services.database.read() as session:
-        written = [each for each in entries(session, 9) if each.action == "hypernetwork.revert"][:2]
-    assert [(each.facts["previous"], each.facts["version"]) for each in written] == [(2, 3), (3, 2)]
-    assert all(each.actor for each in written)
+        written = [entry for entry in entries(session, 9) if entry.action == "hypernetwork.revert"][:2]
+    assert [(entry.facts["previous"], entry.facts["version"]) for entry in written] == [(2, 3), (3, 2)]
+    assert all(entry.actor for entry in written)
     assert said(side, "hypernetwork", "revert", 9)[0] == 3
 
 
@@ -135,7 +128,7 @@ def test_a_bundle_has_the_same_files_from_elsewhere_and_predicts_what_the_servic
     assert here.keys() == there.keys()
     assert [file for file in here if here[file].is_file() and here[file].read_bytes() != there[file].read_bytes()] == []
     with service.place.services() as services:
-        expected = Predictor(services).predict([{**each, "ref": "v2"} for each in INPUTS])
+        expected = Predictor(services).predict([{**asked, "ref": "v2"} for asked in INPUTS])
     for answer, same in zip(Predictor(tmp_path / "there").predict(INPUTS), expected, strict=True):
         np.testing.assert_allclose(answer.probabilities, same.probabilities, atol=1e-5)
 

@@ -51,7 +51,7 @@ def test_a_head_knows_what_it_and_those_before_it_were_tuned_on_and_nothing_of_a
 ) -> None:
     np.testing.assert_array_equal(head_rows(tiny_services, tiny_base, 1), tiny_base.known_rows)
     for version, of in ((2, [2]), (3, [2, 3]), (4, [2, 4])):
-        expected = np.unique(np.concatenate([tiny_base.known_rows, *(line[each] for each in of)]))
+        expected = np.unique(np.concatenate([tiny_base.known_rows, *(line[head] for head in of)]))
         np.testing.assert_array_equal(head_rows(tiny_services, tiny_base, version), expected)
 
 
@@ -69,7 +69,7 @@ def test_a_version_knows_what_its_hypernetwork_and_those_of_its_ancestors_were_t
         tiny_services, tiny_base, "carried", *LABELS, kind="carried", hypernetwork_version=4, learned_under=3
     )
     for version, of in ((plain, []), (under_3, [2, 3]), (child, [2, 3, 4]), (carried, [2, 3, 4])):
-        expected = np.unique(np.concatenate([np.empty(0, np.int64), *(line[each] for each in of)]))
+        expected = np.unique(np.concatenate([np.empty(0, np.int64), *(line[head] for head in of)]))
         np.testing.assert_array_equal(trained.own(version), expected)
         assert np.isin(tiny_base.known_rows, trained.of(version)).all()
 
@@ -95,8 +95,8 @@ def test_rows_that_were_held_out_of_a_tuning_are_not_known_where_it_matters(desk
         path = desk.services.file(SnapshotRepository(session).get(desk.version("first").dataset_digest).artifact)
     assert path is not None
     path.unlink()
-    found = head_rows(desk.services, tiny_base, 2, exactly=True)
-    np.testing.assert_array_equal(found, np.union1d(tiny_base.known_rows, every))  # their hashes are still there
+    known = head_rows(desk.services, tiny_base, 2, exactly=True)
+    np.testing.assert_array_equal(known, np.union1d(tiny_base.known_rows, every))  # their hashes are still there
 
 
 def test_a_new_task_is_learned_under_the_head_and_probed_on_no_row_that_the_head_knows(
@@ -108,7 +108,7 @@ def test_a_new_task_is_learned_under_the_head_and_probed_on_no_row_that_the_head
         bench = prepare(spec, desk.services, replace(record, head=head))
         rows = bench.dataset.train
         known = bench.evaluator(rows).known(Candidate("z", np.zeros(16, dtype=np.float32)), np.arange(len(rows)))
-        expected = np.isin(bench.hashes(rows), np.concatenate([np.empty(0), *(line[each] for each in tuned_on)]))
+        expected = np.isin(bench.hashes(rows), np.concatenate([np.empty(0), *(line[head] for head in tuned_on)]))
         np.testing.assert_array_equal(known, expected)
         assert bench.head == head
     assert expected.any()

@@ -40,13 +40,13 @@ def test_a_version_is_frozen_exact_and_the_same_object_for_as_long_as_it_is_kept
 ) -> None:
     first = load_engine(tiny_base, "cpu").hypernetwork
     tuned_head(tiny_services, tiny_base, seed=7)
-    found = hypernetwork_at(tiny_services, tiny_base, 2, "cpu")
-    assert hypernetwork_digest(found) == hypernetwork_digest(perturbed(first, seed=7))
-    assert hypernetwork_digest(found) != hypernetwork_digest(first)
-    assert not any(parameter.requires_grad for parameter in found.parameters())
-    assert hypernetwork_at(tiny_services, tiny_base, 2, "cpu") is found
+    second = hypernetwork_at(tiny_services, tiny_base, 2, "cpu")
+    assert hypernetwork_digest(second) == hypernetwork_digest(perturbed(first, seed=7))
+    assert hypernetwork_digest(second) != hypernetwork_digest(first)
+    assert not any(parameter.requires_grad for parameter in second.parameters())
+    assert hypernetwork_at(tiny_services, tiny_base, 2, "cpu") is second
     engine = engine_at(tiny_services, tiny_base, 2)
-    assert engine.hypernetwork is found
+    assert engine.hypernetwork is second
     assert engine.backbone is load_engine(tiny_base, "cpu").backbone
 
 
@@ -61,8 +61,8 @@ def test_what_was_loaded_for_a_prediction_can_be_trained_with(
     tuned_head(tiny_services, tiny_base)
     monkeypatch.setattr("onboard.bases.load.loaded_engines", Cache(1))
     with torch.inference_mode():
-        found = [engine_at(tiny_services, tiny_base, version) for version in (1, 2)]
-    for engine in found:
+        engines = [engine_at(tiny_services, tiny_base, version) for version in (1, 2)]
+    for engine in engines:
         z = torch.from_numpy(embedding_of(1))[None].requires_grad_(True)
         ids, trie = engine.encoder.encode([("a good film", None)]), engine.trie(["good", "bad"])
         engine.log_probabilities(ids, z, [trie])[0, 0].backward()
@@ -88,7 +88,7 @@ def test_version_2_of_one_home_is_not_version_2_of_another(
     try:
         register_base(other, tiny_base)
         tuned_head(other, tiny_base, seed=2)
-        one, two = (hypernetwork_at(each, tiny_base, 2, "cpu") for each in (tiny_services, other))
+        one, two = (hypernetwork_at(home, tiny_base, 2, "cpu") for home in (tiny_services, other))
         assert hypernetwork_digest(one) != hypernetwork_digest(two)
     finally:
         other.close()

@@ -190,8 +190,8 @@ def test_watching_goes_on_after_the_database_was_away(away_server: PostgresServe
         try:
             assert "queues" in json.loads(process.stdout.readline())
             away_server.stop()
-            told = next(line for line in process.stdout if "error" in json.loads(line))
-            assert json.loads(told)["error"]["code"] == "unavailable"
+            line_of_error = next(line for line in process.stdout if "error" in json.loads(line))
+            assert json.loads(line_of_error)["error"]["code"] == "unavailable"
             away_server.start()
             assert next(line for line in process.stdout if "queues" in json.loads(line))
             process.send_signal(signal.SIGINT)

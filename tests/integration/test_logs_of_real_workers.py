@@ -45,11 +45,11 @@ def test_nobody_but_us_speaks_when_all_is_well(deployment: Deployment) -> None:
 
 def test_a_jobs_lines_name_it_and_are_json_even_when_its_process_is_killed(deployment: Deployment) -> None:
     job = deployment.finished(deployment.submit(crash_until_attempt=2))
-    found = of(deployment, job)
+    lines_of_job = of(deployment, job)
     assert {line["worker"] for line in lines(deployment)} == {"w1"}
-    assert {line["task"] for line in found} == {"colours"}
-    assert [line["attempt"] for line in found if line["message"] == "The attempt begins"] == [1, 2]
-    died = [line for line in found if "process" in line["message"]]
+    assert {line["task"] for line in lines_of_job} == {"colours"}
+    assert [line["attempt"] for line in lines_of_job if line["message"] == "The attempt begins"] == [1, 2]
+    died = [line for line in lines_of_job if "process" in line["message"]]
     assert {(line["logger"], line["attempt"]) for line in died} == {("workers.upkeep", 1)}
 
 

@@ -83,7 +83,7 @@ def test_two_tuned_and_two_plain_jobs_that_publish_at_once_end_in_one_line(
     assert together.errors == []
     assert {desk.job(job.id).state for job in jobs} == {JobState.SUCCEEDED}
     line = line_of(services, tiny_base)
-    assert [(each.version, each.parent) for each in line] == [(1, None), (2, 1), (3, 2)]
+    assert [(head.version, head.parent) for head in line] == [(1, None), (2, 1), (3, 2)]
     assert record_of(services, tiny_base).head == 3
     published = {task: desk.version(f"{task}@v1") for task in (*TUNING, *PLAIN)}
     assert sorted(published[task].hypernetwork_version for task in TUNING) == [2, 3]

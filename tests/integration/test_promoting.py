@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from support.callers import bearer
 from support.opposed import learn_rivals
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk
@@ -22,7 +23,6 @@ from onboard.domain.names import LATEST
 from onboard.errors import DamagedError, NotBetterError, PreconditionFailedError
 from onboard.hypernetworks.register import register_base
 from onboard.operations import access
-from onboard.operations.access import create_token
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.database import Database
 from onboard.registry.snapshots import SnapshotRepository
@@ -38,9 +38,9 @@ ADDRESS = "/v1/tasks/mood/aliases/production"
 @pytest.fixture
 def service(tiny_services: Services, tiny_base: Base, database: Database) -> Services:
     """On either database."""
-    found = replace(tiny_services, database=database)
-    register_base(found, tiny_base)
-    return found
+    services = replace(tiny_services, database=database)
+    register_base(services, tiny_base)
+    return services
 
 
 @pytest.fixture
@@ -61,27 +61,27 @@ def rivals(service: Services, tiny_base: Base, tmp_path: Path, few_steps: None, 
 @pytest.fixture
 def door(versions: Services) -> Iterator[TestClient]:
     """Somebody with a token that may read and promote."""
-    _, secret = create_token(versions.database, "releases", ["read", "promote"])
+    headers = bearer(versions.database, "read", "promote", name="releases")
     given = {"database_url": versions.database.url, "broker_url": "memory://"}
     app = create_app(versions.settings.model_copy(update=given))
-    with TestClient(app, "http://localhost", headers={"Authorization": f"Bearer {secret}"}) as client:
+    with TestClient(app, "http://localhost", headers=headers) as client:
         yield client
 
 
 def at_once(what: Callable[[int], object]) -> Counter[object]:
     """What came of it when several did it at the same moment."""
-    ready, found = threading.Barrier(AT_ONCE), []
+    ready, outcomes = threading.Barrier(AT_ONCE), []
 
     def one(number: int) -> None:
         ready.wait()
-        found.append(what(number))
+        outcomes.append(what(number))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(AT_ONCE)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return Counter(found)
+    return Counter(outcomes)
 
 
 def told(services: Services, alias: str) -> list[tuple[int | None, int]]:
@@ -127,8 +127,8 @@ def test_of_a_promote_and_a_rollback_of_the_same_version_one_wins(versions: Serv
         except PreconditionFailedError:
             return "too late"
 
-    found = at_once(move)
-    assert found["too late"] == AT_ONCE - 1
+    outcomes = at_once(move)
+    assert outcomes["too late"] == AT_ONCE - 1
     assert told(versions, "production")[0] in ((2, 3), (2, 1))
     assert len(told(versions, "production")) == 3
 
@@ -136,8 +136,8 @@ def test_of_a_promote_and_a_rollback_of_the_same_version_one_wins(versions: Serv
 def test_over_http_one_wins_and_the_others_are_told_to_look_again(door: TestClient, versions: Services) -> None:
     made = door.put(ADDRESS, json={"version": 1}, headers={"If-None-Match": "*"}).raise_for_status()
     seen = {"If-Match": made.headers["ETag"]}
-    found = at_once(lambda number: door.put(ADDRESS, json={"version": 2 + number % 2}, headers=seen).status_code)
-    assert found == {200: 1, 412: AT_ONCE - 1}
+    statuses = at_once(lambda number: door.put(ADDRESS, json={"version": 2 + number % 2}, headers=seen).status_code)
+    assert statuses == {200: 1, 412: AT_ONCE - 1}
     assert len(told(versions, "production")) == 2
     refused = door.put(ADDRESS, json={"version": 1}, headers=seen)
     assert (refused.json()["code"], refused.json()["version"]) == (
@@ -174,10 +174,10 @@ def test_latest_is_replaced_only_where_it_still_means_what_was_compared(
     from onboard.versions import promote as module
 
     def meanwhile(*given: Any) -> Any:
-        found = compare(given[0], *(each.reference for each in given[1:3]))
+        comparison = compare(given[0], *(version.reference for version in given[1:3]))
         with rivals.database.write() as session:
             AliasRepository(session).move("mood", LATEST, 1)
-        return found
+        return comparison
 
     monkeypatch.setattr(module, "compare_versions", meanwhile)
     with pytest.raises(PreconditionFailedError):
@@ -220,14 +220,14 @@ def test_a_promote_that_changes_nothing_is_no_change(versions: Services) -> None
         assert promote(versions, "mood@v1", "production").version == 1
     assert told(versions, "production") == [(None, 1)]
     changes = access.changes(versions.database, 10)["changes"]
-    assert [each["action"] for each in changes].count("alias.promote") == 1
+    assert [change["action"] for change in changes].count("alias.promote") == 1
 
 
 def test_over_http_latest_is_kept_from_what_is_worse(rivals: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, secret = create_token(rivals.database, "releases", ["read", "promote"])
+    headers = bearer(rivals.database, "read", "promote", name="releases")
     given = {"database_url": rivals.database.url, "broker_url": "memory://"}
     app = create_app(rivals.settings.model_copy(update=given))
-    with TestClient(app, "http://localhost", headers={"Authorization": f"Bearer {secret}"}) as door:
+    with TestClient(app, "http://localhost", headers=headers) as door:
         refused = door.put("/v1/tasks/mood/aliases/latest", json={"version": 2}, headers={"If-Match": '"v1"'})
         assert (refused.status_code, refused.json()["code"]) == (409, "not_better")
         assert refused.json()["comparison"]["comparison"]["verdict"] == "worse"

@@ -20,13 +20,14 @@ import httpx
 import pytest
 import typer
 from support import watched_jobs as past
+from support.command_line import CommandLine
 from support.program import Place
 from support.published import add_version, embedding_of
 from support.real_jobs import DOCUMENT
 from support.real_services import wait_until
 from support.served import Served, served
 
-from cli.main import app, main
+from cli.main import app
 from onboard.bases import Base
 from onboard.client import Onboard
 from onboard.domain.job import Job, JobState, Stage
@@ -80,20 +81,13 @@ def client(remote: Remote, tmp_path: Path) -> Iterator[Onboard]:
 
 
 @pytest.fixture
-def said(remote: Remote, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """Exit code and standard output of a command in this process: starting one for each would take minutes."""
+def said(remote: Remote, monkeypatch: pytest.MonkeyPatch, command_line: CommandLine) -> Said:
+    """Exit code and standard output of a command."""
 
     def run(side: str, *words: object, given: str = "", as_json: bool = True) -> tuple[int, str]:
-        settings = {**remote.service.place.environment, **(remote.service.settings if side == "there" else {})}
-        for name, value in settings.items():
-            monkeypatch.setenv(name, value)
-        if side == "here":
-            monkeypatch.delenv("ONBOARD_API_URL", raising=False)
+        command_line.on_side(side, remote.service)
         monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given.encode()), encoding="utf-8"))
-        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words), *["--json"] * as_json])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().out
+        return command_line(*words, *["--json"] * as_json)[:2]
 
     return run
 
@@ -295,7 +289,7 @@ def stable(document: Any) -> Any:
         }
     if isinstance(document, float):
         return round(document, 5)  # batches of other sizes
-    return [stable(each) for each in document] if isinstance(document, list) else document
+    return [stable(entry) for entry in document] if isinstance(document, list) else document
 
 
 def keys(document: Any) -> Any:
@@ -351,7 +345,7 @@ def test_the_files_of_a_version_and_its_base_are_the_same_from_elsewhere(tmp_pat
 
 def test_doctor_says_what_can_be_told_from_outside(remote: Remote, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out = said("there", "doctor")
-    checks = {each["what"]: each for each in json.loads(out)["checks"]}
+    checks = {check["what"]: check for check in json.loads(out)["checks"]}
     assert (code, list(checks)) == (0, ["service", "ready", "token", "version", "workers"])
     assert checks["token"]["found"] == "tests may submit, read, promote, ops, admin"
     assert checks["workers"]["found"].startswith("w1 on cpu")
@@ -360,7 +354,7 @@ def test_doctor_says_what_can_be_told_from_outside(remote: Remote, said: Said, m
         code, out = said("there", "doctor")
     finally:
         remote.service.token = token
-    wrong = [each["what"] for each in json.loads(out)["checks"] if not each["ok"]]
+    wrong = [check["what"] for check in json.loads(out)["checks"] if not check["ok"]]
     assert (code, wrong) == (6, ["token", "version", "workers"])
 
 
@@ -383,14 +377,14 @@ def test_submit_waits_for_the_version_and_says_what_became_of_it(
 ) -> None:
     data = tmp_path / "waited.jsonl"
     data.write_text("".join(f'{{"text": "text {n}", "label": {n % 2}}}\n' for n in range(40)))
-    found = []
+    answers = []
     for state, result in ((JobState.SUCCEEDED, {"version": 3, "metrics": {"test": {}}}), (JobState.FAILED, None)):
         worker = threading.Thread(target=_worked, args=(remote, state, result))
         worker.start()
         code, out = said("there", "submit", "--dataset", data, "--queue", f"q-{state.value}", "--wait")
         worker.join()
-        found.append((code, json.loads(out)))
-    (done, document), (failed, error) = found
+        answers.append((code, json.loads(out)))
+    (done, document), (failed, error) = answers
     assert (done, document["state"], document["version"]) == (0, "succeeded", 3)
     assert set(document) == DOCUMENT
     assert (failed, error["error"]["code"]) == (1, "job_failed")
@@ -412,10 +406,10 @@ def _worked(remote: Remote, state: JobState, result: dict[str, Any] | None) -> N
 
 def test_an_embedding_is_fetched_verified_and_then_answered_from_the_cache(client: Onboard, tiny_base: Base) -> None:
     name = tiny_base.sources[0].name
-    found = client.embedding(name)
-    assert found.vector.tolist() == tiny_base.embeddings[name].tolist()
-    assert found.pins.base_digest == tiny_base.digest
-    assert client.embedding(name).content == found.content
+    embedding = client.embedding(name)
+    assert embedding.vector.tolist() == tiny_base.embeddings[name].tolist()
+    assert embedding.pins.base_digest == tiny_base.digest
+    assert client.embedding(name).content == embedding.content
     assert {source.name for source in tiny_base.sources} | {"mood"} <= set(client.embeddings())
 
 

@@ -39,8 +39,8 @@ def test_rows_that_the_start_was_trained_on_judge_nothing_that_comes_of_it(desk:
     assert grown["baselines"]["validation"]["majority"]["accuracy"]["n"] == 10
     assert grown["baselines"]["test"]["majority"]["accuracy"]["n"] == 6
     assert grown["validation_reason"].startswith("10 of the 24 training rows were predicted without themselves")
-    (told,) = [each for each in grown["dataset"]["warnings"] if each["code"] == "known_rows"]
-    assert told["message"].startswith("14 training and 6 test rows have trained what this training started from")
+    (warning,) = [warned for warned in grown["dataset"]["warnings"] if warned["code"] == "known_rows"]
+    assert warning["message"].startswith("14 training and 6 test rows have trained what this training started from")
     same = desk.learn(opinions(30), init="mood@v1")
     assert same["metrics"]["validation"] is None
     assert same["validation_reason"].startswith("Fewer than 8 of the 30 training rows can be predicted")
@@ -50,12 +50,12 @@ def test_held_out_rows_that_the_start_was_trained_on_are_left_out(desk: Desk) ->
     desk.learn(opinions(60), init="random")
     grown = desk.learn(opinions(80), init="mood@v1")
     held, left = (split["validation"] for split in (grown["metrics"], grown["dataset"]["rows"]))
-    (told,) = [each for each in grown["dataset"]["warnings"] if each["code"] == "known_rows"]
-    assert 0 < told["count"] == 20 - left
+    (warning,) = [warned for warned in grown["dataset"]["warnings"] if warned["code"] == "known_rows"]
+    assert 0 < warning["count"] == 20 - left
     assert (held["accuracy"]["n"] if held else 0) == left
     fresh = desk.learn(opinions(80), init="random")
     assert fresh["dataset"]["rows"]["validation"] == 20
-    assert "known_rows" not in {each["code"] for each in fresh["dataset"]["warnings"]}
+    assert "known_rows" not in {warning["code"] for warning in fresh["dataset"]["warnings"]}
 
 
 def test_latest_stays_where_the_bytes_to_compare_with_are_lost_and_the_version_is_published(

@@ -79,11 +79,11 @@ def test_up_to_64_rows_are_cross_validated_and_more_are_held_out(desk: Desk) -> 
     assert many["dataset"]["rows"]["train"] == 65 - held
     assert many["training"]["steps"] == few["training"]["steps"] == 5
     assert few["confusion"]["split"] == many["confusion"]["split"] == "validation"
-    for told, rows in ((few, 64), (many, held)):
-        matrix = told["confusion"]["matrix"]
+    for result, rows in ((few, 64), (many, held)):
+        matrix = result["confusion"]["matrix"]
         assert sum(map(sum, matrix)) == rows
         right = sum(row[place] for place, row in enumerate(matrix)) / rows
-        assert right == pytest.approx(told["metrics"]["validation"]["accuracy"]["value"])
+        assert right == pytest.approx(result["metrics"]["validation"]["accuracy"]["value"])
 
 
 def test_held_out_rows_choose_how_far_to_go_and_say_so(desk: Desk) -> None:
@@ -91,8 +91,8 @@ def test_held_out_rows_choose_how_far_to_go_and_say_so(desk: Desk) -> None:
     held = many["dataset"]["rows"]["validation"]
     assert many["training"]["chosen_on"] == held == 25
     assert many["training"]["share"] in {1.0, 0.5, 0.25, 0.125}
-    told = "25 of these rows chose how far to go from the start, so these numbers are a little too good."
-    assert many["validation_reason"] == told
+    reason = "25 of these rows chose how far to go from the start, so these numbers are a little too good."
+    assert many["validation_reason"] == reason
 
 
 def test_too_few_held_out_rows_choose_nothing(desk: Desk) -> None:
@@ -128,7 +128,7 @@ def test_a_regression_goes_from_end_to_end(desk: Desk, tiny_services: Services) 
 def test_pairs_and_labels_with_types_go_from_end_to_end(desk: Desk, tiny_services: Services) -> None:
     rows = [{"text_a": row["text"], "text_b": "film", "label": row["label"]} for row in opinions(20, (True, False))]
     result = desk.learn(rows, "pairs")
-    assert [each["label"] for each in result["dataset"]["labels"]] == [False, True]
+    assert [counted["label"] for counted in result["dataset"]["labels"]] == [False, True]
     assert desk.version("pairs").labels == (False, True)
     (answer,) = Predictor(tiny_services).predict([{"task": "pairs", "text_a": "film was good", "text_b": "film"}])
     assert isinstance(answer.label, bool)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
-from support.old_and_needless import DAY, count, counts, digests, ended_job, service_on, store, with_retention
+from support.old_and_needless import DAY, count, counts, digests, ended_job, store, with_retention
 from support.real_services import wait_until
 from support.real_workers import Deployment
-from support.registry_samples import sample_spec
+from support.registry_samples import BLOCKED_SECONDS, sample_spec
 
 from onboard.domain.job import JobState
 from onboard.domain.task import SnapshotRecord
@@ -25,19 +24,14 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.retention import RetentionRepository
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow, WebhookDeliveryRow, WebhookEventRow
+from onboard.registry.tables import JobEventRow, JobRow, StageOutputRow
 from onboard.registry.transitions import TransitionRepository
 from onboard.registry.versions import VersionRepository
+from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
 from onboard.services import Services
 
 OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}
 GIVEN_UP = {"hypernetworks": 0}
-BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
-
-
-@pytest.fixture
-def service(database: Database, tmp_path: Path) -> Services:
-    return service_on(database, tmp_path / "home")
 
 
 def test_a_dataset_that_is_submitted_again_at_that_moment_stays(service: Services) -> None:
@@ -87,8 +81,8 @@ def test_stage_outputs_go_a_day_after_success_and_with_the_log_after_failure(ser
     assert dry.freed == done.freed
     assert done.freed.count == 2
     with service.database.read() as session:
-        kept = set(session.scalars(select(StageOutputRow.job)))
-    assert kept == {fresh.id, failed.id}
+        jobs_with_outputs = set(session.scalars(select(StageOutputRow.job)))
+    assert jobs_with_outputs == {fresh.id, failed.id}
     assert count(service, JobRow) == 4
     digests(service)
 

@@ -51,8 +51,8 @@ class BucketSide:
     server: S3Server
 
     def names(self) -> list[str]:
-        found = self.server.client().list_objects_v2(Bucket="onboard").get("Contents", [])
-        return sorted(str(each["Key"]).removeprefix("artifacts/") for each in found)
+        objects = self.server.client().list_objects_v2(Bucket="onboard").get("Contents", [])
+        return sorted(str(stored["Key"]).removeprefix("artifacts/") for stored in objects)
 
     def overwrite(self, name: str, data: bytes) -> None:
         self.server.client().put_object(Bucket="onboard", Key=f"artifacts/{name}", Body=data)

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from support.callers import bearer
 from support.program import Place
 from support.published import embedding_of
 from support.real_jobs import Desk, opinions
 
 from onboard.api.app import create_app
-from onboard.operations.access import create_token
 from onboard.pipeline import train as training
 from onboard.serving import Predictor
 from onboard.train.fewshot import Trained
@@ -44,32 +44,33 @@ def _log_loss(predictor: Predictor, version: int) -> float:
 
 def test_report_predictions_bundle_and_comparison_tell_the_same(two_versions: Desk, tmp_path: Path) -> None:
     desk, predictor = two_versions, Predictor(two_versions.services)
-    told = {each.version: each.metrics["test"]["log_loss"]["value"] for each in desk.versions("mood")}
-    assert abs(told[1] - told[2]) > 0.001
-    for number, loss in told.items():
+    losses = {version.version: version.metrics["test"]["log_loss"]["value"] for version in desk.versions("mood")}
+    assert abs(losses[1] - losses[2]) > 0.001
+    for number, loss in losses.items():
         assert _log_loss(predictor, number) == pytest.approx(loss, abs=1e-5)
         fetch(desk.services, f"mood@v{number}", tmp_path / str(number), bundle=True)
         assert _log_loss(Predictor(tmp_path / str(number)), number) == pytest.approx(loss, abs=1e-5)
     shared = compare(desk.services, "mood@v1", "mood@v2").to_json()
-    assert [shared[side]["shared"]["log_loss"]["value"] for side in ("a", "b")] == pytest.approx([told[1], told[2]])
+    assert [shared[side]["shared"]["log_loss"]["value"] for side in ("a", "b")] == pytest.approx([losses[1], losses[2]])
 
 
 def test_every_door_tells_the_same_probabilities(two_versions: Desk, tmp_path: Path) -> None:
     services = two_versions.services
     inputs = [{"task": "mood", "ref": ref, "text": str(row["text"])} for ref in ("v1", "v2") for row in TEST[:8]]
     expected = Predictor(services).predict(inputs)
-    assert [each.probability for each in expected[:8]] != [each.probability for each in expected[8:]]
-    _, secret = create_token(services.database, "reader", ["read"])
-    headers = {"Authorization": f"Bearer {secret}"}
+    assert [prediction.probability for prediction in expected[:8]] != [
+        prediction.probability for prediction in expected[8:]
+    ]
+    headers = bearer(services.database, "read")
     with TestClient(create_app(services.settings), "http://localhost", headers=headers) as door:
-        told = door.post("/v1/predict", json={"inputs": inputs}).json()["predictions"]
+        answers = door.post("/v1/predict", json={"inputs": inputs}).json()["predictions"]
     place = Place(tmp_path, Path(services.settings.base))  # its home is the desk's
     for number in (1, 2):
         texts = place.write(f"{number}.jsonl", [{"text": row["text"]} for row in TEST[:8]])
-        told += place.json("predict", f"mood@v{number}", "--input", texts)["predictions"]
-    for answer, wanted in zip(told, [*expected, *expected], strict=True):
-        assert (answer["label"], answer["version"]) == (wanted.label, wanted.version)
-        assert answer["probability"] == pytest.approx(wanted.probability, abs=1e-5)
+        answers += place.json("predict", f"mood@v{number}", "--input", texts)["predictions"]
+    for answer, predicted in zip(answers, [*expected, *expected], strict=True):
+        assert (answer["label"], answer["version"]) == (predicted.label, predicted.version)
+        assert answer["probability"] == pytest.approx(predicted.probability, abs=1e-5)
 
 
 def test_few_rows_are_trained_on_by_the_service_s_own_recipe(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

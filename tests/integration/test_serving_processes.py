@@ -83,10 +83,10 @@ def place(tmp_path_factory: pytest.TempPathFactory, tiny_base: Base) -> Iterator
 
 @pytest.fixture
 def file(place: Place) -> Path:
-    found = place.folder / "token"
-    found.write_text(TOKEN + "\n")
-    found.chmod(0o600)
-    return found
+    path = place.folder / "token"
+    path.write_text(TOKEN + "\n")
+    path.chmod(0o600)
+    return path
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def test_with_a_token_in_a_file_it_starts_and_warns_of_a_file_and_of_a_line_that
         assert "chmod 600" in serving.said()
         assert "plain HTTP" in serving.said()
         assert serving.end() == 0
-        for told in (serving.printed, serving.said()):
-            assert TOKEN not in told
-            assert "/login?" not in told
+        for printed in (serving.printed, serving.said()):
+            assert TOKEN not in printed
+            assert "/login?" not in printed
     finally:
         serving.close()
 
@@ -157,7 +157,8 @@ def test_a_proxy_that_is_trusted_says_who_asks_and_that_it_speaks_tls(place: Pla
     try:
         assert "plain HTTP" not in serving.said()
         callers = ("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2, 127.0.0.9", "10.0.0.3, 10.0.0.1")
-        assert [serving.ask("GET", "/login", X_Forwarded_For=each)[0] for each in callers] == [200, 200, 429, 429, 429]
+        statuses = [serving.ask("GET", "/login", X_Forwarded_For=caller)[0] for caller in callers]
+        assert statuses == [200, 200, 429, 429, 429]
         form = {"Content_Type": "application/x-www-form-urlencoded", "Sec_Fetch_Site": "same-origin"}
         _, headers = serving.ask("POST", "/login", f"token={TOKEN}".encode(), X_Forwarded_Proto="https", **form)
         assert "Secure" in headers["Set-Cookie"]
@@ -204,8 +205,8 @@ def test_what_is_no_http_is_refused_and_does_not_stop_it(local: Serving) -> None
 
 def refused(raw: socket.socket) -> bool:
     """Whether what came until the connection was closed is an error, or nothing."""
-    told = b""
+    answer = b""
     with suppress(ConnectionError):
         while part := raw.recv(65536):
-            told += part
-    return not told or told.startswith(b"HTTP/1.1 4")
+            answer += part
+    return not answer or answer.startswith(b"HTTP/1.1 4")

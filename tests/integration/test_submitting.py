@@ -13,9 +13,10 @@ from support.real_jobs import Desk, opinions, write_rows
 from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint, unpack_fingerprint
 from onboard.domain.job import JobState
+from onboard.domain.submission import Submission
 from onboard.errors import InputError
 from onboard.hypernetworks.register import register_base
-from onboard.jobs.submission import Order, prepare
+from onboard.jobs.submission import prepare
 from onboard.jobs.submit import submit
 from onboard.pipeline import candidates
 from onboard.pipeline.candidates import collect_candidates, named_candidate
@@ -133,16 +134,16 @@ def test_of_many_versions_only_what_looks_like_the_new_task_and_some_others_are_
     like = unpack_fingerprint(desk.version("first").fingerprint or "")
     unlike = np.random.default_rng(0).standard_normal((60, len(like))).astype(np.float32)
     unlike -= np.outer(unlike @ like, like) / (like @ like)
-    for number, each in enumerate(unlike):
-        packed = pack_fingerprint(each)
+    for number, fingerprint in enumerate(unlike):
+        packed = pack_fingerprint(fingerprint)
         add_version(
             tiny_services, fingerprinted_base, f"other{number}", ("a", "b"), ("good", "bad"), fingerprint=packed
         )
-    kept = collect_candidates(tiny_services, fingerprinted_base, 0, like)
-    names = [each.embedding for each in kept.candidates]
+    collected = collect_candidates(tiny_services, fingerprinted_base, 0, like)
+    names = [candidate.embedding for candidate in collected.candidates]
     assert "first@v1" in names
-    assert kept.kept == 32 + 8 + 12
-    assert kept.considered == len(unlike) + 1 + len(fingerprinted_base.sources) + len(fingerprinted_base.anchors)
+    assert collected.kept == 32 + 8 + 12
+    assert collected.considered == len(unlike) + 1 + len(fingerprinted_base.sources) + len(fingerprinted_base.anchors)
 
 
 def test_versions_from_before_there_were_fingerprints_are_measured_however_many_others_there_are(
@@ -155,9 +156,9 @@ def test_versions_from_before_there_were_fingerprints_are_measured_however_many_
         add_version(tiny_services, fingerprinted_base, f"new{number}", *LABELS, fingerprint=packed)
     add_version(tiny_services, fingerprinted_base, "old", *LABELS)
     like = rng.standard_normal(16).astype(np.float32)
-    kept = collect_candidates(tiny_services, fingerprinted_base, 0, like)
-    assert "old@v1" in [each.embedding for each in kept.candidates]
-    assert kept.kept == 32 + 8 + 1 + 12
+    collected = collect_candidates(tiny_services, fingerprinted_base, 0, like)
+    assert "old@v1" in [candidate.embedding for candidate in collected.candidates]
+    assert collected.kept == 32 + 8 + 1 + 12
 
 
 def test_a_base_without_fingerprints_prefilters_by_those_of_the_versions_and_always_measures_what_has_none(
@@ -167,8 +168,8 @@ def test_a_base_without_fingerprints_prefilters_by_those_of_the_versions_and_alw
     like = unpack_fingerprint(desk.version("first").fingerprint or "")
     assert like.shape == (64,)
     unlike = np.random.default_rng(0).standard_normal((60, 64)).astype(np.float32) * (np.abs(like) + 1)
-    for number, each in enumerate(unlike):
-        add_version(tiny_services, tiny_base, f"other{number}", *LABELS, fingerprint=pack_fingerprint(each))
+    for number, fingerprint in enumerate(unlike):
+        add_version(tiny_services, tiny_base, f"other{number}", *LABELS, fingerprint=pack_fingerprint(fingerprint))
     add_version(tiny_services, tiny_base, "old", *LABELS)
     result = desk.learn(opinions(20, start=40), "again")
     measured = started_from(result) - {"mixture", "random", "mean"}
@@ -184,10 +185,10 @@ def test_on_a_base_without_fingerprints_the_versions_give_the_scale(tiny_service
     register_base(tiny_services, tiny_base)
     scale = np.array([1000.0, *[0.01] * 63])
     raw = (5000.0 + np.random.default_rng(0).standard_normal((60, 64)) * scale).astype(np.float32)
-    for number, each in enumerate(raw):
-        add_version(tiny_services, tiny_base, f"task{number}", *LABELS, fingerprint=pack_fingerprint(each))
-    kept = collect_candidates(tiny_services, tiny_base, 0, raw[17])
-    names = {each.embedding for each in kept.candidates if each.embedding.startswith("task")}
+    for number, fingerprint in enumerate(raw):
+        add_version(tiny_services, tiny_base, f"task{number}", *LABELS, fingerprint=pack_fingerprint(fingerprint))
+    collected = collect_candidates(tiny_services, tiny_base, 0, raw[17])
+    names = {candidate.embedding for candidate in collected.candidates if candidate.embedding.startswith("task")}
     on_one_scale, as_they_are = (prefilter(raw[17], list(raw), scaled=scaled) for scaled in (False, True))
     assert names == {f"task{number}@v1" for number in on_one_scale}
     assert on_one_scale != as_they_are
@@ -225,9 +226,9 @@ def test_the_mean_holds_no_embedding_that_knows_a_row_of_the_task(
     desk.learn(opinions(12, start=40), "second")
     knows, fresh = (desk.version(task) for task in ("first", "second"))
     rows = TrainedRows(tiny_services, tiny_base).own(knows)[:1]
-    names = [each.name for each in (*tiny_base.anchors, *tiny_base.sources)]
+    names = [task.name for task in (*tiny_base.anchors, *tiny_base.sources)]
     shipped = [tiny_base.embeddings[name] for name in names]
-    z = [unpack_embedding(tiny_services.read(each.artifact)) for each in (fresh, knows)]
+    z = [unpack_embedding(tiny_services.read(version.artifact)) for version in (fresh, knows)]
     for known, learned in ((rows, z[:1]), (rows[:0], z)):
         expected = np.mean([*learned, *shipped], axis=0)
         of_all = collect_candidates(tiny_services, tiny_base, 0, rows=known).candidates
@@ -255,7 +256,7 @@ def test_a_mixture_knows_the_rows_of_all_that_it_is_made_of(
 
 def test_exhaustively_no_candidate_leaves_early(desk: Desk, tiny_services: Services, tiny_base: Base) -> None:
     file = write_rows(desk.folder / "mood.jsonl", opinions(40))
-    request = prepare(Order(str(file), probe="exhaustive", tune_hypernetwork="never"), str(tiny_base.folder))
+    request = prepare(Submission(str(file), probe="exhaustive", tune_hypernetwork="never"), str(tiny_base.folder))
     submit(tiny_services, MemoryDoorbell(), request)
     result = desk.run(desk.claim()).result
     assert result is not None

@@ -14,7 +14,7 @@ from support.lively_service import Empty, quiet, restored_into, rows_of_home
 
 from onboard.errors import DamagedError, OnboardError
 from onboard.operations.backup.make import back_up
-from onboard.operations.backup.manifest import FORMAT, VERSION, _digest
+from onboard.operations.backup.manifest import FORMAT, VERSION, document_digest
 from onboard.operations.backup.rows import pack_rows, unpack_rows
 from onboard.services import Services
 from onboard.storage.artifacts import ArtifactStore, digest_of
@@ -35,7 +35,7 @@ def rewrite(backup: Path, change: Callable[[Document], object]) -> None:
     document = json.loads(path.read_text())
     del document["digest"]
     change(document)
-    path.write_text(json.dumps({**document, "digest": _digest(document)}))
+    path.write_text(json.dumps({**document, "digest": document_digest(document)}))
 
 
 def rewrite_rows(backup: Path, table: str, change: Callable[[list[Document]], object]) -> None:
@@ -106,8 +106,8 @@ def test_members_of_a_zip_file_that_lead_elsewhere_are_not_unpacked(
     restored_into(empty_home, path)  # they are nobody's, and nothing is ever unpacked by its name
     assert not list(tmp_path.rglob("outside*"))
     assert not Path("/tmp/outside-of-it").exists()
-    stored = [each for each in empty_home.settings.resolved_home.rglob("*") if each.is_file()]
-    assert not any(each.read_bytes() == b"evil" for each in stored)
+    stored = [path for path in empty_home.settings.resolved_home.rglob("*") if path.is_file()]
+    assert not any(path.read_bytes() == b"evil" for path in stored)
 
 
 ROWS: dict[str, tuple[str, Callable[[list[Document]], object]]] = {

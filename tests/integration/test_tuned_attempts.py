@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.real_jobs import Desk, HookedProgress, opinions
-from support.tuned_jobs import line_of, record_of, tune_gently
+from support.real_jobs import CrashError, Desk, HookedProgress, crash_after, opinions
+from support.tuned_jobs import line_of, record_of
 
 from onboard.bases import Base
 from onboard.domain.job import JobState, Stage
@@ -20,28 +20,16 @@ from onboard.registry.tables import StageOutputRow
 from onboard.services import Services
 from onboard.train.settings import TuningSettings
 
+pytestmark = pytest.mark.usefixtures("gently")
+
 ROOT = Path(__file__).parent.parent.parent
-
-
-class _CrashError(Exception):
-    """The worker's process ends here."""
-
-
-@pytest.fixture(autouse=True)
-def _gently(monkeypatch: pytest.MonkeyPatch) -> None:
-    tune_gently(monkeypatch)
 
 
 def _crashed_after(desk: Desk, stage: str) -> None:
     """A tuned job whose first attempt ended when this stage had finished."""
-
-    def crash(what: str, name: str) -> None:
-        if (what, name) == ("finished", stage):
-            raise _CrashError
-
     desk.submit(opinions(24), init="sst2", tune_hypernetwork="always")
-    with pytest.raises(_CrashError):
-        desk.run(desk.claim(), HookedProgress(crash))
+    with pytest.raises(CrashError):
+        desk.run(desk.claim(), crash_after(stage))
     desk.lose()
 
 
@@ -73,7 +61,7 @@ def test_the_next_attempt_goes_on_after_the_last_finished_stage(
     stages, result = _again(desk)
     assert stages == ["check", *rest]
     assert (result["hypernetwork_version"], result["guard"]["verdict"]) == (2, "accepted")
-    assert [each.version for each in line_of(tiny_services, tiny_base)] == [1, 2]
+    assert [head.version for head in line_of(tiny_services, tiny_base)] == [1, 2]
 
 
 @pytest.mark.parametrize(("harm", "after"), [("gone", "tune"), ("damaged", "tune"), ("gone", "guard")])

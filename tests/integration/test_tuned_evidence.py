@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.real_jobs import Desk, opinions
 from support.tuned_heads import tuned_head
-from support.tuned_jobs import diverging_on_less_than, record_of, tune_gently
+from support.tuned_jobs import diverging_on_less_than, record_of
 
 from onboard.bases import Base
 from onboard.evaluate import verdicts
@@ -18,24 +18,21 @@ from onboard.registry.aliases import AliasRepository
 from onboard.services import Services
 from onboard.testing import RecordedProgress
 
-
-@pytest.fixture(autouse=True)
-def _gently(monkeypatch: pytest.MonkeyPatch) -> None:
-    tune_gently(monkeypatch)
+pytestmark = pytest.mark.usefixtures("gently")
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, ProtectedTask]:
     """The earlier tasks as the guard sees them, by name."""
-    found: dict[str, ProtectedTask] = {}
+    tasks: dict[str, ProtectedTask] = {}
     guard = guarded.guard
 
     def look(engine: Any, step: Any, protection: Any, *rest: Any, **more: Any) -> Any:
-        found.update({each.name: each for each in protection.tasks})
+        tasks.update({task.name: task for task in protection.tasks})
         return guard(engine, step, protection, *rest, **more)
 
     monkeypatch.setattr(guarded, "guard", look)
-    return found
+    return tasks
 
 
 def test_a_task_that_tuned_the_head_is_judged_on_its_own_texts_too(desk: Desk, seen: dict[str, ProtectedTask]) -> None:
@@ -55,10 +52,10 @@ def test_an_earlier_embedding_that_cannot_be_read_refuses_the_step_and_fails_no_
     desk.submit(opinions(30), tune_hypernetwork="always")
     progress = RecordedProgress()
     result = desk.run(desk.claim(), progress).result or {}
-    assert any(told.startswith("earlier@v1 was left out of the probe. ") for _, told, _ in progress.calls)
-    assert "earlier@v1" not in {each["embedding"] for each in result["init"]["candidates"]}
-    (told,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
-    assert "embedding cannot be read" in told["trouble"]
+    assert any(note.startswith("earlier@v1 was left out of the probe. ") for _, note, _ in progress.calls)
+    assert "earlier@v1" not in {candidate["embedding"] for candidate in result["init"]["candidates"]}
+    (verdict,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
+    assert "embedding cannot be read" in verdict["trouble"]
     assert (result["guard"]["verdict"], result["hypernetwork_version"]) == ("rejected", 1)
     assert record_of(tiny_services, tiny_base).head == 1
 
@@ -75,8 +72,10 @@ def test_rows_that_the_start_knows_have_no_say_in_what_is_tuned(desk: Desk) -> N
 def test_a_version_that_tuning_leaves_without_an_estimate_stays_weak_where_the_embedding_alone_was(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, weak: bool
 ) -> None:
-    def judged(found: Any, trivial: Any, deciding: str) -> verdicts.Weakness:
-        return verdicts.Weakness(weak and bool(found), bool(found), "So it is." if found else "Nobody knows.")
+    def judged(intervals: Any, trivial: Any, deciding: str) -> verdicts.Weakness:
+        return verdicts.Weakness(
+            weak and bool(intervals), bool(intervals), "So it is." if intervals else "Nobody knows."
+        )
 
     monkeypatch.setattr("onboard.pipeline.evaluate.weakness", judged)
     monkeypatch.setattr(tuned, "tune", diverging_on_less_than(40, tuned.tune))

@@ -86,7 +86,7 @@ def test_a_refused_tuning_publishes_the_embedding_alone(
     assert (refused["hypernetwork_version"], refused["embedding_digest"]) == (1, plain["embedding_digest"])
     assert refused["metrics"] == plain["metrics"]
     assert refused["validation_reason"] == plain["validation_reason"], "what was refused has chosen nothing"
-    assert [each.version for each in line_of(tiny_services, tiny_base)] == [1]
+    assert [head.version for head in line_of(tiny_services, tiny_base)] == [1]
 
 
 @pytest.mark.parametrize("asked", ["auto", "always"])
@@ -272,9 +272,9 @@ def test_an_earlier_task_whose_rows_cannot_be_read_is_told_and_is_no_pass(desk: 
     path = dataset_artifact(desk, "earlier")
     path.unlink() if harm == "gone" else path.write_bytes(path.read_bytes()[:-9])
     result = desk.learn(opinions(30), init="sst2", tune_hypernetwork="always")
-    (told,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
-    assert told["verdict"] != "pass"
-    assert "dataset" in told["trouble"]
+    (verdict,) = [task for task in result["guard"]["tasks"] if task["task"] == "earlier@v1"]
+    assert verdict["verdict"] != "pass"
+    assert "dataset" in verdict["trouble"]
     assert "earlier@v1" in result["guard"]["reason"]
     assert result["guard"]["verdict"] == "rejected"
     assert result["hypernetwork_version"] == 1
@@ -317,8 +317,8 @@ def test_every_published_version_makes_the_same_weights_after_five_tunings(
     for source in ("sst2@v1", "stsb@v1"):
         made[source] = made_weights(tiny_services, tiny_base, desk.version(source))
     line = line_of(tiny_services, tiny_base)
-    assert [each.version for each in line] == [1, 2, 3, 4, 5, 6]
-    assert [each.parent for each in line] == [None, 1, 2, 3, 4, 5]
+    assert [head.version for head in line] == [1, 2, 3, 4, 5, 6]
+    assert [head.parent for head in line] == [None, 1, 2, 3, 4, 5]
     assert {desk.version(name).hypernetwork_version for name in made} == {1, 2, 3, 4, 5, 6}
     _forget_loaded_hypernetworks()
     assert {name: made_weights(tiny_services, tiny_base, desk.version(name)) for name in made} == made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.real_jobs import Desk, HookedProgress, opinions
-from support.tuned_jobs import record_of, tune_gently
+from support.tuned_jobs import record_of
 
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState
@@ -19,10 +19,7 @@ from onboard.services import Services
 from onboard.train.worth_tuning import Worth
 from workers.shell import work
 
-
-@pytest.fixture(autouse=True)
-def _gently(monkeypatch: pytest.MonkeyPatch) -> None:
-    tune_gently(monkeypatch)
+pytestmark = pytest.mark.usefixtures("gently")
 
 
 def test_a_job_that_finds_the_slot_taken_goes_back_to_its_queue_and_runs_later(
@@ -46,22 +43,15 @@ def test_a_job_that_finds_the_slot_taken_goes_back_to_its_queue_and_runs_later(
     assert (waiting.id, waiting.state, waiting.counted_attempt) == (second.id, JobState.QUEUED, 1)
     assert waiting.not_before_at > waiting.created_at
     with tiny_services.database.read() as session:
-        told = [event.numbers.get("reason", "") for event in EventRepository(session).list(second.id)]
+        reasons = [event.numbers.get("reason", "") for event in EventRepository(session).list(second.id)]
         stages = [event.stage for event in EventRepository(session).list(second.id) if event.kind == "stage_finished"]
-    assert any(first.id in reason for reason in told)
+    assert any(first.id in reason for reason in reasons)
     assert stages == []  # nothing was computed in vain
-    _let_it_be_due(tiny_services, second.id)
+    desk.let_be_due(second.id)
     after = work(tiny_services, "w2", ["default"], pipeline.run)
     assert after is not None
     assert (after.state, (after.result or {})["hypernetwork_version"]) == (JobState.SUCCEEDED, 3)
     assert record_of(tiny_services, tiny_base).head == 3
-
-
-def _let_it_be_due(services: Services, job: str) -> None:
-    from sqlalchemy import text
-
-    with services.database.write() as session:
-        session.execute(text("UPDATE jobs SET not_before_at = 0 WHERE id = :id"), {"id": job})
 
 
 def test_jobs_that_tune_nothing_wait_for_nobody(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.published import add_version, embedding_of
 from support.real_jobs import Desk, HookedProgress, opinions
-from support.tuned_heads import tuned_head
+from support.tuned_heads import head_of, tuned_head
 
 from onboard.bases import Base
 from onboard.domain.job import JobState
@@ -51,11 +51,6 @@ def run_all(desk: Desk) -> None:
         desk.run(desk.claim())
 
 
-def head_of(services: Services, base: Base) -> int:
-    with services.database.read() as session:
-        return BaseRepository(session).get(base.digest).head
-
-
 def weights(services: Services, base: Base, version: int) -> dict[str, bytes]:
     state = hypernetwork_at(services, base, version, "cpu").state_dict()
     return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
@@ -80,16 +75,16 @@ def test_embeddings_and_weights_become_those_of_a_history_without_the_task(
     desk.learn(CHILD, "child", init="gone")
     desk.learn(GRANDCHILD, "grandchild", init="child")
     assert head_of(services, tiny_base) == 2
-    kept = numbers(desk, "other")
+    unrelated = numbers(desk, "other")
 
     done = delete_task(services, "gone", unlearning=True).to_json()
-    assert {each["version"]: each["why"] for each in done["descendants"]["versions"]} == {
+    assert {version["version"]: version["why"] for version in done["descendants"]["versions"]} == {
         "child@v1": "started from gone@v1", "grandchild@v1": "started from child@v1",
     }  # fmt: skip
-    assert [each["version"] for each in done["descendants"]["hypernetworks"]] == [2]
+    assert [head["version"] for head in done["descendants"]["hypernetworks"]] == [2]
     unlearning = done["unlearning"]
     assert unlearning["reverted"] == [{"base_digest": tiny_base.digest, "from": 2, "to": 1}]
-    assert [each["versions"] for each in unlearning["rebuilding"]] == [["child@v1"], ["grandchild@v1"]]
+    assert [rebuilt["versions"] for rebuilt in unlearning["rebuilding"]] == [["child@v1"], ["grandchild@v1"]]
     assert (unlearning["cannot"], unlearning["removed"], unlearning["restored"]) == ([], [], [])
     assert desk.version("child").version == 1  # served as before, until it is rebuilt
     run_all(desk)
@@ -97,10 +92,10 @@ def test_embeddings_and_weights_become_those_of_a_history_without_the_task(
     without.learn(OTHER, "other", init="random")
     for rows, task in ((CHILD, "child"), (GRANDCHILD, "grandchild")):
         without.learn(rows, task)
-    assert numbers(desk, "other") == numbers(without, "other") == kept
+    assert numbers(desk, "other") == numbers(without, "other") == unrelated
     for task in ("child", "grandchild"):
         assert numbers(desk, task) == numbers(without, task)
-        assert [each.version for each in desk.versions(task)] == [2]
+        assert [version.version for version in desk.versions(task)] == [2]
         assert desk.version(task).hypernetwork_version == 1
     head = head_of(services, tiny_base)
     assert head == head_of(without.services, tiny_base) == 1
@@ -121,13 +116,13 @@ def test_the_rebuilt_version_takes_over_every_alias_whatever_the_comparison_says
         AliasRepository(session).move("child", "latest", 3)
     done = delete_task(desk.services, "gone", unlearning=True).to_json()["unlearning"]
     assert done["removed"] == ["child@v2"]  # nothing names it
-    assert [each["versions"] for each in done["rebuilding"]] == [["child@v1"], ["child@v3"]]
+    assert [rebuilt["versions"] for rebuilt in done["rebuilding"]] == [["child@v1"], ["child@v3"]]
     with pytest.raises(NotFoundError):
         desk.version("child@v2")
     assert aliases(desk, "child") == {"latest": 3, "shop": 1}
     run_all(desk)
     assert aliases(desk, "child") == {"latest": 5, "shop": 4}
-    assert [each.version for each in desk.versions("child")] == [4, 5]
+    assert [version.version for version in desk.versions("child")] == [4, 5]
     assert (desk.version("child@v4").seeds, desk.version("child@v5").seeds) == ((0,), (2,))
     assert desk.jobs()[0].result is not None
     assert desk.jobs()[0].result["latest"]["moved"]
@@ -157,11 +152,11 @@ def test_nothing_new_starts_from_what_descends_and_its_hypernetwork_does_not_com
     with desk.services.database.write() as session, pytest.raises(ConflictError, match="descends from the deleted"):
         BaseRepository(session).set_head(tiny_base.digest, 2, expected_head=1)
     with desk.services.database.read() as session:
-        startable = {each.task for each in VersionRepository(session).startable(tiny_base.digest)}
+        startable = {version.task for version in VersionRepository(session).startable(tiny_base.digest)}
     assert "child" not in startable
     run_all(desk)
     with desk.services.database.read() as session:
-        startable = {each.task for each in VersionRepository(session).startable(tiny_base.digest)}
+        startable = {version.task for version in VersionRepository(session).startable(tiny_base.digest)}
     assert "child" in startable
     assert desk.submit(GRANDCHILD, "grandchild", init="child")
 
@@ -194,7 +189,7 @@ def test_aliases_of_a_carried_version_name_again_what_it_was_carried_from(desk: 
     carried = add_version(services, tiny_base, "child", first.labels, first.words, z=z, **changes)
     assert aliases(desk, "child") == {"latest": 2}
     done = delete_task(services, "gone", unlearning=True).to_json()
-    assert [each["version"] for each in done["descendants"]["versions"]] == [carried.reference]
+    assert [version["version"] for version in done["descendants"]["versions"]] == [carried.reference]
     assert done["unlearning"]["restored"] == [{"version": "child@v2", "to": "child@v1"}]
     assert aliases(desk, "child") == {"latest": 1}
     assert np.array_equal(unpack_embedding(services.read(desk.version("child").artifact)), z)
@@ -234,14 +229,14 @@ def test_a_carried_version_is_rebuilt_by_the_same_job_however_often_it_is_asked_
     carry_task(services, "child")
     first = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
     again = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
-    assert [each["versions"] for each in first["rebuilding"]] == [["child@v2"]]
+    assert [rebuilt["versions"] for rebuilt in first["rebuilding"]] == [["child@v2"]]
     assert (again["rebuilding"], again["cannot"]) == (first["rebuilding"], [])
     cancel(services.database, first["rebuilding"][0]["job"])
     anew = delete_task(services, "gone", unlearning=True).to_json()["unlearning"]
-    assert [each["versions"] for each in anew["rebuilding"]] == [["child@v2"]]
+    assert [rebuilt["versions"] for rebuilt in anew["rebuilding"]] == [["child@v2"]]
     assert anew["rebuilding"] != first["rebuilding"]
     run_all(desk)
-    assert [each.reference for each in desk.versions("child")] == ["child@v3"]
+    assert [version.reference for version in desk.versions("child")] == ["child@v3"]
 
 
 def test_asked_for_later_it_leaves_no_stage_that_holds_what_descends(desk: Desk) -> None:
@@ -310,7 +305,7 @@ def test_deleting_alone_changes_nothing_that_descends(desk: Desk, tiny_base: Bas
     before, present = numbers(desk, "child"), desk.version("child")
     done = delete_task(services, "gone").to_json()
     assert done["unlearning"] is None
-    assert [each["aliases"] for each in done["descendants"]["versions"]] == [["latest"]]
+    assert [version["aliases"] for version in done["descendants"]["versions"]] == [["latest"]]
     assert (numbers(desk, "child"), desk.version("child")) == (before, present)
     assert head_of(services, tiny_base) == 2
     assert desk.learn(GRANDCHILD, "grandchild")["hypernetwork_version"] == 2  # rows that tuned the head are gone

@@ -2,69 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import update
-from support.published import add_version, embedding_of
+from support.command_line import CommandLine
 
-from cli.main import main
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.operations.access import create_token
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.tables import WebhookDeliveryRow
+from onboard.registry.webhook_tables import WebhookDeliveryRow
 from onboard.services import Services
-
-
-@dataclass
-class Said:
-    """How a command ended and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.out)
-        return found
-
-
-Run = Callable[..., Said]
+from onboard.settings import Settings
 
 
 @pytest.fixture
-def onboard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tiny_base: Base) -> Run:
-    """The program in this process; its home is that of `tiny_services`."""
-    monkeypatch.setenv("ONBOARD_BASE", str(tiny_base.folder))
-    monkeypatch.setenv("ONBOARD_DEVICE", "cpu")
-
-    def run(*words: str | Path) -> Said:
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Said(ended.value.code, printed.out, printed.err)
-
-    return run
-
-
-@pytest.fixture
-def version(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
-    return add_version(tiny_services, tiny_base, "mood", (1, 2), ("good", "bad"), z=embedding_of(3))
+def onboard(command_line: CommandLine, tiny_base: Base, tmp_path: Path) -> CommandLine:
+    """The program; its home is that of `tiny_services`."""
+    command_line.at_home(Settings(home=tmp_path / "home", base=str(tiny_base.folder), device="cpu"))
+    return command_line
 
 
 def test_a_service_moves_to_another_home(
-    onboard: Run, version: EmbeddingVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    onboard: CommandLine, version: EmbeddingVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = ("predict", "mood@v1", "--text", "good film", "--json")
     before = onboard(*asked).document
@@ -93,20 +56,20 @@ def test_a_service_moves_to_another_home(
 
 
 def test_lost_bytes_are_told_by_exit_codes(
-    onboard: Run, tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
+    onboard: CommandLine, tiny_services: Services, version: EmbeddingVersion, tmp_path: Path
 ) -> None:
     tiny_services.artifacts.delete(version.artifact)
     collected = onboard("gc", "--json")
     assert collected.code == 1
-    assert [each["used_by"] for each in collected.document["damaged"]] == [["embedding_versions mood 1"]]
+    assert [artifact["used_by"] for artifact in collected.document["damaged"]] == [["embedding_versions mood 1"]]
     assert "embedding_versions mood 1" in collected.err
     made = onboard("backup", tmp_path / "backup", "--json")
     assert made.code == 1
-    assert [each["digest"] for each in made.document["absent"]] == [version.artifact]
+    assert [artifact["digest"] for artifact in made.document["absent"]] == [version.artifact]
     assert version.artifact in made.err
 
 
-def test_the_store_of_another_service_is_told_by_an_exit_code(onboard: Run, tiny_services: Services) -> None:
+def test_the_store_of_another_service_is_told_by_an_exit_code(onboard: CommandLine, tiny_services: Services) -> None:
     for number in range(100):
         tiny_services.artifacts.put(bytes([number]), "test")
     assert onboard("gc").code == 0  # they are young
@@ -119,14 +82,18 @@ def test_the_store_of_another_service_is_told_by_an_exit_code(onboard: Run, tiny
     assert all(path.exists() for path in stored)
 
 
-def test_a_dry_run_says_what_would_go(onboard: Run, tiny_services: Services) -> None:
+def test_a_dry_run_says_what_would_go(onboard: CommandLine, tiny_services: Services) -> None:
     said = onboard("gc", "--dry-run")
     assert said.code == 0
     assert "would be deleted" in said.out
 
 
 def test_a_restore_says_what_became_of_tokens_and_webhooks(
-    onboard: Run, version: EmbeddingVersion, tiny_services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    onboard: CommandLine,
+    version: EmbeddingVersion,
+    tiny_services: Services,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     create_token(tiny_services.database, "reader", ["read"])
     onboard("promote", "mood@v1", "--alias", "production")
@@ -137,19 +104,19 @@ def test_a_restore_says_what_became_of_tokens_and_webhooks(
     assert "webhooks that had not arrived then will not be sent" in said.out
     assert "tokens" not in said.err
     monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "third"))
-    kept = onboard("restore", tmp_path / "backup", "--keep-tokens", "--send-webhooks", "--json")
-    assert {name: kept.document[name] for name in ("revoked_tokens", "kept_tokens", "dropped_webhooks")} == {
+    restored = onboard("restore", tmp_path / "backup", "--keep-tokens", "--send-webhooks", "--json")
+    assert {name: restored.document[name] for name in ("revoked_tokens", "kept_tokens", "dropped_webhooks")} == {
         "revoked_tokens": 0, "kept_tokens": 1, "dropped_webhooks": 0,
     }  # fmt: skip
-    assert "also those that were revoked since" in kept.err
+    assert "also those that were revoked since" in restored.err
 
 
 def test_doctor_is_red_while_webhooks_fail_and_for_a_day_after_they_were_given_up(
-    onboard: Run, tiny_services: Services
+    onboard: CommandLine, tiny_services: Services
 ) -> None:
     def seen() -> tuple[int, dict[str, Any]]:
         said = onboard("doctor", "--json")
-        (check,) = (each for each in said.document["checks"] if each["what"] == "webhooks")
+        (check,) = (finding for finding in said.document["checks"] if finding["what"] == "webhooks")
         return said.code, check
 
     with tiny_services.database.write() as session:
@@ -174,13 +141,15 @@ def test_doctor_is_red_while_webhooks_fail_and_for_a_day_after_they_were_given_u
 
 
 @pytest.mark.parametrize("hours", ["0", "0.5", "-1", "soon"])
-def test_what_is_younger_than_an_hour_cannot_be_asked_for(onboard: Run, tiny_services: Services, hours: str) -> None:
+def test_what_is_younger_than_an_hour_cannot_be_asked_for(
+    onboard: CommandLine, tiny_services: Services, hours: str
+) -> None:
     assert onboard("gc", "--older-than", hours).code == 2
 
 
 @pytest.mark.parametrize(("name", "days"), [("JOB", "-1"), ("EVENT", "soon"), ("EVENT", "1.5"), ("AUDIT", "-7")])
 def test_a_wrong_retention_names_its_setting(
-    onboard: Run, tiny_services: Services, monkeypatch: pytest.MonkeyPatch, name: str, days: str
+    onboard: CommandLine, tiny_services: Services, monkeypatch: pytest.MonkeyPatch, name: str, days: str
 ) -> None:
     monkeypatch.setenv(f"ONBOARD_RETENTION_{name}_DAYS", days)
     said = onboard("gc")
@@ -189,7 +158,7 @@ def test_a_wrong_retention_names_its_setting(
 
 
 def test_an_empty_retention_is_the_default(
-    onboard: Run, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
+    onboard: CommandLine, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONBOARD_RETENTION_EVENT_DAYS", "")
     assert onboard("gc").code == 0

@@ -30,8 +30,8 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 def with_webhooks(deployment: Deployment, *urls: str) -> None:
-    told = {"webhook_urls": " ".join(urls), "webhook_hosts": "127.0.0.1", "webhook_secret": SECRET}
-    settings = Settings(**{**deployment.settings.for_worker(), **told, "webhook_insecure": True})
+    webhooks = {"webhook_urls": " ".join(urls), "webhook_hosts": "127.0.0.1", "webhook_secret": SECRET}
+    settings = Settings(**{**deployment.settings.for_worker(), **webhooks, "webhook_insecure": True})
     deployment.services.close()
     deployment.settings, deployment.services = settings, open_services(settings)
 

@@ -113,8 +113,8 @@ def test_the_door_is_added_to_a_registry_in_use_and_taken_away_again(database: D
         assert VersionRepository(session).resolve("colours@production").version == 1
         AliasRepository(session).move("colours", "production", 2, reason="promoted")
         OutboxRepository(session).address(["a"], 60.0)
-        (told,) = OutboxRepository(session).due("a")
-    assert (told.type, told.data["previous"]) == ("alias.moved", 1)  # what happened before is not told
+        (event,) = OutboxRepository(session).due("a")
+    assert (event.type, event.data["previous"]) == ("alias.moved", 1)  # what happened before is not told
     _, secret = create_token(database, "reader", ["read"])
     assert identify(database, secret).name == "reader"
     with database.read() as session:
@@ -140,7 +140,7 @@ def test_later_hypernetworks_and_carried_versions_survive_a_downgrade_and_the_up
     schema.upgrade(database.url)
     with database.read() as session:
         line = BaseRepository(session).hypernetworks(BASE)
-        assert [(each.version, each.artifact, each.parent) for each in line] == [
+        assert [(version.version, version.artifact, version.parent) for version in line] == [
             (1, ARTIFACT, None), (2, ARTIFACT, 1), (3, ARTIFACT, 2)
         ]  # fmt: skip
         assert BaseRepository(session).get(BASE).head == 3
@@ -151,7 +151,7 @@ def down_and_up(database: Database, revision: str, table: str, column: str) -> N
     """To a revision from before the column, and back."""
     with schema.migrating(database.url) as migration:
         migration.downgrade(revision)
-        columns = {each["name"] for each in inspect(migration.session.connection()).get_columns(table)}
+        columns = {column["name"] for column in inspect(migration.session.connection()).get_columns(table)}
         assert column not in columns
     schema.upgrade(database.url)
 

@@ -35,8 +35,8 @@ def last_of(instruction: str) -> str:
 
 def image_environment() -> dict[str, str]:
     """What ENV sets, but for PATH."""
-    found = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', last_of("ENV")))
-    return {name: value.strip('"') for name, value in found.items() if name != "PATH"}
+    variables = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', last_of("ENV")))
+    return {name: value.strip('"') for name, value in variables.items() if name != "PATH"}
 
 
 def health_command() -> list[str]:
@@ -48,7 +48,7 @@ def health_command() -> list[str]:
 def compose() -> dict[str, Any]:
     """The compose file with its variables at their defaults; `$$` is a `$` that is none of Compose's."""
     text = (ROOT / "docker-compose.yml").read_text()
-    document: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda found: found[2], text).replace("$$", "$"))
+    document: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda variable: variable[2], text).replace("$$", "$"))
     return document
 
 
@@ -98,10 +98,10 @@ class Started:
 
     def with_changes(self, changes: dict[str, str]) -> Started:
         """The same with parts of words and values exchanged: places of a container, ports, devices."""
-        pattern = re.compile("|".join(re.escape(each) for each in changes))
+        pattern = re.compile("|".join(re.escape(old) for old in changes))
 
         def change(text: str) -> str:
-            return pattern.sub(lambda found: changes[found[0]], text)
+            return pattern.sub(lambda match: changes[match[0]], text)
 
         return Started(
             [change(word) for word in self.words],
@@ -113,13 +113,13 @@ class Started:
 
 def compose_process(service: str) -> Started:
     """What a service of the compose file starts."""
-    found = compose()["services"][service]
-    disabled = found.get("healthcheck", {}).get("disable", False)
+    described = compose()["services"][service]
+    disabled = described.get("healthcheck", {}).get("disable", False)
     return Started(
-        found["command"],
-        image_environment() | {name: str(value or "") for name, value in found["environment"].items()},
-        seconds(found.get("stop_grace_period", "10s")),
-        [] if disabled else found.get("healthcheck", {}).get("test", ["CMD", *health_command()])[1:],
+        described["command"],
+        image_environment() | {name: str(value or "") for name, value in described["environment"].items()},
+        seconds(described.get("stop_grace_period", "10s")),
+        [] if disabled else described.get("healthcheck", {}).get("test", ["CMD", *health_command()])[1:],
     )
 
 
@@ -127,7 +127,7 @@ def kubernetes_process(path: str) -> Started:
     """What a Job or Deployment starts."""
     pod = kubernetes()[path]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    said = {each["name"]: each["value"] for each in container.get("env", []) if "value" in each}
+    said = {variable["name"]: variable["value"] for variable in container.get("env", []) if "value" in variable}
     return Started(
         container["args"],
         image_environment() | kubernetes()["base/settings.yaml"]["data"] | said,

@@ -129,7 +129,7 @@ def rows_of(services: Services) -> dict[str, list[dict[str, Any]]]:
 
 def that_stay(rows: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """Rows of the tables that a restore leaves as they were."""
-    return {table: found for table, found in rows.items() if table not in _CHANGED}
+    return {table: table_rows for table, table_rows in rows.items() if table not in _CHANGED}
 
 
 def fetched(services: Services, folder: Path) -> dict[str, bytes]:
@@ -141,8 +141,11 @@ def fetched(services: Services, folder: Path) -> dict[str, bytes]:
 
 
 def answers(services: Services) -> list[tuple[Any, int, list[float]]]:
-    found = Predictor(services).predict(INPUTS)
-    return [(each.label, each.version, [float(share) for share in each.probabilities]) for each in found]
+    predictions = Predictor(services).predict(INPUTS)
+    return [
+        (prediction.label, prediction.version, [float(share) for share in prediction.probabilities])
+        for prediction in predictions
+    ]
 
 
 def restored_into(empty: Empty, source: str | Path, going_on: GoingOn = NOTHING) -> Restored:

@@ -118,7 +118,12 @@ def kill_tree(pid: int | None) -> None:
 
 def remedy_of(done: Finished) -> str:
     """The last line on standard error, which says what to do."""
-    last = done.stderr.rstrip("\n").splitlines()[-1]
-    assert last.startswith("  → "), done.stderr
-    assert "Traceback" not in done.stderr
+    return remedy_in(done.stderr)
+
+
+def remedy_in(printed: str) -> str:
+    """The same of what was printed there."""
+    last = printed.rstrip("\n").splitlines()[-1]
+    assert last.startswith("  → "), printed
+    assert "Traceback" not in printed
     return last.removeprefix("  → ")

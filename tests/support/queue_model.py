@@ -73,7 +73,7 @@ class QueueModel:
         ready = [job for job in self.runnable() if job.queue in queues]
         if worker in self.leaving or not ready:
             return None
-        job = min(ready, key=lambda each: (-each.priority, each.number))
+        job = min(ready, key=lambda waiting: (-waiting.priority, waiting.number))
         job.attempt += 1
         job.worker, job.pid = worker, pid
         job.enter(JobState.RUNNING, self.now + LEASE_SECONDS)
@@ -109,13 +109,13 @@ class QueueModel:
         job.enter(JobState.QUEUED)
 
     def expire(self, worker: str, pid: int) -> set[str]:
-        found = [
+        expired = [
             job for job in self.jobs.values()
             if (job.state, job.worker, job.pid) == (JobState.RUNNING, worker, pid) and not self.expired(job)
         ]  # fmt: skip
-        for job in found:
+        for job in expired:
             job.lease = self.now
-        return {job.id for job in found}
+        return {job.id for job in expired}
 
     def end_abandoned(self) -> set[str]:
         lost = [job for job in self.jobs.values() if self.expired(job)]

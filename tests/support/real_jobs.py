@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import update
+
 from bench.harness.opinions import opinions
 from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
@@ -18,6 +20,7 @@ from onboard.jobs.submit import Request, submit
 from onboard.pipeline import run as pipeline
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
+from onboard.registry.tables import JobRow
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.testing import MemoryDoorbell, RecordedProgress
@@ -93,6 +96,11 @@ class Desk:
         settings = self.services.settings.model_copy(update={"base": str(base.folder)})
         return Desk(replace(self.services, settings=settings), self.folder).learn(rows, task, **more)
 
+    def let_be_due(self, job_id: str) -> None:
+        """A job that was put off waits no longer."""
+        with self.services.database.write() as session:
+            session.execute(update(JobRow).where(JobRow.id == job_id).values(not_before_at=0))
+
     def job(self, job_id: str) -> Job:
         with self.services.database.read() as session:
             return JobRepository(session).get(job_id)
@@ -128,3 +136,17 @@ class HookedProgress(RecordedProgress):
     def note(self, message: str, **numbers: Any) -> None:
         super().note(message, **numbers)
         self._hook("note", message)
+
+
+class CrashError(Exception):
+    """The worker's process ends here."""
+
+
+def crash_after(stage: str) -> HookedProgress:
+    """Of an attempt that ends when this stage has finished."""
+
+    def crash(what: str, name: str) -> None:
+        if (what, name) == ("finished", stage):
+            raise CrashError
+
+    return HookedProgress(crash)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onboard.domain.job import Job, JobSpec
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion, Task
 from onboard.registry.artifacts import ArtifactRepository
@@ -15,6 +17,7 @@ from onboard.storage.artifacts import digest_of
 ARTIFACT = digest_of(b"tensors")
 BASE = digest_of(b"base")
 BACKBONE = digest_of(b"backbone")
+BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 
 
 def sample_spec(task: str = "colours", **options: object) -> JobSpec:
@@ -56,12 +59,29 @@ def register_sample_base(database: Database) -> None:
         BaseRepository(session).register(*sample_base(), [])
 
 
-def running_job(database: Database, task: str = "colours") -> Job:
+def add_job(database: Database, task: str = "colours", **options: Any) -> Job:
+    """A job that is queued; `options` are those of `JobRepository.add`."""
     with database.write() as session:
-        JobRepository(session).add(sample_spec(task))
-        job = ClaimRepository(session).claim("w1", ["default"])
+        return JobRepository(session).add(sample_spec(task), **options)[0]
+
+
+def claim_job(database: Database, worker: str = "w1", queue: str = "default", **options: Any) -> Job:
+    """The next job of the queue, in the hands of a worker."""
+    with database.write() as session:
+        job = ClaimRepository(session).claim(worker, [queue], **options)
     assert job is not None
     return job
+
+
+def job_now(database: Database, job: Job) -> Job:
+    """The job as it stands by now."""
+    with database.read() as session:
+        return JobRepository(session).get(job.id)
+
+
+def running_job(database: Database, task: str = "colours") -> Job:
+    add_job(database, task)
+    return claim_job(database)
 
 
 def publish(database: Database, task: str = "colours", **options: bool) -> EmbeddingVersion:

@@ -49,9 +49,9 @@ def _row(rng: np.random.Generator, pairs: bool, labels: Sequence[str], mark: str
 
 def made_step(accuracies: Sequence[float], *, start: float = 0.5, rows: int = 40, **more: Any) -> Row:
     """A step after which each task so far has this share of right answers; the start of the last one has `start`."""
-    told = [packed(np.arange(rows) < round(share * rows)) for share in accuracies]
+    correct = [packed(np.arange(rows) < round(share * rows)) for share in accuracies]
     begins = packed(np.arange(rows) < round(start * rows))
     chance = packed(np.arange(rows) < rows // 4)
-    return {"correct": told, "rows": [rows] * len(told), "start": begins, "random": chance, "share": 1.0,
-            "seconds": {"train": 2.0, "test": 1.0}, "unchanged": len(told) - 1, "parameters": 1000, "task": "topic",
+    return {"correct": correct, "rows": [rows] * len(correct), "start": begins, "random": chance, "share": 1.0,
+            "seconds": {"train": 2.0, "test": 1.0}, "unchanged": len(correct) - 1, "parameters": 1000, "task": "topic",
             **more}  # fmt: skip

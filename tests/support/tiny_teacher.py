@@ -17,7 +17,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 def make_word_pieces(words: Sequence[str]) -> PreTrainedTokenizerFast:
     """Every letter, digit and mark by itself and as a continuation, a few endings, and the words."""
     characters = [*string.ascii_lowercase, *string.digits, *string.punctuation, "映", "画"]
-    pieces = [*SPECIAL, *characters, *(f"##{each}" for each in characters), "##ing", "##s", *words]
+    pieces = [*SPECIAL, *characters, *(f"##{character}" for character in characters), "##ing", "##s", *words]
     vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys(pieces))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)

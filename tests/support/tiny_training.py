@@ -35,8 +35,8 @@ def make_sources(folder: Path, rows: int = 48) -> Path:
         rng = np.random.default_rng(seed)
         moods = [_mood(rng, f"{split} {row}") for row in range(count)]
         alike = [_pair(rng, f"{split} {row}", row) for row in range(count)]
-        for name, found in (("alike", alike), ("moods", moods)):
-            write_split(folder / name, split, found)
+        for name, examples in (("alike", alike), ("moods", moods)):
+            write_split(folder / name, split, examples)
     return folder
 
 

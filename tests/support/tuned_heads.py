@@ -23,6 +23,12 @@ def perturbed(hypernetwork: Hypernetwork, scale: float = 0.05, seed: int = 0) ->
     return moved
 
 
+def head_of(services: Services, base: Base) -> int:
+    """Which hypernetwork version new tasks are learned under."""
+    with services.database.read() as session:
+        return BaseRepository(session).get(base.digest).head
+
+
 def tuned_head(
     services: Services,
     base: Base,
@@ -38,8 +44,7 @@ def tuned_head(
         job: that tuned it; its row has to be there.
         guard: the guard's verdict, as the job would leave it.
     """
-    with services.database.read() as session:
-        head = BaseRepository(session).get(base.digest).head
+    head = head_of(services, base)
     moved = perturbed(hypernetwork_at(services, base, head, "cpu"), scale, seed)
     draft = store_hypernetwork(services, base, moved, job, **({} if guard is None else {"guard": guard}))
     with services.database.write() as session:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
+from bench.harness.generated import generated_digest
 from onboard.bases import Base
 from onboard.domain.task import BaseRecord, EmbeddingVersion, HypernetworkVersion
 from onboard.errors import JobFailedError
 from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.batch import TrainingSet
-from onboard.model.weights import generated_digest
 from onboard.pipeline import tune as tuned
 from onboard.registry.bases import BaseRepository
 from onboard.registry.snapshots import SnapshotRepository

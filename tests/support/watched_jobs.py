@@ -118,8 +118,8 @@ def worker(
 ) -> None:
     """A worker that was last heard of `silent` seconds ago."""
     with database.write() as session:
-        told = {"onboard": __version__, **facts}
-        WorkerRepository(session).enter(name, state, queues=queues, host="box", device=device, pid=7, facts=told)
+        all_facts = {"onboard": __version__, **facts}
+        WorkerRepository(session).enter(name, state, queues=queues, host="box", device=device, pid=7, facts=all_facts)
         silence = update(WorkerRow).where(WorkerRow.name == name).values(heartbeat_at=database_now() - silent)
         session.execute(silence)
 

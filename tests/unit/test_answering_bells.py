@@ -34,7 +34,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     plan = WorkerPlan(Settings(), "w1", pipeline="support.fake_pipelines")
     monkeypatch.setattr(tasks, "current_app", SimpleNamespace(conf=SimpleNamespace(onboard_plan=plan)))
     monkeypatch.setattr(tasks, "_children", [])
-    monkeypatch.setattr(tasks, "_tell_device", lambda child: None)
+    monkeypatch.setattr(tasks, "device_in_use", lambda device: None)
     monkeypatch.setattr(tasks, "sleep", made.append)
     return made
 

@@ -32,9 +32,9 @@ def test_every_kind_of_request_is_made_and_answered_as_it_should(
     tiny_services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api, "serving", in_this_process)
-    found = api.measure(tiny_services.settings, tmp_path, SIZES)
-    assert {*api.WANTED} < {*found}
-    assert all(figure["n"] == 3 and 0 < figure["p50"] <= figure["p99"] for figure in found.values())
+    figures_by_request = api.measure(tiny_services.settings, tmp_path, SIZES)
+    assert {*api.WANTED} < {*figures_by_request}
+    assert all(figure["n"] == 3 and 0 < figure["p50"] <= figure["p99"] for figure in figures_by_request.values())
 
 
 def test_one_task_has_as_many_versions_as_are_wanted_and_the_last_is_the_latest(tiny_services: Services) -> None:
@@ -62,13 +62,13 @@ def test_it_fails_when_a_figure_is_above_what_is_wanted(
     output, table = tmp_path / "api.json", tmp_path / "api.md"
     assert api.main(["--output", str(output), "--table", str(table)]) == code
     assert json.loads(output.read_text())["kept"] is (code == 0)
-    told = table.read_text()
-    assert "10,000 versions" in told
+    page = table.read_text()
+    assert "10,000 versions" in page
     mark = " **missed**" if latest > 10 else ""
-    assert f"| latest | {latest:.2f} | {latest:.2f} | {latest:.2f}{mark} | {latest:.2f} " in told
-    assert told.count("**missed**") == 2 * code  # of both places
+    assert f"| latest | {latest:.2f} | {latest:.2f} | {latest:.2f}{mark} | {latest:.2f} " in page
+    assert page.count("**missed**") == 2 * code  # of both places
     what = "latest" if latest > 10 else "latest, unchanged"
-    assert (f"above what is wanted: `{what}` on SQLite, `{what}` on PostgreSQL." in told) is (code == 1)
+    assert (f"above what is wanted: `{what}` on SQLite, `{what}` on PostgreSQL." in page) is (code == 1)
 
 
 def test_without_postgresql_only_sqlite_is_measured(

@@ -152,4 +152,4 @@ def test_a_services_row_is_committed_before_its_bytes_are_written(
         services.store(b"tensors", "embedding")
     digest = digest_of(b"tensors")
     with services.database.read() as session:
-        assert [each.digest for each in ArtifactRepository(session).beginning_with(digest[7:9])] == [digest]
+        assert [artifact.digest for artifact in ArtifactRepository(session).beginning_with(digest[7:9])] == [digest]

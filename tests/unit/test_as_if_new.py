@@ -12,22 +12,22 @@ from onboard.domain.dataset import Dataset, Example
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "borne"),
     [("sst2", True), ("sst2-negated", True), ("pair-sst2-length", True), ("sst22", False), ("mini-sst", False)],
 )
-def test_a_name_is_borne_as_a_whole_part(name: str, found: bool) -> None:
-    assert bears(name, "sst2") == found
+def test_a_name_is_borne_as_a_whole_part(name: str, borne: bool) -> None:
+    assert bears(name, "sst2") == borne
 
 
 def test_nothing_that_bears_the_task_s_name_is_offered(fingerprinted_base: Base) -> None:
-    everything = {each.name for each in (*fingerprinted_base.sources, *fingerprinted_base.anchors)}
+    everything = {task.name for task in (*fingerprinted_base.sources, *fingerprinted_base.anchors)}
     gone = {name for name in everything if bears(name, "sst2")}
     assert gone
     rest = without(fingerprinted_base, "sst2")
-    assert {each.name for each in (*rest.sources, *rest.anchors)} == everything - gone
+    assert {task.name for task in (*rest.sources, *rest.anchors)} == everything - gone
     for offered in (
-        [each.embedding for each in candidates(fingerprinted_base, 0, "sst2", None)],
-        [each.candidate.embedding for each in own(fingerprinted_base, "sst2")],
+        [candidate.embedding for candidate in candidates(fingerprinted_base, 0, "sst2", None)],
+        [named.candidate.embedding for named in own(fingerprinted_base, "sst2")],
     ):
         assert everything - gone <= set(offered)
         assert not gone & set(offered)

@@ -24,14 +24,14 @@ def copy(tiny_base: Base, tmp_path: Path) -> Path:
 
 
 def test_a_base_is_found_by_its_folder_and_says_what_it_holds(tiny_base: Base, copy: Path) -> None:
-    found = find_base(str(copy))
-    assert (found.name, found.folder) == ("tiny", copy.resolve())
-    assert [source.name for source in found.sources] == ["sst2", "stsb"]
-    assert found.sources[0].labels == ("negative", "positive")
-    assert (found.sources[1].kind, found.sources[1].low, found.sources[1].high) == ("regression", 0.0, 5.0)
-    assert [anchor.name for anchor in found.anchors] == ["topics-2"]
-    assert set(found.embeddings) == {"sst2", "stsb", "topics-2"}
-    assert {name: len(rows) for name, rows in found.trained_rows.items()} == {"sst2": 2, "stsb": 2}
+    base = find_base(str(copy))
+    assert (base.name, base.folder) == ("tiny", copy.resolve())
+    assert [source.name for source in base.sources] == ["sst2", "stsb"]
+    assert base.sources[0].labels == ("negative", "positive")
+    assert (base.sources[1].kind, base.sources[1].low, base.sources[1].high) == ("regression", 0.0, 5.0)
+    assert [anchor.name for anchor in base.anchors] == ["topics-2"]
+    assert set(base.embeddings) == {"sst2", "stsb", "topics-2"}
+    assert {name: len(rows) for name, rows in base.trained_rows.items()} == {"sst2": 2, "stsb": 2}
 
 
 def test_a_copy_has_the_same_digest_and_one_changed_byte_anywhere_another(tiny_base: Base, copy: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_shipped_bases_are_whole() -> None:
     package = Path(onboard.__file__).parent / "bases"
     for base in (base for base in named_bases() if base.folder.parent == package):
         assert find_base(base.name).digest == base.digest
-        names = [each.name for each in (*base.sources, *base.anchors)]
+        names = [task.name for task in (*base.sources, *base.anchors)]
         assert set(base.embeddings) == set(names)
         assert set(base.trained_rows) == {source.name for source in base.sources}
         assert base.document["licence"]

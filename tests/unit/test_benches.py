@@ -164,8 +164,8 @@ class FakeTeacher:
         return cls()
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        found = np.stack([np.bincount([ord(each) % 8 for each in text], minlength=8) for text in texts])
-        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float16)
+        counts = np.stack([np.bincount([ord(letter) % 8 for letter in text], minlength=8) for text in texts])
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float16)
 
 
 def hand_made(sources: Sequence[Source], material: Any, counts: Any, encoder: TextEncoder, seed: int) -> Curriculum:
@@ -228,8 +228,8 @@ def test_a_curriculum_that_is_compared_has_no_fingerprints_of_the_base_that_lent
     table = {name: np.zeros(64, dtype=np.float32) for name in ("sst2", "one", "two")}
     trained = curricula._as_base(fingerprinted_base, table, tmp_path)
     assert trained.fingerprints is None
-    found = candidates(trained, 0, "new", None)
-    assert [(each.embedding, len(each.z)) for each in found] == [
+    candidates_now = candidates(trained, 0, "new", None)
+    assert [(candidate.embedding, len(candidate.z)) for candidate in candidates_now] == [
         (name, 64) for name in ("sst2", "one", "two", "random", "mean")
     ]
 
@@ -238,7 +238,7 @@ def test_a_task_that_is_learned_as_if_it_were_new_meets_no_made_task_that_bears_
     fingerprinted_base: Base,
 ) -> None:
     def offered(task: str) -> set[str]:
-        return {each.embedding for each in candidates(fingerprinted_base, 0, task, None)}
+        return {candidate.embedding for candidate in candidates(fingerprinted_base, 0, task, None)}
 
     everything = offered("new")
     assert everything - offered("sst2") == {"sst2"}

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
+from support.command_line import CommandLine, Said
 from support.published import add_version, embedding_of
 
-from cli.delete import _told
-from cli.main import main
+import cli.delete
 from onboard.bases import Base
 from onboard.services import Services
 
 LABELS = ("sad", "glad"), ("bad", "good")
-Said = Callable[[str], tuple[int, str, str]]
+Run = Callable[[str], Said]
 
 
 @pytest.fixture
-def said(
-    tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Said:
-    """Exit code, output and errors of a command in the home where `copy` started from `mood`."""
+def said(tiny_services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch, command_line: CommandLine) -> Run:
+    """A command in the home where `copy` started from `mood`."""
     add_version(tiny_services, tiny_base, "mood", *LABELS, z=embedding_of(1))
     add_version(tiny_services, tiny_base, "copy", *LABELS, z=embedding_of(2), parent="mood@v1")
-    for name in ("home", "base", "device"):
-        monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(tiny_services.settings, name)))
+    command_line.at_home(tiny_services.settings)
     monkeypatch.setenv("ONBOARD_START_WORKER", "false")
-
-    def run(words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["onboard", *words.split()])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        found = capsys.readouterr()
-        return int(ended.value.code or 0), found.out, found.err
-
-    return run
+    return lambda words: command_line(*words.split())
 
 
-def test_it_says_what_went_and_what_descends_and_how_to_rebuild_that(said: Said) -> None:
+def test_it_says_what_went_and_what_descends_and_how_to_rebuild_that(said: Run) -> None:
     code, dry, _ = said("tasks delete mood --dry-run")
     assert code == 0
     assert dry.startswith("task mood would be deleted\n  gone: 1 versions, 0 jobs, 0 datasets, 1 files (")
@@ -54,7 +44,7 @@ def test_it_says_what_went_and_what_descends_and_how_to_rebuild_that(said: Said)
     assert said("tasks show mood")[0] == 3
 
 
-def test_what_it_cannot_do_it_says_with_a_remedy(said: Said) -> None:
+def test_what_it_cannot_do_it_says_with_a_remedy(said: Run) -> None:
     code, _, error = said("tasks delete sst2 --unlearn")
     assert code == 4
     assert "Delete it without --unlearn" in error
@@ -63,7 +53,7 @@ def test_what_it_cannot_do_it_says_with_a_remedy(said: Said) -> None:
     assert (code, json.loads(out)["error"]["code"]) == (2, "input")
 
 
-def test_every_kind_of_unlearning_has_its_line() -> None:
+def test_every_kind_of_unlearning_has_its_line(monkeypatch: pytest.MonkeyPatch, command_line: CommandLine) -> None:
     document = {
         "task": "mood", "deleted": True, "dry_run": False, "shared_with": ["same"],
         "removed": {"versions": 1, "jobs": 1, "datasets": 0, "artifacts": 3, "bytes": 2048},
@@ -79,7 +69,8 @@ def test_every_kind_of_unlearning_has_its_line() -> None:
             "cannot": [{"version": "e@v1", "why": "its dataset is gone"}],
         },
     }  # fmt: skip
-    assert list(_told(document)) == [
+    monkeypatch.setattr(cli.delete, "connected", lambda: nullcontext(SimpleNamespace(delete_task=lambda *_: document)))
+    assert command_line("tasks", "delete", "mood").out.splitlines() == [
         "task mood is deleted",
         "  gone: 1 versions, 1 jobs, 0 datasets, 3 files (2 kB)",
         "  a dataset stays, for it is also that of: same",

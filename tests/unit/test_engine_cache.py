@@ -49,7 +49,7 @@ class Bases:
         engine = Loaded(name)
         self.loads.append(name)
         self._seen.append(weakref.ref(engine))
-        self.most_alive = max(self.most_alive, sum(each() is not None for each in self._seen))
+        self.most_alive = max(self.most_alive, sum(engine() is not None for engine in self._seen))
         return engine
 
     def use(self, *names: str) -> None:
@@ -81,10 +81,10 @@ def test_a_base_that_cannot_be_loaded_is_tried_again() -> None:
     calls = iter([MemoryError(), "engine"])
 
     def load() -> Any:
-        found = next(calls)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        loaded = next(calls)
+        if isinstance(loaded, Exception):
+            raise loaded
+        return loaded
 
     cache = Cache[str, Any](2)
     with pytest.raises(MemoryError):

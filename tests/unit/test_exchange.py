@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from support.authors_checkpoint import BIAS, LABELS, TASKS, make_tensors, write_checkpoint
+from support.full_disk import full
 from typer.testing import CliRunner, Result
 
 from cli.base import app
@@ -167,11 +168,11 @@ def test_a_base_without_fingerprints_takes_those_of_new_tasks_and_its_export_tak
     assert FINGERPRINTS not in {path.name for path in files}
     second = imported(tmp_path / "exported", tmp_path / "second")
     assert first.fingerprints is second.fingerprints is None
-    found = fingerprint_on(first)
-    assert (found.shape, found.dtype) == ((64,), np.float32)
-    assert np.isfinite(found).all()
-    assert found.std() > 0
-    assert fingerprint_on(second).tobytes() == found.tobytes()
+    fingerprint = fingerprint_on(first)
+    assert (fingerprint.shape, fingerprint.dtype) == ((64,), np.float32)
+    assert np.isfinite(fingerprint).all()
+    assert fingerprint.std() > 0
+    assert fingerprint_on(second).tobytes() == fingerprint.tobytes()
 
 
 @pytest.mark.parametrize("harm", ["other bytes", "a task is missing", "no scale", "no projections"])
@@ -237,9 +238,6 @@ def test_a_folder_that_is_not_empty_is_left_alone(folder: Path, tmp_path: Path) 
 
 
 def test_a_disk_that_fills_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object, **named: object) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr("onboard.bases.exchange.save_hypernetwork", full)
     assert "No space left" in refused(StorageError, *order(folder, tmp_path / "out" / "base")).message
     assert list((tmp_path / "out").iterdir()) == []

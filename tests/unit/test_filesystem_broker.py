@@ -54,8 +54,8 @@ def test_many_producers_and_consumers_lose_and_double_nothing(settings: Settings
 
     def produce(number: int) -> None:
         channel = make_app(settings).connection_for_write().channel()
-        for each in range(50):
-            channel._put("q", {"n": number * 50 + each})
+        for message in range(50):
+            channel._put("q", {"n": number * 50 + message})
 
     def consume() -> list[int]:
         channel = make_app(settings).connection_for_read().channel()

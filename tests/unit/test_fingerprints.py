@@ -28,10 +28,10 @@ def test_scaled_fingerprints_are_as_long_as_random_embeddings_and_lie_around_the
     raw: dict[str, np.ndarray],
 ) -> None:
     fingerprints = Fingerprints.from_raw(PROJECTIONS, raw)
-    for name, each in raw.items():
+    for name, fingerprint in raw.items():
         assert np.linalg.norm(fingerprints.of[name]) == pytest.approx(SIZE**0.5, rel=1e-5)
         assert fingerprints.of[name].dtype == np.float32
-        np.testing.assert_array_equal(fingerprints.scaled(each), fingerprints.of[name])
+        np.testing.assert_array_equal(fingerprints.scaled(fingerprint), fingerprints.of[name])
     middle = np.mean(list(raw.values()), axis=0)
     above, below = (fingerprints.scaled(middle + sign * fingerprints.deviation) for sign in (1, -1))
     np.testing.assert_allclose(above, 1.0, rtol=1e-4)
@@ -73,7 +73,7 @@ def test_the_fixed_projections_are_signs_and_the_same_for_ever() -> None:
 def test_the_nearest_come_first_and_only_those_that_were_asked_for(raw: dict[str, np.ndarray]) -> None:
     fingerprints = Fingerprints.from_raw(PROJECTIONS, raw)
     nearly = fingerprints.scaled(raw["two"] + 0.1)
-    cosines = {name: float(each @ nearly) for name, each in fingerprints.of.items()}
+    cosines = {name: float(fingerprint @ nearly) for name, fingerprint in fingerprints.of.items()}
     assert fingerprints.nearest(nearly, raw, 9) == sorted(raw, key=lambda name: -cosines[name])
     assert fingerprints.nearest(nearly, raw, 1) == ["two"]
     assert fingerprints.nearest(nearly, ["four"], 3) == ["four"]
@@ -105,27 +105,27 @@ def names(candidates: list[Candidate]) -> list[str]:
 def test_the_twelve_nearest_anchors_are_candidates_and_the_fingerprint_itself(fingerprinted_base: Base) -> None:
     known = fingerprinted_base.fingerprints
     assert known is not None
-    found = shipped_candidates(fingerprinted_base, [], 0, known.of["made-7"])
+    candidates = shipped_candidates(fingerprinted_base, [], 0, known.of["made-7"])
     anchors = {anchor.name for anchor in fingerprinted_base.anchors}
-    assert names(found)[0] == "made-7"
-    assert names(found)[12:] == ["fingerprint", "random", "mean"]
-    left = anchors - set(names(found[:12]))
+    assert names(candidates)[0] == "made-7"
+    assert names(candidates)[12:] == ["fingerprint", "random", "mean"]
+    left = anchors - set(names(candidates[:12]))
     assert len(left) == len(anchors) - 12
     nearness = {name: float(known.of[name] @ known.of["made-7"]) for name in anchors}
-    assert max(nearness[name] for name in left) < min(nearness[name] for name in names(found[:12]))
-    assert found[12].z is known.of["made-7"]
+    assert max(nearness[name] for name in left) < min(nearness[name] for name in names(candidates[:12]))
+    assert candidates[12].z is known.of["made-7"]
 
 
 def test_without_a_fingerprint_all_anchors_are_candidates(fingerprinted_base: Base) -> None:
-    found = shipped_candidates(fingerprinted_base, [], 0, None)
-    assert names(found) == [*(anchor.name for anchor in fingerprinted_base.anchors), "random", "mean"]
+    candidates = shipped_candidates(fingerprinted_base, [], 0, None)
+    assert names(candidates) == [*(anchor.name for anchor in fingerprinted_base.anchors), "random", "mean"]
 
 
 def test_on_a_base_without_fingerprints_one_chooses_no_anchors_and_is_no_embedding_to_start_from(
     tiny_base: Base,
 ) -> None:
-    found = shipped_candidates(tiny_base, [], 0, np.ones(64, dtype=np.float32))
-    assert names(found) == ["topics-2", "random", "mean"]
+    candidates = shipped_candidates(tiny_base, [], 0, np.ones(64, dtype=np.float32))
+    assert names(candidates) == ["topics-2", "random", "mean"]
 
 
 def test_the_mean_is_of_all_tasks_and_anchors_near_or_far(fingerprinted_base: Base) -> None:

@@ -84,7 +84,7 @@ def _no_cuda_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The machine's cards: none, until a test puts one there."""
-    monkeypatch.setattr(gpu, "_PCI", tmp_path)
+    monkeypatch.setattr(gpu, "PCI", tmp_path)
     return tmp_path
 
 
@@ -96,8 +96,8 @@ def put_card(bus: Path, vendor: str = "0x10de", kind: str = "0x030200") -> None:
 
 
 def only(readings: GpuReadings) -> dict[str, Any]:
-    (found,) = readings.gpus
-    return found
+    (reading,) = readings.gpus
+    return reading
 
 
 def test_a_gpu_is_told_in_bytes_ratios_and_degrees() -> None:
@@ -113,8 +113,8 @@ def test_a_gpu_is_told_in_bytes_ratios_and_degrees() -> None:
 
 def test_the_uuid_that_torch_tells_wins_over_every_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    found = only(GpuReader(FakeNvml()).read("auto", "cuda:0", "GPU-bbcc-2"))
-    assert (found["index"], found["found_by"]) == (2, "torch")
+    reading = only(GpuReader(FakeNvml()).read("auto", "cuda:0", "GPU-bbcc-2"))
+    assert (reading["index"], reading["found_by"]) == (2, "torch")
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_numbers_of_cuda_are_read_through_its_variable(
     visible: str, device: str, index: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    found = only(GpuReader(FakeNvml()).read(device, device))
-    assert (found["index"], found["found_by"]) == (index, "CUDA_VISIBLE_DEVICES")
+    reading = only(GpuReader(FakeNvml()).read(device, device))
+    assert (reading["index"], reading["found_by"]) == (index, "CUDA_VISIBLE_DEVICES")
 
 
 @pytest.mark.parametrize(
@@ -161,15 +161,15 @@ def test_a_part_of_a_gpu_is_found_by_the_same_uuid(monkeypatch: pytest.MonkeyPat
 def test_what_the_driver_does_not_know_is_missing_with_its_reason() -> None:
     broken = {"utilisation": pynvml.NVML_ERROR_NOT_SUPPORTED, "temperature": pynvml.NVML_ERROR_NOT_SUPPORTED}
     readings = GpuReader(FakeNvml(**broken)).read("cuda", "cuda:0")
-    found = only(readings)
-    assert (found["utilization_ratio"], found["temperature_celsius"]) == (None, None)
-    assert found["memory_used_bytes"] == 2**30
+    reading = only(readings)
+    assert (reading["utilization_ratio"], reading["temperature_celsius"]) == (None, None)
+    assert reading["memory_used_bytes"] == 2**30
     assert readings.reason == "utilisation: Not Supported; temperature: Not Supported"
 
 
 def test_drivers_without_the_newer_memory_call_are_asked_the_older_way() -> None:
-    found = only(GpuReader(FakeNvml(memory_v2=pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)).read("cuda", "cuda:0"))
-    assert found["memory_used_bytes"] == 2 * 2**30
+    reading = only(GpuReader(FakeNvml(memory_v2=pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)).read("cuda", "cuda:0"))
+    assert reading["memory_used_bytes"] == 2 * 2**30
 
 
 @pytest.mark.parametrize(

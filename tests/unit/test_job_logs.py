@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.registry_samples import sample_spec
+from support.registry_samples import claim_job, sample_spec
 from typer.testing import CliRunner, Result
 
 from cli import job_logs as command
@@ -30,15 +30,12 @@ def run(*words: str) -> Result:
 
 
 def document(*words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*words, "--json").stdout)
-    return found
+    logs: dict[str, Any] = json.loads(run(*words, "--json").stdout)
+    return logs
 
 
 def claim(services: Services, worker: str) -> Job:
-    with services.database.write() as session:
-        job = ClaimRepository(session).claim(worker, ["default"], lease_seconds=-1)
-    assert job is not None
-    return job
+    return claim_job(services.database, worker, lease_seconds=-1)
 
 
 def finish(services: Services, job: Job) -> None:
@@ -83,21 +80,21 @@ def line(job: Job, message: str, at: str = "2026-01-01T00:00:00.000Z", **more: A
 
 def test_every_attempt_is_shown_with_its_times_and_its_worker(job: Job) -> None:
     shown = run(job.id).stdout.splitlines()
-    assert [each.split("  ", 1)[1].partition("  (")[0] for each in shown] == [
+    assert [shown_line.split("  ", 1)[1].partition("  (")[0] for shown_line in shown] == [
         "attempt 0  queued",
         "attempt 1 on w1  running",
         "attempt 1 on w1  half way",
         "attempt 2 on w2  running",
         "attempt 2 on w2  failed",
     ]
-    assert all(each[23] == "Z" for each in shown)
+    assert all(shown_line[23] == "Z" for shown_line in shown)
 
 
 def test_json_has_the_events_with_their_workers_and_the_state(job: Job) -> None:
-    found = document(job.id)
-    assert (found["job"], found["state"], found["lines"]) == (job.id, "failed", [])
-    assert [event["worker"] for event in found["events"]] == [None, "w1", "w1", "w2", "w2"]
-    assert found["log"].endswith("logs/worker.log")
+    logs = document(job.id)
+    assert (logs["job"], logs["state"], logs["lines"]) == (job.id, "failed", [])
+    assert [event["worker"] for event in logs["events"]] == [None, "w1", "w1", "w2", "w2"]
+    assert logs["log"].endswith("logs/worker.log")
 
 
 def test_one_attempt_can_be_asked_for(job: Job) -> None:
@@ -121,8 +118,8 @@ def test_lines_of_the_detached_worker_about_this_job_stand_between_its_events(
     )
     write_log(line(job, "It failed", at="2999-01-01T00:00:00.000Z", attempt=2, worker="w2", trace="Traceback"))
     write_log(line(job, "half a li")[:-9])
-    assert [each["message"] for each in document(job.id)["lines"]] == ["from the full file", "It failed"]
-    assert [each["message"] for each in document(job.id, "--attempt", "2")["lines"]] == ["It failed"]
+    assert [entry["message"] for entry in document(job.id)["lines"]] == ["from the full file", "It failed"]
+    assert [entry["message"] for entry in document(job.id, "--attempt", "2")["lines"]] == ["It failed"]
     shown = run(job.id)
     assert shown.stdout.startswith(
         "2026-01-01T00:00:00.000Z  attempt 1 on w1  INFO workers.shell: from the full file\n"
@@ -140,14 +137,14 @@ def test_where_there_are_none_it_says_whose_they_are(job: Job) -> None:
 def test_a_long_log_is_read_part_by_part(
     services: Services, job: Job, write_log: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_logs, "_PART_BYTES", 2000)
+    monkeypatch.setattr(job_logs, "PART_BYTES", 2000)
     for full in (True, False):
         write_log(*(line(job, f"line {number} {full}") for number in range(40)), full=full)
     expected = [f"line {number} {full}" for full in (True, False) for number in range(40)]
     part = job_logs.read_log(services.database, log_files(services.settings), job.id)
     assert part["more"]
     assert 10 < len(part["lines"]) < 40
-    assert sorted(each["message"] for each in document(job.id)["lines"]) == sorted(expected)
+    assert sorted(entry["message"] for entry in document(job.id)["lines"]) == sorted(expected)
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -169,16 +166,16 @@ def test_following_goes_on_until_the_job_has_ended(
     )
     monkeypatch.setattr(command.time, "sleep", lambda seconds: next(steps)())
     result = run(job.id, "--follow", *(["--json"] if as_json else []))
-    told = result.stderr if as_json else result.stdout
-    ends = [each.rpartition("  ")[2].rpartition(": ")[2] for each in told.splitlines()]
+    printed = result.stderr if as_json else result.stdout
+    ends = [printed_line.rpartition("  ")[2].rpartition(": ")[2] for printed_line in printed.splitlines()]
     assert ends[0] == "early"
     assert "queued" in ends[1]
     assert ends[3:6] == ["a third", "anew", "whole"]
-    assert "failed" in told.splitlines()[6]
+    assert "failed" in printed.splitlines()[6]
     if as_json:
-        found = json.loads(result.stdout)
-        assert found["state"] == "failed"
-        assert [each["message"] for each in found["lines"]] == ["early", "anew", "whole"]
+        logs = json.loads(result.stdout)
+        assert logs["state"] == "failed"
+        assert [entry["message"] for entry in logs["lines"]] == ["early", "anew", "whole"]
 
 
 def test_more_events_than_a_page_are_all_shown(services: Services, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,30 +27,30 @@ def test_a_version_leads_back_to_dataset_init_hypernetwork_and_all_ancestors(
 ) -> None:
     add_version(tiny_services, tiny_base, "first", *LABELS, parent="sst2@v1", dataset_digest=ROWS)
     add_version(tiny_services, tiny_base, "second", *LABELS, parent="first@v1", dataset_digest=ROWS)
-    found = lineage(tiny_services, "second")
-    kinds = {node.id: node.kind for node in found.nodes}
+    graph = lineage(tiny_services, "second")
+    kinds = {node.id: node.kind for node in graph.nodes}
     assert [name for name, kind in kinds.items() if kind == "version"] == ["second@v1", "first@v1", "sst2@v1"]
     assert kinds[ROWS] == "dataset"
-    assert Edge("first@v1", "second@v1", "started_from") in found.edges
-    assert Edge("sst2@v1", "first@v1", "started_from") in found.edges
-    assert {edge.source for edge in found.edges} | {edge.target for edge in found.edges} == set(kinds)
-    assert found.aliases == {"latest": 1}
-    assert not found.left_out
+    assert Edge("first@v1", "second@v1", "started_from") in graph.edges
+    assert Edge("sst2@v1", "first@v1", "started_from") in graph.edges
+    assert {edge.source for edge in graph.edges} | {edge.target for edge in graph.edges} == set(kinds)
+    assert graph.aliases == {"latest": 1}
+    assert not graph.left_out
 
 
 def test_a_mixture_started_from_all_that_it_is_made_of(tiny_services: Services, tiny_base: Base) -> None:
     add_version(tiny_services, tiny_base, "first", *LABELS, parent="sst2@v1", dataset_digest=ROWS)
     weights = {"first@v1": 0.5, "stsb@v1": 0.3, "mean": 0.2}
     add_version(tiny_services, tiny_base, "second", *LABELS, parent="mixture", mixed_from=weights, dataset_digest=ROWS)
-    found = lineage(tiny_services, "second")
-    started = {edge.source for edge in found.edges if (edge.target, edge.kind) == ("second@v1", "started_from")}
+    graph = lineage(tiny_services, "second")
+    started = {edge.source for edge in graph.edges if (edge.target, edge.kind) == ("second@v1", "started_from")}
     assert started == {"first@v1", "stsb@v1", "init:mean"}
-    assert {"first@v1", "sst2@v1", "stsb@v1"} < {node.id for node in found.nodes}
-    assert [node.facts["mixed_from"] for node in found.nodes if node.id == "second@v1"] == [weights]
-    shares = {edge.source: edge.share for edge in found.edges if edge.share is not None}
+    assert {"first@v1", "sst2@v1", "stsb@v1"} < {node.id for node in graph.nodes}
+    assert [node.facts["mixed_from"] for node in graph.nodes if node.id == "second@v1"] == [weights]
+    shares = {edge.source: edge.share for edge in graph.edges if edge.share is not None}
     assert shares == {"first@v1": 0.5, "stsb@v1": 0.3, "init:mean": 0.2}
-    drawn = ElementTree.fromstring(render_lineage(found))
-    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    drawn = ElementTree.fromstring(render_lineage(graph))
+    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert sorted(text for text in texts if text and text.endswith("%")) == ["20%", "30%", "50%"]
 
 
@@ -59,9 +59,9 @@ def test_of_a_deleted_ancestor_the_name_stands_in_the_lineage(tiny_services: Ser
     add_version(tiny_services, tiny_base, "second", *LABELS, parent="first@v1")
     with tiny_services.database.write() as session:
         DeletingRepository(session).remove(DescentRepository(session).root("first"))
-    found = lineage(tiny_services, "second")
-    assert Edge("init:first@v1", "second@v1", "started_from") in found.edges
-    assert "first@v1" not in [node.id for node in found.nodes]
+    graph = lineage(tiny_services, "second")
+    assert Edge("init:first@v1", "second@v1", "started_from") in graph.edges
+    assert "first@v1" not in [node.id for node in graph.nodes]
 
 
 def test_a_hypernetwork_leads_back_to_those_it_was_tuned_from_and_to_what_it_was_tuned_on(
@@ -74,27 +74,27 @@ def test_a_hypernetwork_leads_back_to_those_it_was_tuned_from_and_to_what_it_was
     add_version(tiny_services, tiny_base, "mood", *LABELS, hypernetwork_version=2)
     pins = {"kind": "carried", "hypernetwork_version": 3, "learned_under": 2, "parent": "mood@v1"}
     add_version(tiny_services, tiny_base, "mood", *LABELS, **pins)
-    found = lineage(tiny_services, "mood")
+    graph = lineage(tiny_services, "mood")
     first, second, third = (f"hypernetwork:{tiny_base.digest}:v{number}" for number in (1, 2, 3))
-    assert set(found.edges) >= {
+    assert set(graph.edges) >= {
         Edge("mood@v1", "mood@v2", "carried_from"), Edge(second, "mood@v1", "adapted_by"),
         Edge(third, "mood@v2", "adapted_by"), Edge(second, third, "tuned_from"), Edge(first, second, "tuned_from"),
         Edge(ROWS, second, "tuned_on"),
     }  # fmt: skip
-    assert len({node.id for node in found.nodes}) == len(found.nodes)
-    assert {edge.source for edge in found.edges} | {edge.target for edge in found.edges} == {
-        node.id for node in found.nodes
+    assert len({node.id for node in graph.nodes}) == len(graph.nodes)
+    assert {edge.source for edge in graph.edges} | {edge.target for edge in graph.edges} == {
+        node.id for node in graph.nodes
     }
-    drawn = render_lineage(found)
-    assert drawn.count("<path") == len(found.edges)
+    drawn = render_lineage(graph)
+    assert drawn.count("<path") == len(graph.edges)
 
 
 def test_older_versions_that_are_left_out_are_told(tiny_services: Services, tiny_base: Base) -> None:
     for _ in range(3):
         add_version(tiny_services, tiny_base, "mood", *LABELS)
-    found = lineage(tiny_services, "mood", versions=2)
-    assert [node.id for node in found.nodes if node.kind == "version"] == ["mood@v2", "mood@v3"]
-    assert found.left_out
+    graph = lineage(tiny_services, "mood", versions=2)
+    assert [node.id for node in graph.nodes if node.kind == "version"] == ["mood@v2", "mood@v3"]
+    assert graph.left_out
 
 
 HOSTILE = "\"><script>alert('1')</script>&amp;]]>\x00\x1b\ud800\N{RIGHT-TO-LEFT OVERRIDE}"

@@ -48,16 +48,16 @@ def test_without_torch_nobody_knows_the_device_in_use(monkeypatch: pytest.Monkey
     assert device_in_use("auto") is None
 
 
-@pytest.mark.parametrize(("found", "device"), [(("cuda:1", "GPU-1"), ("cuda:1", "GPU-1")), (None, ("auto", None))])
+@pytest.mark.parametrize(("in_use", "device"), [(("cuda:1", "GPU-1"), ("cuda:1", "GPU-1")), (None, ("auto", None))])
 def test_a_child_tells_its_parent_what_the_model_is_on(
-    found: tuple[str, str] | None, device: tuple[str, str | None], services: Services, monkeypatch: pytest.MonkeyPatch
+    in_use: tuple[str, str] | None, device: tuple[str, str | None], services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from workers import tasks
 
     plan = WorkerPlan(services.settings, name="w1")
     with services.database.write() as session:
         WorkerRepository(session).enter("w1", WorkerState.RUNNING, queues=["default"], host="h", device=plan.device)
-    monkeypatch.setattr(tasks, "device_in_use", {plan.device: found}.get)
+    monkeypatch.setattr(tasks, "device_in_use", {plan.device: in_use}.get)
     tasks._tell_device(SimpleNamespace(plan=plan, services=services))
     with services.database.read() as session:
         assert WorkerRepository(session).device("w1") == device

@@ -40,7 +40,7 @@ def test_the_two_directions_are_those_in_which_the_tasks_differ_most() -> None:
     tasks = [embedded(f"t{n}", z) for n, z in enumerate([(3, 0, 5, 0), (-3, 0, 5, 0), (0, 1, 5, 0), (0, -1, 5, 0)])]
     document = map_tasks(tasks)
     assert document["explained"] == [0.9, 0.1]
-    places = [(abs(each["x"]), abs(each["y"])) for each in document["tasks"]]
+    places = [(abs(task["x"]), abs(task["y"])) for task in document["tasks"]]
     assert places == [(3, 0), (3, 0), (0, 1), (0, 1)]
     assert map_tasks(tasks[::-1]) == document  # the order does not matter, and signs are settled
 
@@ -49,7 +49,7 @@ def test_neighbours_are_by_the_cosine_of_all_numbers() -> None:
     document = map_tasks(
         [embedded("a", (1, 0)), embedded("far", (0, 1)), embedded("long", (9, 1)), embedded("b", (1, 1))]
     )
-    nearest = {each["task"]: [near["task"] for near in each["nearest"]] for each in document["tasks"]}
+    nearest = {task["task"]: [near["task"] for near in task["nearest"]] for task in document["tasks"]}
     assert nearest["a"] == ["long", "b", "far"]
     assert document["tasks"][0]["nearest"][1]["similarity"] == pytest.approx(2**-0.5, abs=1e-6)
 
@@ -59,7 +59,7 @@ def test_a_learned_task_has_the_family_of_its_nearest_source() -> None:
     document = map_tasks(
         [*shipped, embedded("tickets", (9, 1)), embedded("mrpc", (0, 2))]
     )  # learned, whatever its name
-    families = {each["task"]: each["family"] for each in document["tasks"]}
+    families = {task["task"]: task["family"] for task in document["tasks"]}
     assert families == {"qqp": "paraphrase", "mine": "mine", "tickets": "paraphrase", "mrpc": "mine"}
     assert document["families"] == [{"family": "mine", "tasks": 2}, {"family": "paraphrase", "tasks": 2}]
     page = render_map(document)
@@ -69,7 +69,7 @@ def test_a_learned_task_has_the_family_of_its_nearest_source() -> None:
 
 def test_tasks_of_another_base_are_counted_and_not_shown() -> None:
     document = map_tasks([embedded("a", (1, 0)), embedded("b", (0, 1)), embedded("c", (1, 2, 3), base="other")])
-    assert ([each["task"] for each in document["tasks"]], document["left_out"]) == (["a", "b"], 1)
+    assert ([task["task"] for task in document["tasks"]], document["left_out"]) == (["a", "b"], 1)
     assert "1 task is on another base" in render_map(document)
 
 
@@ -194,7 +194,7 @@ def test_a_source_task_called_other_is_a_family_of_its_own() -> None:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def service_map(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the service says."""
     document = map_tasks(many(12))
     monkeypatch.setattr("cli.local.LocalGateway.tasks_map", lambda self: document)
@@ -202,13 +202,13 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["map.png", "map.HTML"])
-def test_the_command_writes_a_picture_or_a_page(told: dict[str, Any], tmp_path: Path, name: str) -> None:
+def test_the_command_writes_a_picture_or_a_page(service_map: dict[str, Any], tmp_path: Path, name: str) -> None:
     done = CliRunner().invoke(app, ["tasks", "map", "--output", str(tmp_path / name)])
     assert done.exit_code == 0, done.output
     assert (tmp_path / name).read_bytes()[:4] in (b"\x89PNG", b"<!do")
 
 
-def test_the_command_prints_a_table_without_a_file(told: dict[str, Any]) -> None:
+def test_the_command_prints_a_table_without_a_file(service_map: dict[str, Any]) -> None:
     done = CliRunner().invoke(app, ["tasks", "map"])
     assert done.exit_code == 0
     assert "12 tasks; across" in done.output

@@ -13,10 +13,10 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 from support.real_services import PostgresServer
-from support.registry_samples import sample_spec
+from support.registry_samples import add_job, claim_job
 
 from onboard import __version__
-from onboard.domain.job import Job, JobState
+from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.errors import ConflictError, InputError, OnboardError
 from onboard.operations.gc import collect_garbage
@@ -74,22 +74,10 @@ def enter(database: Database, name: str, queues: Iterable[str] = ("default",), g
         )
 
 
-def add(database: Database, queue: str = "default") -> Job:
-    with database.write() as session:
-        return JobRepository(session).add(sample_spec(), queue=queue)[0]
-
-
-def claim(database: Database, worker: str = "w1", lease_seconds: float = 60.0) -> Job:
-    with database.write() as session:
-        job = ClaimRepository(session).claim(worker, ["default"], lease_seconds=lease_seconds)
-    assert job is not None
-    return job
-
-
 def test_every_figure_is_that_of_the_database(database: Database) -> None:
     enter(database, "w1", ["default", "large"], [GPU])
     enter(database, "w2", ["large"])
-    add(database), add(database), add(database), add(database, "alone")
+    add_job(database), add_job(database), add_job(database), add_job(database, queue="alone")
     with database.write() as session:
         failed = ClaimRepository(session).claim("w1", ["default"])
         assert failed is not None
@@ -98,7 +86,7 @@ def test_every_figure_is_that_of_the_database(database: Database) -> None:
         WorkerRepository(session).drain("w2")
         session.execute(update(WorkerRow).where(WorkerRow.name == "w1").values(heartbeat_at=database_now() - 30))
         session.execute(update(JobRow).values(not_before_at=JobRow.not_before_at - 60))
-    claim(database)
+    claim_job(database)
     seen = scrape(database)
     assert seen["onboard_database_up"] == 1
     assert {labels[2] for labels in seen.labels("onboard_build_info")} == {__version__}
@@ -129,13 +117,13 @@ def test_every_figure_is_that_of_the_database(database: Database) -> None:
 
 
 def test_retries_dead_jobs_and_lost_leases_are_counted(database: Database) -> None:
-    add(database)
+    add_job(database)
     with database.write() as session:
         job = ClaimRepository(session).claim("w1", ["default"])
         assert job is not None
         ClaimRepository(session).release(job.id, job.attempt)
     for _ in range(3):
-        claim(database, lease_seconds=-1)
+        claim_job(database, lease_seconds=-1)
     with database.write() as session:
         ClaimRepository(session).end_abandoned()
         JobRepository(session).retry(job.id)
@@ -149,8 +137,8 @@ def test_retries_dead_jobs_and_lost_leases_are_counted(database: Database) -> No
 
 
 def test_counters_do_not_fall_when_old_jobs_are_deleted(services: Services) -> None:
-    add(services.database)
-    failed = claim(services.database)
+    add_job(services.database)
+    failed = claim_job(services.database)
     with services.database.write() as session:
         ClaimRepository(session).finish(failed.id, 1, JobState.FAILED, error={"message": "no"})
         session.execute(update(JobRow).values(finished_at=JobRow.finished_at - 10 * 86400))
@@ -171,7 +159,7 @@ def test_counters_of_a_queue_begin_at_zero(services: Services) -> None:
 
 
 def test_buckets_hold_all_below_their_edge(services: Services) -> None:
-    add(services.database), claim(services.database)
+    add_job(services.database), claim_job(services.database)
     seen = scrape(services.database)
     buckets = [value for (name, *_), value in seen.samples.items() if name == "celery_task_queue_wait_time_bucket"]
     assert buckets == sorted(buckets)

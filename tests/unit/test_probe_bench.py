@@ -78,14 +78,14 @@ def test_with_other_settings_it_is_measured_again(
 
 def test_the_pool_of_a_small_registry_is_the_beginning_of_a_larger_one(fingerprinted_base: Base) -> None:
     real, many = own(fingerprinted_base, "sst2"), pool(fingerprinted_base, "sst2", 60)
-    names = [each.candidate.embedding for each in many]
+    names = [stored.candidate.embedding for stored in many]
     assert len(set(names)) == 60
     assert "sst2" not in names
-    assert set(names[: len(real)]) == {each.candidate.embedding for each in real}
+    assert set(names[: len(real)]) == {stored.candidate.embedding for stored in real}
     few = pool(fingerprinted_base, "sst2", 30)
-    assert [each.candidate.embedding for each in few] == names[:30]
-    np.testing.assert_array_equal([each.candidate.z for each in few], [each.candidate.z for each in many[:30]])
-    kinds = [each.fingerprint.dtype for each in many] + [each.candidate.z.dtype for each in many]
+    assert [stored.candidate.embedding for stored in few] == names[:30]
+    np.testing.assert_array_equal([stored.candidate.z for stored in few], [stored.candidate.z for stored in many[:30]])
+    kinds = [stored.fingerprint.dtype for stored in many] + [stored.candidate.z.dtype for stored in many]
     assert set(kinds) == {np.dtype(np.float32)}
 
 
@@ -108,11 +108,11 @@ def test_the_table_tells_cost_regret_and_the_ratio_that_is_wanted() -> None:
          "collect_seconds": seconds}
         for size, seconds in ((1000, 1.0), (10_000, 6.5))
     ]  # fmt: skip
-    told = {"shots": 32, "exhaustive": 1000, "command": "bench", "machine": {"processor": "quick"}}
-    alone, one_draw = (page({**told, "rows": of}) for of in (rows, rows[:2]))
+    facts = {"shots": 32, "exhaustive": 1000, "command": "bench", "machine": {"processor": "quick"}}
+    alone, one_draw = (page({**facts, "rows": of}) for of in (rows, rows[:2]))
     assert "times as long" not in alone  # what the registry takes is not known
     assert "| +1.50 | +0.100 |" in one_draw  # an interval over two cells would say nothing
-    shown = page({**told, "rows": [*rows, *stored]})
+    shown = page({**facts, "rows": [*rows, *stored]})
     assert "| 1,000 | 43 | 9.9 | 4.0 | 1,000 | 100.0 | 32,000 | 25.0 | 32.0 | +1.50 (+1.00 to +2.00) | +0.100" in shown
     assert "(among 1,000)" in shown
     assert "10,000 embeddings take 2.50 times as long as 1,000 (wanted: below 2): 12.5 and 5.0 s" in shown

@@ -30,7 +30,7 @@ def test_a_long_queue_is_filled_and_each_call_does_its_work(filled: queue.Place,
     filled.claim()
     filled.select_one()
     filled.list_versions()
-    (status,) = [each.status for each in queues(tiny_services.database).queues if each.status.name == "default"]
+    (status,) = [seen.status for seen in queues(tiny_services.database).queues if seen.status.name == "default"]
     assert (status.queued, status.running) == (6, 1)
 
 
@@ -38,7 +38,7 @@ def test_processes_claim_and_end_their_share_of_the_jobs(filled: queue.Place, ti
     figure = filled.dispatch(2)
     assert figure["n"] == 4
     assert 0 < figure["p50"] <= figure["p95"]
-    (status,) = [each.status for each in queues(tiny_services.database).queues if each.status.name == "default"]
+    (status,) = [seen.status for seen in queues(tiny_services.database).queues if seen.status.name == "default"]
     assert status.queued == 2
 
 
@@ -77,11 +77,11 @@ def test_onboard_versions_shows_the_newest_and_says_how_to_go_on(filled: queue.P
     given = ["versions", "sst2", "--limit", "2", "--json"]
     shown = CliRunner().invoke(app, given, env=home, catch_exceptions=False)
     document = json.loads(shown.stdout)
-    assert [each["version"] for each in document["versions"]] == [4, 5]
+    assert [version["version"] for version in document["versions"]] == [4, 5]
     assert document["next"] == "4"
     assert shown.stderr == "There are older ones: onboard versions sst2 --before 4\n"
     last = CliRunner().invoke(app, [*given, "--before", "2"], env=home, catch_exceptions=False)
     document = json.loads(last.stdout)
-    assert [each["version"] for each in document["versions"]] == [1]
+    assert [version["version"] for version in document["versions"]] == [1]
     assert document["next"] is None
     assert last.stderr == ""

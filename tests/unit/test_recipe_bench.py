@@ -70,13 +70,13 @@ def test_a_training_tells_what_every_share_of_the_way_gives(
     make_sources(tmp_path / "source", rows=40)
     monkeypatch.setattr(recipes, "DATA", tmp_path)
     monkeypatch.setattr(recipes, "KNOWN", ("moods",))
-    found = measure(fingerprinted_base, Cell("moods", 12, 0, 4, 8, 0.2))
-    assert set(found["by_share"]) == set(SHARES)
-    assert found["rows"] == 12
-    losses = [found["by_share"][share]["fold_losses"] for share in SHARES]
-    assert [len(each) for each in losses] == [12] * len(SHARES)
-    assert len({sum(each) for each in losses}) == len(SHARES)
-    json.dumps(found, allow_nan=False)
+    measured = measure(fingerprinted_base, Cell("moods", 12, 0, 4, 8, 0.2))
+    assert set(measured["by_share"]) == set(SHARES)
+    assert measured["rows"] == 12
+    losses = [measured["by_share"][share]["fold_losses"] for share in SHARES]
+    assert [len(fold_losses) for fold_losses in losses] == [12] * len(SHARES)
+    assert len({sum(fold_losses) for fold_losses in losses}) == len(SHARES)
+    json.dumps(measured, allow_nan=False)
 
 
 def test_unseen_kinds_are_made_of_rows_that_the_base_was_not_trained_on(

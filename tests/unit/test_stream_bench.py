@@ -137,7 +137,7 @@ def test_a_frozen_hypernetwork_that_generates_other_weights_is_an_error(material
     state = State.first(material.engine.hypernetwork, material.base.known_rows)
     begun = begin(material, "imdb", 0, state)
     _, state = advance(material, FROZEN, "imdb", 0, state, [], begun)
-    other = replace(state, learned=tuple(replace(each, generated="0" * 64) for each in state.learned))
+    other = replace(state, learned=tuple(replace(task, generated="0" * 64) for task in state.learned))
     begun = begin(material, "good-bad", 0, other)
     with pytest.raises(DamagedError):
         advance(material, FROZEN, "good-bad", 0, other, ["00"], begun)
@@ -160,8 +160,8 @@ def test_earlier_tasks_are_measured_anew_only_under_a_head_that_moved(material: 
     begun = begin(material, "good-bad", 0, state)
     row, after = advance(material, NAIVE, "good-bad", 0, state, ["what it was"], begun)
     engine = material.engine.under(after.hypernetwork)
-    told = [right_of(engine, material.of(each.task, 0), each.z, each.words) for each in after.learned]
-    assert [packed(each) for each in told] == row["correct"]
+    answers = [right_of(engine, material.of(task.task, 0), task.z, task.words) for task in after.learned]
+    assert [packed(right) for right in answers] == row["correct"]
     row, _ = advance(material, FROZEN, "good-bad", 0, state, ["what it was"], begun)
     assert row["correct"][0] == "what it was"
 
@@ -192,8 +192,8 @@ def test_the_rule_is_asked_about_rows_that_were_predicted_without_themselves(
     rows = walked(material, journal, tmp_path, AUTO)
     assert [row["worth"] for row in rows] == [asdict(worth)] * 3
     assert [row["share"] for row in rows] == [0.5 if worth.tune else 0.0] * 3
-    assert [each.rows for each in asked] == [12] * 3
-    assert all(each.majority is not None and each.tfidf is not None for each in asked)
+    assert [worth.rows for worth in asked] == [12] * 3
+    assert all(worth.majority is not None and worth.tfidf is not None for worth in asked)
     monkeypatch.setattr(worth_tuning, "MOST_FITTED", 5)
     scored: list[int] = []
     monkeypatch.setattr(
@@ -246,8 +246,8 @@ def test_half_a_step_lies_between_the_head_and_what_was_tuned(
         assert row["head"] == hypernetwork_digest(between(present, candidate, 0.5))
         assert row["z"] != row["embedding"]
     shipped = [source.name for source in material.base.sources]
-    assert [each.name for each in seen[-1][2]] == [*shipped, *in_order(NAMES, 0)[:2]]
-    origins = [hypernetwork_digest(each.reference) for each in seen[-1][2]]
+    assert [task.name for task in seen[-1][2]] == [*shipped, *in_order(NAMES, 0)[:2]]
+    origins = [hypernetwork_digest(task.reference) for task in seen[-1][2]]
     assert origins == [hypernetwork_digest(material.engine.hypernetwork)] * 2 + [row["head"] for row in rows[:2]]
 
 
@@ -354,14 +354,14 @@ def test_an_embedding_survives_its_digits() -> None:
 def test_a_task_stores_less_than_4_kb_and_shares_the_rest(material: Material) -> None:
     half = [made_step((0.5,)), made_step((0.5, 0.5), share=0.0)]
     steps = {Stream(0, method): half for method in METHODS}
-    found = sizes(material, Results(steps, [NAMES[:2]]))
-    frozen, _, guarded, kept = found[:4]
+    stored = sizes(material, Results(steps, [NAMES[:2]]))
+    frozen, _, guarded, two_kinds = stored[:4]
     assert version_bytes(material) == frozen.own < 4000
     assert frozen.of_task(1000) == pytest.approx(frozen.own + frozen.shared / 1000)
     tuned = guarded.shared - frozen.shared
-    assert tuned > 4 * sum(each.numel() for each in material.engine.hypernetwork.parameters())
-    assert kept.own == frozen.own + tuned / 2, "half of the tasks have a hypernetwork of their own"
-    assert found[-1].own == 4 * half[0]["parameters"]
+    assert tuned > 4 * sum(parameter.numel() for parameter in material.engine.hypernetwork.parameters())
+    assert two_kinds.own == frozen.own + tuned / 2, "half of the tasks have a hypernetwork of their own"
+    assert stored[-1].own == 4 * half[0]["parameters"]
 
 
 @pytest.fixture
@@ -407,8 +407,8 @@ def test_the_plan_tells_what_is_missing_and_measures_nothing(
     assert bench.main(command("--methods", FROZEN, LORA)) == 0
     capsys.readouterr()
     assert bench.main(command("--methods", FROZEN, NAIVE, "--plan")) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in told] == [["naive", "4"], ["all", "4"]]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["naive", "4"], ["all", "4"]]
     assert bench.main(command("--methods", FROZEN, "--plan")) == 0
     assert capsys.readouterr().out == "everything is there\n"
     assert len((tmp_path / "stream.jsonl").read_text().splitlines()) == 8
@@ -422,10 +422,10 @@ def test_without_the_datasets_it_is_skipped_and_the_folder_is_named(
 
 
 def test_every_method_says_what_its_numbers_depend_on() -> None:
-    told = {name: bench.settings_of(name, 32) for name in METHODS}
-    assert set(told[FROZEN]) == {"embedding", "probe", "step"}
-    assert set(told[GUARDED]) == {"embedding", "probe", "tuning", "guard", "step"}
-    assert set(told[AUTO]) == {*told[GUARDED], "rule"}
-    assert told[NAIVE]["tuning"]["beta"] == 0 < told[REGULARISED]["tuning"]["beta"]
-    assert set(told[LORA]) == {"recipe"}
+    settings = {name: bench.settings_of(name, 32) for name in METHODS}
+    assert set(settings[FROZEN]) == {"embedding", "probe", "step"}
+    assert set(settings[GUARDED]) == {"embedding", "probe", "tuning", "guard", "step"}
+    assert set(settings[AUTO]) == {*settings[GUARDED], "rule"}
+    assert settings[NAIVE]["tuning"]["beta"] == 0 < settings[REGULARISED]["tuning"]["beta"]
+    assert set(settings[LORA]) == {"recipe"}
     assert isinstance(METHODS[FROZEN], Method)

@@ -24,7 +24,7 @@ FORGETS = ((0.8,), (0.7, 0.9), (0.6, 0.95, 0.5))
 
 def stream(accuracies: Sequence[Sequence[float]] = STEADY, rows: int = 40) -> list[dict[str, object]]:
     starts = (0.5, 0.6, 0.4)
-    return [made_step(each, start=start, rows=rows) for each, start in zip(accuracies, starts, strict=True)]
+    return [made_step(row, start=start, rows=rows) for row, start in zip(accuracies, starts, strict=True)]
 
 
 def results(orders: int = 1, rows: int = 40, **methods: Sequence[Sequence[float]]) -> Results:
@@ -36,26 +36,26 @@ def results(orders: int = 1, rows: int = 40, **methods: Sequence[Sequence[float]
 
 
 def test_the_figures_are_those_of_their_definitions() -> None:
-    found = results(naive=FORGETS)
-    assert found.accuracy(NAIVE).value == pytest.approx(100 * (0.6 + 0.95 + 0.5) / 3)
-    assert found.learned(NAIVE).value == pytest.approx(100 * (0.8 + 0.9 + 0.5) / 3)
-    assert found.backward(NAIVE).value == pytest.approx(100 * (-0.2 + 0.05) / 2)
-    assert found.forgetting(NAIVE).value == pytest.approx(100 * (0.2 - 0.05) / 2)
-    forward = found.forward(NAIVE)
+    measured = results(naive=FORGETS)
+    assert measured.accuracy(NAIVE).value == pytest.approx(100 * (0.6 + 0.95 + 0.5) / 3)
+    assert measured.learned(NAIVE).value == pytest.approx(100 * (0.8 + 0.9 + 0.5) / 3)
+    assert measured.backward(NAIVE).value == pytest.approx(100 * (-0.2 + 0.05) / 2)
+    assert measured.forgetting(NAIVE).value == pytest.approx(100 * (0.2 - 0.05) / 2)
+    forward = measured.forward(NAIVE)
     assert forward is not None
     assert forward.value == pytest.approx(100 * (0.6 - 0.25 + 0.4 - 0.25) / 2)
-    assert found.gain(NAIVE, FROZEN).value == pytest.approx(100 * (-0.2 + 0.05) / 3)
+    assert measured.gain(NAIVE, FROZEN).value == pytest.approx(100 * (-0.2 + 0.05) / 3)
 
 
 def test_forgetting_is_below_the_best_and_backward_transfer_below_the_first() -> None:
-    found = results(naive=((0.5,), (0.9, 0.9), (0.7, 0.9, 0.5)))
-    assert found.forgetting(NAIVE).value == pytest.approx(10.0)
-    assert found.backward(NAIVE).value == pytest.approx(10.0)
+    measured = results(naive=((0.5,), (0.9, 0.9), (0.7, 0.9, 0.5)))
+    assert measured.forgetting(NAIVE).value == pytest.approx(10.0)
+    assert measured.backward(NAIVE).value == pytest.approx(10.0)
 
 
 def test_what_stays_as_it_was_has_no_backward_transfer_and_no_width() -> None:
-    found = results().backward(FROZEN)
-    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
+    backward = results().backward(FROZEN)
+    assert (backward.value, backward.low, backward.high) == (0.0, 0.0, 0.0)
 
 
 def test_r_has_a_row_for_each_step_and_no_task_before_its_turn() -> None:
@@ -74,24 +74,24 @@ def test_a_task_is_worse_only_where_its_drop_is_sure_and_the_last_one_cannot_be(
 
 
 def test_a_method_counts_only_at_its_end() -> None:
-    found = results(orders=2, naive=FORGETS)
-    assert found.whole(NAIVE)
-    lacking = Results({**found.steps, Stream(1, NAIVE): stream(FORGETS)[:2]}, found.tasks)
+    measured = results(orders=2, naive=FORGETS)
+    assert measured.whole(NAIVE)
+    lacking = Results({**measured.steps, Stream(1, NAIVE): stream(FORGETS)[:2]}, measured.tasks)
     assert not lacking.whole(NAIVE)
     assert lacking.whole(FROZEN)
 
 
-def page(found: Results) -> str:
-    return markdown(found, [Size("frozen hypernetwork", 3000.0, 4e6)], FACTS)
+def page(measured: Results) -> str:
+    return markdown(measured, [Size("frozen hypernetwork", 3000.0, 4e6)], FACTS)
 
 
 def test_the_page_says_whether_what_was_wanted_came_about() -> None:
-    told = page(results(orders=2, rows=200, guarded=STEADY, naive=FORGETS))
-    assert "| 4 of 4 earlier tasks are generated the same | met |" in told
-    assert "| guarded: mean drop at most 0.2 point | BWT +0.0 (+0.0 to +0.0) | met |" in told
-    assert "significantly worse | none; a drop of 0.0 points would have shown in four of five cases | met |" in told
-    assert "| guarded: average accuracy at or above frozen | +0.0 (+0.0 to +0.0) | met |" in told
-    assert "| stored per task, without snapshot: under 4 KB | 3,000 B | met |" in told
+    shown = page(results(orders=2, rows=200, guarded=STEADY, naive=FORGETS))
+    assert "| 4 of 4 earlier tasks are generated the same | met |" in shown
+    assert "| guarded: mean drop at most 0.2 point | BWT +0.0 (+0.0 to +0.0) | met |" in shown
+    assert "significantly worse | none; a drop of 0.0 points would have shown in four of five cases | met |" in shown
+    assert "| guarded: average accuracy at or above frozen | +0.0 (+0.0 to +0.0) | met |" in shown
+    assert "| stored per task, without snapshot: under 4 KB | 3,000 B | met |" in shown
     lost = page(results(orders=2, rows=200, guarded=FORGETS, naive=STEADY))
     assert "| guarded: no task significantly worse | imdb; a drop of " in lost
     assert "BWT -7.5" in lost
@@ -100,31 +100,31 @@ def test_the_page_says_whether_what_was_wanted_came_about() -> None:
 
 
 def test_frozen_weights_that_are_not_the_same_are_told() -> None:
-    found = results()
-    steps = {**found.steps, Stream(0, FROZEN): [*stream()[:2], {**stream()[2], "unchanged": 1}]}
-    assert "| 1 of 2 earlier tasks are generated the same | **not met** |" in page(Results(steps, found.tasks))
+    measured = results()
+    steps = {**measured.steps, Stream(0, FROZEN): [*stream()[:2], {**stream()[2], "unchanged": 1}]}
+    assert "| 1 of 2 earlier tasks are generated the same | **not met** |" in page(Results(steps, measured.tasks))
 
 
 def test_what_is_not_measured_yet_is_told_and_left_out() -> None:
-    told = page(results())
-    assert told.count("not measured yet") == 4
-    assert f"| {METHODS[GUARDED].title} |" not in told
-    assert f"| {METHODS[FROZEN].title} |" in told
+    shown = page(results())
+    assert shown.count("not measured yet") == 4
+    assert f"| {METHODS[GUARDED].title} |" not in shown
+    assert f"| {METHODS[FROZEN].title} |" in shown
     empty = markdown(Results({}, [TASKS]), [], FACTS)
     assert empty.count("not measured yet") == 5
 
 
 def test_what_the_guard_let_through_is_counted_and_its_objections_are_named() -> None:
-    found = results(guarded=STEADY)
-    rows = list(found.rows(GUARDED, 0))
+    measured = results(guarded=STEADY)
+    rows = list(measured.rows(GUARDED, 0))
     rows[0] |= {"share": 0.5, "proposed": 0.5, "task": "imdb", "guard": {"tasks": {"fail": ["cola"]}}}
     rows[1] |= {"share": 0.0, "task": "good-bad", "guard": {"tasks": {"pass": ["sst2"], "fail": ["imdb"]}}}
     rows[2] |= {"share": 0.0, "proposed": 0.0, "task": "trec"}
-    told = page(Results({**found.steps, Stream(0, GUARDED): rows}, found.tasks))
+    shown = page(Results({**measured.steps, Stream(0, GUARDED): rows}, measured.tasks))
     counted = "3 of 3 tasks tried a tuning; taken was 0.25 of the step by 1, nothing by 2."
-    assert f"- {METHODS[GUARDED].title}: {counted}" in told
-    for wanted in ("imdb | 0.5 | 0.5 | cola (fail)", "good-bad | 1 | 0 | imdb (fail)", "trec | 0 | – | –"):
-        assert f"| {METHODS[GUARDED].title} | 1 | {wanted} |" in told
+    assert f"- {METHODS[GUARDED].title}: {counted}" in shown
+    for cells in ("imdb | 0.5 | 0.5 | cola (fail)", "good-bad | 1 | 0 | imdb (fail)", "trec | 0 | – | –"):
+        assert f"| {METHODS[GUARDED].title} | 1 | {cells} |" in shown
 
 
 def test_lora_neither_forgets_nor_carries_over() -> None:
@@ -134,8 +134,8 @@ def test_lora_neither_forgets_nor_carries_over() -> None:
 
 
 def test_the_heat_map_has_a_cell_for_each_task_that_was_learned() -> None:
-    found = results(naive=FORGETS)
-    drawn = svg("R & more", TASKS, {method: found.matrix(method, 0) for method in (FROZEN, NAIVE)})
+    measured = results(naive=FORGETS)
+    drawn = svg("R & more", TASKS, {method: measured.matrix(method, 0) for method in (FROZEN, NAIVE)})
     assert drawn.count(f'fill="{colour(0.0)}"') == 6 + 3
     assert drawn.count(f'fill="{colour(-20.0)}"') == 1 + 1  # 20 and 10 points below: the full colour
     assert ">95</text>" in drawn

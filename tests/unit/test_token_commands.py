@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import update
+from support.command_line import CommandLine, Said
 
-from cli.doctor import _tokens
-from cli.main import main
 from onboard.operations import access
 from onboard.registry.access_tables import TokenRow
 from onboard.registry.clock import database_now
 from onboard.services import open_services
 from onboard.settings import Settings
 
-Say = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def say(
-    tmp_path: Path, _sqlite_template: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Say:
-    """A command in this process: exit code, standard output, standard error."""
+def say(tmp_path: Path, _sqlite_template: Path, command_line: CommandLine) -> CommandLine:
+    """Commands in a home with an empty database."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "onboard.db").write_bytes(_sqlite_template.read_bytes())
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["onboard", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
+    return command_line
 
 
-def document(said: tuple[int, str, str]) -> Any:
-    assert said[0] == 0, said
-    return json.loads(said[1])
+def document(said: Said) -> Any:
+    assert said.code == 0, said
+    return said.document
 
 
-def test_a_token_is_made_listed_and_revoked(say: Say) -> None:
+def test_a_token_is_made_listed_and_revoked(say: CommandLine) -> None:
     made = document(say("token", "create", "--scope", "read", "--expires", "30d", "--json"))
     assert made["secret"].startswith("onb_")
     assert (made["name"], made["scopes"]) == ("read", ["read"])
@@ -57,7 +41,7 @@ def test_a_token_is_made_listed_and_revoked(say: Say) -> None:
     assert len(document(say("token", "list", "--all", "--json"))["tokens"]) == 1
 
 
-def test_people_get_the_secret_alone_on_standard_output_and_never_in_the_list(say: Say) -> None:
+def test_people_get_the_secret_alone_on_standard_output_and_never_in_the_list(say: CommandLine) -> None:
     code, out, err = say("token", "create", "shop", "--scope", "read", "--scope", "submit", "--expires", "never")
     secret = out.strip()
     assert (code, secret.startswith("onb_"), " " in secret) == (0, True, False)
@@ -83,34 +67,36 @@ def test_people_get_the_secret_alone_on_standard_output_and_never_in_the_list(sa
         (2, ("audit", "--limit", "0")),
     ],
 )
-def test_what_is_wrong_has_its_exit_code(say: Say, code: int, words: tuple[str, ...]) -> None:
+def test_what_is_wrong_has_its_exit_code(say: CommandLine, code: int, words: tuple[str, ...]) -> None:
     assert say(*words)[0] == code
 
 
-def test_the_log_of_changes_is_read_from_the_newest_on(say: Say) -> None:
+def test_the_log_of_changes_is_read_from_the_newest_on(say: CommandLine) -> None:
     for name in ("one", "two", "three"):
         say("token", "create", name, "--scope", "read")
     page = document(say("audit", "--limit", "2", "--json"))
-    assert [each["facts"]["name"] for each in page["changes"]] == ["three", "two"]
+    assert [change["facts"]["name"] for change in page["changes"]] == ["three", "two"]
     rest = document(say("audit", "--before", page["next"], "--json"))
-    assert ([each["facts"]["name"] for each in rest["changes"]], rest["next"]) == (["one"], None)
+    assert ([change["facts"]["name"] for change in rest["changes"]], rest["next"]) == (["one"], None)
     code, out, err = say("audit", "--limit", "2")
     assert (code, "token.create" in out) == (0, True)
     assert f"onboard audit --before {page['next']}" in err
 
 
-def test_doctor_tells_of_tokens_that_end_soon() -> None:
-    settings = Settings()
-    services = open_services(settings)
+def test_doctor_tells_of_tokens_that_end_soon(command_line: CommandLine) -> None:
+    def tokens() -> str:
+        return str(command_line("doctor", "--json").check("tokens")["found"])
+
+    services = open_services(Settings())
     try:
-        assert "this machine alone" in _tokens(settings)
+        assert "this machine alone" in tokens()
         access.create_token(services.database, "lasting", ["read"], "never")
-        assert _tokens(settings) == "1 works"
+        assert tokens() == "1 works"
         token, _ = access.create_token(services.database, "ending", ["read"], "30d")
-        assert _tokens(settings) == "2 work"
+        assert tokens() == "2 work"
         with services.database.write() as session:
             ends = database_now() + 3.01 * 86_400
             session.execute(update(TokenRow).where(TokenRow.id == token.id).values(expires_at=ends))
-        assert _tokens(settings) == "2 work; ending ends in 3.0 d"
+        assert tokens() == "2 work; ending ends in 3.0 d"
     finally:
         services.close()

@@ -186,10 +186,10 @@ def test_all_methods_have_the_same_rows_and_all_draws_the_same_test_rows(cells: 
 
 
 def test_the_plan_holds_every_cell_once_and_what_the_goals_need_comes_first() -> None:
-    found = plan("target", Wanted())
+    planned = plan("target", Wanted())
     stages = [217, 378, 294, 84, 72, 126]
-    assert len(found) == len(set(found)) == sum(stages)
-    parted = np.split(np.array(found, dtype=object), np.cumsum(stages)[:-1])
+    assert len(planned) == len(set(planned)) == sum(stages)
+    parted = np.split(np.array(planned, dtype=object), np.cumsum(stages)[:-1])
     assert [{run.shots for run in stage} for stage in parted] == [
         {32}, {16, 100}, {16, 100}, {4}, {500, 2000}, {16, 32, 100},
     ]  # fmt: skip
@@ -199,9 +199,9 @@ def test_the_plan_holds_every_cell_once_and_what_the_goals_need_comes_first() ->
     ]  # fmt: skip
     for stage in parted:
         assert len(list(groupby(stage, key=lambda run: run.cell))) == len({run.cell for run in stage})
-    starts = {run.start for run in found if (run.task, run.shots, run.method) == ("imdb", 16, "embedding")}
+    starts = {run.start for run in planned if (run.task, run.shots, run.method) == ("imdb", 16, "embedding")}
     assert starts == {AUTO, RANDOM, *SOURCES}
-    of_footnote = {(run.task, run.method) for run in found if run.shots == 2000}
+    of_footnote = {(run.task, run.method) for run in planned if run.shots == 2000}
     assert of_footnote == {
         (t, m) for t in ("imdb", "paws", "trec") for m in ("embedding", "hypernetwork", "full", "tfidf")
     }
@@ -209,17 +209,17 @@ def test_the_plan_holds_every_cell_once_and_what_the_goals_need_comes_first() ->
 
 
 def test_a_baseline_has_two_recipes_where_they_are_chosen_and_one_elsewhere() -> None:
-    found = plan("target", Wanted())
+    planned = plan("target", Wanted())
     for method in TRAINED:
-        of = [run for run in found if run.method == method]
+        of = [run for run in planned if run.method == method]
         assert {run.recipe for run in of if (run.shots, run.seed) == CHOSEN_AT} == {GENTLE, USUAL}
         assert {run.recipe for run in of if (run.shots, run.seed) != CHOSEN_AT} == {CREDITED[method]}
-    assert {run.recipe for run in found if run.method not in TRAINED} == {""}
+    assert {run.recipe for run in planned if run.method not in TRAINED} == {""}
 
 
 def test_only_what_is_asked_for_is_planned() -> None:
-    wanted = Wanted(("paws",), (16,), ("embedding", "lora"), ("hand",), 2)
-    assert plan("target", wanted) == [
+    asked = Wanted(("paws",), (16,), ("embedding", "lora"), ("hand",), 2)
+    assert plan("target", asked) == [
         Run("paws", 16, seed, *of) for seed in (0, 1) for of in (("embedding", "qqp"), ("lora", "", CREDITED["lora"]))
     ]
 
@@ -273,8 +273,8 @@ def test_rows_of_before_recipes_had_names_are_found_and_each_recipe_has_rows_of_
     del old["recipe"]
     rows = [{**row, "settings": {}} for row in (old, made(one, np.array([False])))]
     work.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = rows_of([Run("imdb", 32, 0, "full"), one, other], lambda run: {}, work)
-    assert {run: row["accuracy"] for run, row in found.items()} == {Run("imdb", 32, 0, "full"): 100.0, one: 0.0}
+    measured = rows_of([Run("imdb", 32, 0, "full"), one, other], lambda run: {}, work)
+    assert {run: row["accuracy"] for run, row in measured.items()} == {Run("imdb", 32, 0, "full"): 100.0, one: 0.0}
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
@@ -319,9 +319,9 @@ def test_the_plan_tells_what_each_method_costs_and_measures_nothing(
     command: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench.main(command("--methods", "embedding", "tfidf", "--starts", "auto", "--plan")) == 0
-    told = capsys.readouterr().out
-    assert [line.split()[0] for line in told.splitlines()] == ["embedding", "tfidf", "all"]
-    assert "core hours" in told
+    printed = capsys.readouterr().out
+    assert [line.split()[0] for line in printed.splitlines()] == ["embedding", "tfidf", "all"]
+    assert "core hours" in printed
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -333,7 +333,7 @@ def test_recipes_are_tried_within_the_budget_and_on_the_sources_only(
     assert set(RECIPES) == {(method, name) for method in TRAINED for name in (GENTLE, USUAL)}
     for (method, _), recipe in RECIPES.items():
         assert recipe in grid(method)
-        assert all(each.steps * each.batch <= MOST_STEPS * 8 for each in grid(method))
+        assert all(recipe.steps * recipe.batch <= MOST_STEPS * 8 for recipe in grid(method))
     assert grid("tfidf") == []
 
 
@@ -357,9 +357,9 @@ def test_a_grid_on_the_sources_ranks_the_recipes_of_each_method(
 def test_recipes_are_ranked_on_the_runs_that_all_of_them_have() -> None:
     easy, hard = Run("sst2", 32, 0, "lora"), Run("mnli", 32, 0, "lora")
     measured = {"one": {easy: {"accuracy": 90.0}, hard: {"accuracy": 50.0}}, "other": {hard: {"accuracy": 60.0}}}
-    head, *told = bench.ranked("lora", measured, 6)
+    head, *ranking = bench.ranked("lora", measured, 6)
     assert head == "lora: 2 of 6 recipes, on the 1 run that each of them has"
-    assert [line.split()[1:] for line in told] == [["60.00", "other"], ["50.00", "one"]]
+    assert [line.split()[1:] for line in ranking] == [["60.00", "other"], ["50.00", "one"]]
     assert bench.ranked("lora", {"one": {easy: {}}, "other": {hard: {}}}, 6) == [
         "lora: 2 of 6 recipes, on the 0 runs that each of them has"
     ]

@@ -20,9 +20,9 @@ HANDS = {"imdb": "sst2", "cb": "mnli"}
 def test_the_oracle_is_chosen_on_the_other_draws_and_scored_on_this_one() -> None:
     best_at_first = [[1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 1]]
     steady = [[0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
-    found = oracle(np.array([best_at_first, steady], dtype=np.float64))
+    chosen = oracle(np.array([best_at_first, steady], dtype=np.float64))
     # means by draw: 1, 0, ¼ and 0, ¾, ½. Others of draw 0: ⅛ < ⅝; of draw 1: ⅝ > ¼; of draw 2: ½ > ⅜.
-    assert found.tolist() == [steady[0], best_at_first[1], best_at_first[2]]
+    assert chosen.tolist() == [steady[0], best_at_first[1], best_at_first[2]]
 
 
 def test_starts_that_tie_on_the_other_draws_count_half_each() -> None:
@@ -47,59 +47,64 @@ def results(auto: float, hand: float, seeds: int = 2, gentle: float = 50) -> Res
 
 
 def test_regret_is_what_the_best_start_of_the_other_draws_has_more() -> None:
-    found = results(auto=70, hand=80).regrets("embedding", (16, 32, 100))
-    assert set(found) == {(task, n) for task in HANDS for n in (16, 100)}
-    assert all(matrix.mean() == pytest.approx(0.1) for matrix in found.values())
-    assert figure(found).cells == 4
+    regrets = results(auto=70, hand=80).regrets("embedding", (16, 32, 100))
+    assert set(regrets) == {(task, n) for task in HANDS for n in (16, 100)}
+    assert all(matrix.mean() == pytest.approx(0.1) for matrix in regrets.values())
+    assert figure(regrets).cells == 4
 
 
 def test_a_start_that_was_not_measured_leaves_regret_open_and_so_does_a_single_draw() -> None:
     whole = results(auto=70, hand=80)
     lacking = {run: row for run, row in whole.rows.items() if run != Run("imdb", 16, 1, "embedding", "cola")}
-    found = Results(lacking, HANDS, (0, 1)).regrets("embedding", (16,))
-    assert set(found) == {("cb", 16)}
+    regrets = Results(lacking, HANDS, (0, 1)).regrets("embedding", (16,))
+    assert set(regrets) == {("cb", 16)}
     assert not results(auto=70, hand=80, seeds=1).regrets("embedding", (16,))
 
 
 def test_means_of_regret_are_told_of_all_tasks_only() -> None:
     whole = results(auto=70, hand=80)
     lacking = {run: row for run, row in whole.rows.items() if run != Run("imdb", 100, 1, "embedding", "cola")}
-    told = markdown(Results(lacking, HANDS, (0, 1)), FACTS)
-    assert "| **all** | 16 | **10.0 (10.0 to 10.0)** |\n| all but CB | 16 | 10.0 (" in told
-    assert "| CB | 100 | 10.0 (" in told
-    assert "| 16 and 100 |" not in told
+    page = markdown(Results(lacking, HANDS, (0, 1)), FACTS)
+    assert "| **all** | 16 | **10.0 (10.0 to 10.0)** |\n| all but CB | 16 | 10.0 (" in page
+    assert "| CB | 100 | 10.0 (" in page
+    assert "| 16 and 100 |" not in page
     assert "| **all** | 16 and 100 | **10.0 (" in markdown(whole, FACTS)
 
 
 def test_a_regret_that_is_rounded_to_what_was_wanted_has_another_decimal() -> None:
-    told = markdown(results(auto=70, hand=71), FACTS)
-    assert "16 and 100 | 1.00 (1.0 to 1.0) over 4 cells; bootstrap over tasks: 1.0 to 1.0 | met |" in told
+    page = markdown(results(auto=70, hand=71), FACTS)
+    assert "16 and 100 | 1.00 (1.0 to 1.0) over 4 cells; bootstrap over tasks: 1.0 to 1.0 | met |" in page
 
 
 def test_the_cost_of_all_runs_counts_each_training_once() -> None:
-    told = {("embedding", AUTO): 10, ("hypernetwork", AUTO): 30, ("hypernetwork", "sst2"): 25, ("full", ""): None}
-    rows = {(run := Run("imdb", 16, 0, *of)): made(run, np.arange(4) < 3, seconds=taken) for of, taken in told.items()}
+    seconds = {("embedding", AUTO): 10, ("hypernetwork", AUTO): 30, ("hypernetwork", "sst2"): 25, ("full", ""): None}
+    rows = {
+        (run := Run("imdb", 16, 0, *of)): made(run, np.arange(4) < 3, seconds=taken) for of, taken in seconds.items()
+    }
     twin = Run("imdb", 16, 0, "embedding", "sst2")
     rows[twin] = made(twin, np.arange(4) < 3, seconds=None, trained_as=AUTO)
     assert Results(rows, HANDS, (0,)).core_seconds() == (30 + 25, 1)
 
 
 def test_auto_is_below_the_hand_picked_source_only_where_it_is_sure_and_cb_is_not_judged() -> None:
-    found = {(each.task, each.shots): each for each in results(auto=60, hand=80).beside_hand("embedding", (16, 32))}
-    assert found["imdb", 16].gain.value == pytest.approx(-20)
-    assert found["imdb", 16].below
-    assert found["cb", 16].p_value is None
-    assert not found["cb", 16].below
-    assert not any(each.below for each in results(auto=80, hand=80).beside_hand("embedding", (16, 32)))
+    beside = {
+        (difference.task, difference.shots): difference
+        for difference in results(auto=60, hand=80).beside_hand("embedding", (16, 32))
+    }
+    assert beside["imdb", 16].gain.value == pytest.approx(-20)
+    assert beside["imdb", 16].below
+    assert beside["cb", 16].p_value is None
+    assert not beside["cb", 16].below
+    assert not any(difference.below for difference in results(auto=80, hand=80).beside_hand("embedding", (16, 32)))
 
 
 def test_the_page_shows_what_chose_the_recipe_of_each_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CREDITED, "lora", GENTLE)
-    found = results(auto=70, hand=80, gentle=60)
-    gain = found.gain(HANDS, 32, Key("embedding", AUTO), Key("lora"))
+    measured = results(auto=70, hand=80, gentle=60)
+    gain = measured.gain(HANDS, 32, Key("embedding", AUTO), Key("lora"))
     assert gain is not None
     assert gain.value == pytest.approx(70 - 60)
-    page = markdown(found, FACTS).splitlines()
+    page = markdown(measured, FACTS).splitlines()
     gentle, usual = (
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in page
@@ -107,7 +112,7 @@ def test_the_page_shows_what_chose_the_recipe_of_each_baseline(monkeypatch: pyte
     )
     assert (gentle[0], gentle[4][:4], gentle[5]) == ("LoRA, r = 8, gentle", "60.0", "yes")
     assert (usual[0], usual[4][:4], usual[5]) == ("LoRA, r = 8, usual", "40.0", "")
-    lacking = {run: row for run, row in found.rows.items() if run != Run("cb", 32, 0, "lora", "", USUAL)}
+    lacking = {run: row for run, row in measured.rows.items() if run != Run("cb", 32, 0, "lora", "", USUAL)}
     assert Results(lacking, HANDS, (0, 1)).chosen_by("lora", USUAL) is None
 
 
@@ -124,24 +129,24 @@ def test_the_page_says_what_was_wanted_and_whether_it_came_about(
     auto: float, regret: str, hand: str, goal: str
 ) -> None:
     page = markdown(results(auto, hand=80), FACTS)
-    told = {line.split(" | ")[0]: line for line in page.splitlines()}
-    verdict = told["| regret of auto, embedding only, at most 1 point, n = 16 and 100"]
+    lines = {line.split(" | ")[0]: line for line in page.splitlines()}
+    verdict = lines["| regret of auto, embedding only, at most 1 point, n = 16 and 100"]
     assert verdict.endswith(f"| {regret} |")
-    assert hand in told["| auto is not significantly below the hand-picked source, embedding only"]
-    assert told["| goal: embedding only above LoRA, r = 8, n = 32"].endswith(f"| {goal} |")
-    floor = told["| floor: embedding only at most 2 points below LoRA, r = 8, n = 32"]
+    assert hand in lines["| auto is not significantly below the hand-picked source, embedding only"]
+    assert lines["| goal: embedding only above LoRA, r = 8, n = 32"].endswith(f"| {goal} |")
+    floor = lines["| floor: embedding only at most 2 points below LoRA, r = 8, n = 32"]
     assert floor.endswith(f"| {goal} |")
     assert "| embedding only | CB | 32 | mnli | sst2, sst2 |" in page
     assert "| 500 | IMDB | " in page
-    more = told["| footnote 4: embedding only at most 2 points below hypernetwork + embedding, n = 500"]
+    more = lines["| footnote 4: embedding only at most 2 points below hypernetwork + embedding, n = 500"]
     assert more.endswith("| +0.0 (+0.0 to +0.0) | met |")
     assert "were not made" not in page
 
 
 def test_a_gain_that_is_rounded_to_what_was_wanted_has_another_decimal() -> None:
-    told = {line.split(" | ")[0]: line for line in markdown(results(auto=48, hand=48), FACTS).splitlines()}
-    assert "| -2.00 (" in told["| floor: embedding only at most 2 points below LoRA, r = 8, n = 32"]
-    assert "| -2.0 (" in told["| goal: embedding only above LoRA, r = 8, n = 32"]
+    lines = {line.split(" | ")[0]: line for line in markdown(results(auto=48, hand=48), FACTS).splitlines()}
+    assert "| -2.00 (" in lines["| floor: embedding only at most 2 points below LoRA, r = 8, n = 32"]
+    assert "| -2.0 (" in lines["| goal: embedding only above LoRA, r = 8, n = 32"]
 
 
 def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
@@ -151,8 +156,8 @@ def test_where_runs_are_missing_the_page_says_so_and_claims_nothing() -> None:
         for method, start in (("hypernetwork", AUTO), ("lora", ""))
     ]
     page = markdown(Results({}, HANDS, (0, 1)), Facts(**{**vars(FACTS), "missing": gone}))
-    told = "hypernetwork + embedding, auto, n = 16 and 32; LoRA, r = 8, n = 16 and 32"
-    assert f"**4 runs of the plan were not made ({told}); what depends on them" in page
+    missing = "hypernetwork + embedding, auto, n = 16 and 32; LoRA, r = 8, n = 16 and 32"
+    assert f"**4 runs of the plan were not made ({missing}); what depends on them" in page
     assert page.count("| – | not measured yet (0 of ") == 16
     assert "met" not in page.split("## Beside")[0].replace("method", "")
 
@@ -162,15 +167,15 @@ def test_nothing_is_met_before_every_cell_is_there_and_what_is_there_is_counted(
     page = markdown(
         Results({run: row for run, row in whole.rows.items() if run.cell not in gone}, HANDS, (0, 1)), FACTS
     )
-    told = {line.split(" | ")[0]: line.split(" | ", 1)[1] for line in page.splitlines() if " | " in line}
+    lines = {line.split(" | ")[0]: line.split(" | ", 1)[1] for line in page.splitlines() if " | " in line}
     assert (
-        told["| regret of auto, embedding only, at most 1 point, n = 16 and 100"]
+        lines["| regret of auto, embedding only, at most 1 point, n = 16 and 100"]
         == "– | not measured yet (3 of 4 cells) |"
     )
-    by_hand = told["| auto is not significantly below the hand-picked source, embedding only"]
+    by_hand = lines["| auto is not significantly below the hand-picked source, embedding only"]
     assert by_hand == "– | not measured yet (2 of 3 cells) |"
-    assert told["| goal: embedding only above LoRA, r = 8, n = 32"] == "– | not measured yet (1 of 2 cells) |"
-    assert told["| goal: hypernetwork + embedding above LoRA, r = 8, n = 16"].endswith("| met |")
+    assert lines["| goal: embedding only above LoRA, r = 8, n = 32"] == "– | not measured yet (1 of 2 cells) |"
+    assert lines["| goal: hypernetwork + embedding above LoRA, r = 8, n = 16"].endswith("| met |")
 
 
 def test_one_cell_one_run_and_one_draw_are_not_called_several() -> None:

@@ -80,8 +80,8 @@ def tuned(recipe: str, task: str, share: float, **ends: Any) -> dict[str, Any]:
 
 
 def alone(task: str, accuracy: float) -> dict[str, Any]:
-    found = {"variant": task, "seed": 0, "tfidf": 0.4, "auto": True}
-    return {**found, **measured(accuracy)}
+    run = {"variant": task, "seed": 0, "tfidf": 0.4, "auto": True}
+    return {**run, **measured(accuracy)}
 
 
 def test_what_is_taken_is_the_whole_step_or_a_share_of_it_or_the_embedding_alone() -> None:
@@ -100,8 +100,8 @@ def test_the_page_shows_gains_of_unseen_kinds_and_what_the_sources_lose() -> Non
         tuned("drift", "origin", 0.0, whole=measured(0.8, 0.3)),
         tuned("drift", "opinion", 1.0, whole=measured(0.1, 9.0)),
     ]  # fmt: skip
-    told = page({"command": "bench", "shots": 32, "test_rows": 300, "source_rows": 150, "runs": runs})
-    (line,) = [each for each in told.splitlines() if each.startswith("| drift |")]
+    shown = page({"command": "bench", "shots": 32, "test_rows": 300, "source_rows": 150, "runs": runs})
+    (line,) = [line_of_page for line_of_page in shown.splitlines() if line_of_page.startswith("| drift |")]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     half = 1.96 * np.array([40.0, 20.0]).std(ddof=1) / 2**0.5
     assert cells[1] == f"+30.0 ± {half:.1f}"
@@ -109,8 +109,8 @@ def test_the_page_shows_gains_of_unseen_kinds_and_what_the_sources_lose() -> Non
     assert cells[4:6] == ["1 of 2", "0.25"]
     assert cells[6].startswith("+10.0")
     assert cells[7:9] == ["+0.0050", "+0.010"]
-    assert "| asked 0 | 40.0 | 50.0 | yes | 70.0 (0.5) |" in told
-    assert "| opinion 0 | 40.0 | 90.0 | yes | 10.0 (1) |" in told
+    assert "| asked 0 | 40.0 | 50.0 | yes | 70.0 (0.5) |" in shown
+    assert "| opinion 0 | 40.0 | 90.0 | yes | 10.0 (1) |" in shown
 
 
 @pytest.fixture
@@ -139,8 +139,8 @@ def test_a_task_is_learned_and_tuned_and_the_guards_share_of_the_step_is_measure
     assert begun["majority"] <= 0.6
     gentle = TuningSettings(steps=2, most_steps=2, learning_rate=1e-5)
     violent = TuningSettings(steps=4, most_steps=4, learning_rate=1.0, beta=0.0)
-    kept, refused = (place.tune(begun, each, "recipe/opinion", 0) for each in (gentle, violent))
-    assert kept["share"] == 1.0
-    assert all(abs(lost["increase"]) < 0.01 for lost in kept["whole"]["sources"].values())
+    gentle_run, refused = (place.tune(begun, tuning, "recipe/opinion", 0) for tuning in (gentle, violent))
+    assert gentle_run["share"] == 1.0
+    assert all(abs(lost["increase"]) < 0.01 for lost in gentle_run["whole"]["sources"].values())
     assert refused["share"] < 1.0
     assert taken(refused, begun)["accuracy"] in (begun["accuracy"], refused.get("kept", {}).get("accuracy"))

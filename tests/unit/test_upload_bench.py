@@ -33,11 +33,11 @@ def test_a_gigabyte_stays_below_the_limit_of_rows() -> None:
 def test_it_fails_when_the_server_grew_by_more_than_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, growth: float, code: int
 ) -> None:
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "rows": 9, "seconds": {"sent": 1.0, "answered": 2.0}, "server_growth_mib": growth, "children_peak_mib": 9.0,
         "resident_bytes": {"before": 1 << 20, "server": 2 << 20, "children": 9 << 20},
     }  # fmt: skip
-    monkeypatch.setattr(upload, "measure", lambda folder, size: found)
+    monkeypatch.setattr(upload, "measure", lambda folder, size: figures)
     output, table = tmp_path / "upload.json", tmp_path / "upload.md"
     assert upload.main(["--megabytes", "7", "--output", str(output), "--table", str(table)]) == code
     assert json.loads(output.read_text())["kept"] is (code == 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import Any
@@ -12,13 +11,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 from support import watched_jobs as past
+from support.command_line import CommandLine
 from typer.testing import CliRunner
 
 from cli import live, watch
 from cli.columns import Columns
 from cli.live import keep_looking
 from cli.local import LocalGateway
-from cli.main import app, main
+from cli.main import app
 from onboard import __version__
 from onboard.domain.figures import QueuesSeen
 from onboard.domain.job import JobState, Stage
@@ -46,14 +46,6 @@ def lines(*words: str) -> list[str]:
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert done.exit_code == 0
     return [" ".join(line.split()) for line in done.stdout.splitlines()]
-
-
-def code_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """The exit code of the program."""
-    monkeypatch.setattr(sys, "argv", ["onboard", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    return int(exit_.value.code or 0)
 
 
 def test_queue_show_has_a_row_per_queue_and_one_for_what_ended(database: Database) -> None:
@@ -157,11 +149,10 @@ def test_jobs_show_of_an_ended_job_neither_waits_nor_runs(database: Database) ->
     assert (document["waiting"], document["running"]) == (None, None)
 
 
-def test_draining_an_unknown_worker_exits_with_3(
-    database: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert code_of(monkeypatch, "workers", "drain", "nobody") == 3
-    assert "There is no live worker 'nobody'." in capsys.readouterr().err
+def test_draining_an_unknown_worker_exits_with_3(database: Database, command_line: CommandLine) -> None:
+    said = command_line("workers", "drain", "nobody")
+    assert said.code == 3
+    assert "There is no live worker 'nobody'." in said.err
 
 
 def test_jobs_list_is_not_cut_where_no_terminal_is(database: Database) -> None:
@@ -236,16 +227,16 @@ def test_following_a_job_without_a_terminal_says_once_what_somebody_has_to_do(
 class Looks:
     """What is seen at each look: a document, an error, or in the end Ctrl-C."""
 
-    def __init__(self, *found: dict[str, Any] | Exception) -> None:
-        self._found: Iterator[dict[str, Any] | Exception] = iter(found)
+    def __init__(self, *answers: dict[str, Any] | Exception) -> None:
+        self._found: Iterator[dict[str, Any] | Exception] = iter(answers)
 
     def __call__(self) -> dict[str, Any]:
-        found = next(self._found, None)
-        if found is None:
+        answer = next(self._found, None)
+        if answer is None:
             raise KeyboardInterrupt
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 AWAY = UnavailableError("The database cannot be reached.", "Start PostgreSQL.")
@@ -257,9 +248,9 @@ def watched(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """Looks again and again without the time between; exit code, standard output and error."""
     monkeypatch.setattr(live.time, "sleep", lambda seconds: None)
 
-    def watched(*found: dict[str, Any] | Exception, as_json: bool = False) -> tuple[int, str, str]:
+    def watched(*answers: dict[str, Any] | Exception, as_json: bool = False) -> tuple[int, str, str]:
         with pytest.raises(live.typer.Exit) as exit_:
-            keep_looking(Looks(*found), lambda seen: f"{len(seen['queues'])} queues", as_json, 2.0)
+            keep_looking(Looks(*answers), lambda seen: f"{len(seen['queues'])} queues", as_json, 2.0)
         return (exit_.value.exit_code, *capsys.readouterr())
 
     return watched
@@ -296,7 +287,7 @@ def test_on_a_terminal_the_old_figures_stay_under_the_words_for_a_database_that_
     screen = Console(file=StringIO(), force_terminal=True, color_system=None, width=200)
     monkeypatch.setattr("rich.live.get_console", lambda: screen)
     with live._InPlace(2.0) as display:
-        display.show(seen(0.0), lambda found: "the figures")
+        display.show(seen(0.0), lambda _: "the figures")
         display.away(AWAY, 12.0)
         drawn = screen.file.getvalue().rpartition("\x1b[2K")[2]
     assert [line.strip() for line in drawn.splitlines()] == [

@@ -44,11 +44,11 @@ def test_every_queue_with_jobs_workers_or_a_recent_past_is_seen(database: Databa
     past.queued(database, queue="waiting")
     with database.write() as session:
         QueueRepository(session).set_paused("held", True)
-    found = by_queue(database)
-    assert set(found) == {"default", "held", "over", "served", "waiting"}
-    assert (found["served"]["live_workers"], found["over"]["recent"]["ended"]) == (1, 1)
-    assert [name for name, queue in found.items() if queue["unserved"]] == ["waiting"]
-    assert [name for name, queue in found.items() if queue["paused"]] == ["held"]
+    queues = by_queue(database)
+    assert set(queues) == {"default", "held", "over", "served", "waiting"}
+    assert (queues["served"]["live_workers"], queues["over"]["recent"]["ended"]) == (1, 1)
+    assert [name for name, queue in queues.items() if queue["unserved"]] == ["waiting"]
+    assert [name for name, queue in queues.items() if queue["paused"]] == ["held"]
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_all_that_was_handed_in_takes_its_time(database: Database) -> None:
             database, "more", base_digest="new", dataset_report=report, unlabelled={"considered": 5000}
         ),
     }
-    found = {each["job"]: each["left_seconds"] for each in watching.workers(database).to_json()["workers"]}
-    left = {name: found[job.id] for name, job in jobs.items()}
+    left_by_job = {worker["job"]: worker["left_seconds"] for worker in watching.workers(database).to_json()["workers"]}
+    left = {name: left_by_job[job.id] for name, job in jobs.items()}
     expected = {
         "plain": estimate_seconds(DatasetSize(1500, 1000, validation=500, test=1000)),
         "named": estimate_seconds(DatasetSize(1500, 1000, validation=500, test=1000), probed=False),
@@ -194,11 +194,11 @@ def test_a_wait_for_a_retry_is_explained_with_the_error(database: Database) -> N
         job = claims.claim("w1", ["default"])
         assert job is not None
         job = claims.retry_later(job.id, job.attempt, {"message": "The hub cannot be reached."}, delay_seconds=600)
-    found = why(database, job).to_json()
-    assert found["last_error"] == "The hub cannot be reached."
-    assert found["retry_in_seconds"] == pytest.approx(600, abs=NEAR)
-    assert found["starts_in_seconds"] is None
-    assert "(attempt 2 of 3) after: The hub cannot be reached." in found["message"]
+    reason = why(database, job).to_json()
+    assert reason["last_error"] == "The hub cannot be reached."
+    assert reason["retry_in_seconds"] == pytest.approx(600, abs=NEAR)
+    assert reason["starts_in_seconds"] is None
+    assert "(attempt 2 of 3) after: The hub cannot be reached." in reason["message"]
 
 
 def test_a_wait_for_the_tuning_slot_says_who_has_it_and_counts_no_attempts(database: Database) -> None:
@@ -236,8 +236,8 @@ def test_a_job_of_a_newer_release_waits_for_newer_workers(database: Database) ->
     with database.write() as session:
         session.execute(update(JobRow).values(needs_release=2))
         job = JobRepository(session).get(job.id)
-    found = why(database, job)
-    assert (found.live_workers, found.outdated_workers) == (0, 1)
+    reason = why(database, job)
+    assert (reason.live_workers, reason.outdated_workers) == (0, 1)
     past.worker(database, "new", onboard="0.0.2")
     assert why(database, job).live_workers == 1
 

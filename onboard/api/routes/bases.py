@@ -10,11 +10,10 @@ from fastapi.responses import FileResponse
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.etags import IMMUTABLE, UNCHANGED, IfNoneMatch, answer, etag, matches
+from onboard.api.etags import IMMUTABLE, SAFETENSORS, IfNoneMatch, answer, etag, file_answers, matches
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.schemas.versions import BaseDocument, BaseList
-from onboard.api.shelf import SAFETENSORS
-from onboard.bases import Base, find_base, named_bases
+from onboard.bases import find_base, named_bases
 from onboard.bases.documents import base_document
 from onboard.domain.access import Scope
 from onboard.domain.names import MOST_LETTERS
@@ -22,10 +21,6 @@ from onboard.domain.names import MOST_LETTERS
 router = APIRouter(prefix="/v1/bases", tags=["bases"], dependencies=[Depends(requires(Scope.READ))])
 Digest = Annotated[str, Path(pattern="^sha256:[0-9a-f]{64}$", description="Digest of a base.")]
 FileName = Annotated[str, Path(max_length=200, description="Name of one of its files, as the base lists it.")]
-_FILE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The file.", "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}},
-    **UNCHANGED,
-}
 
 
 @router.get("", response_model=BaseList)
@@ -33,7 +28,7 @@ def list_bases(
     name: Annotated[str | None, Query(max_length=MOST_LETTERS, description="Only the base of this name.")] = None,
 ) -> dict[str, Any]:
     """The bases that jobs can name, without their files."""
-    documents = [_described(str(base.folder), _changed(base)) for base in named_bases()]
+    documents = [_described(str(base.folder), (base.folder / "base.json").stat().st_mtime_ns) for base in named_bases()]
     return {"bases": [document for document in documents if name in (None, document["base"])]}
 
 
@@ -43,7 +38,7 @@ def show_base(digest: Digest, services: OpenServices, shelf: OpenShelf) -> dict[
     return shelf.manifests.of(services, digest).to_json()
 
 
-@router.get("/{digest}/{file:path}", response_class=Response, responses=_FILE)
+@router.get("/{digest}/{file:path}", response_class=Response, responses=file_answers("The file."))
 def download_base_file(
     digest: Digest, file: FileName, services: OpenServices, shelf: OpenShelf, if_none_match: IfNoneMatch = None
 ) -> Response:
@@ -53,10 +48,6 @@ def download_base_file(
     if matches(if_none_match, tag):
         return answer(bytes, tag, if_none_match, SAFETENSORS, IMMUTABLE)
     return FileResponse(listed.path, media_type=SAFETENSORS, headers={"ETag": tag, "Cache-Control": IMMUTABLE})
-
-
-def _changed(base: Base) -> int:
-    return (base.folder / "base.json").stat().st_mtime_ns
 
 
 @lru_cache(maxsize=32)

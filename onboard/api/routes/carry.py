@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends
 
 from onboard.api.access import requires
-from onboard.api.deps import OpenServices, decode_cursor, encode_cursor, wrong_cursor
+from onboard.api.deps import OpenServices, decode_name, encode_cursor
 from onboard.api.routes.embeddings import OpenShelf
 from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.carrying import CarriedDocument, CarrySome, CarryTask
@@ -26,9 +26,7 @@ def carry_tasks(
 ) -> dict[str, Any]:
     """Carry the next few tasks by name that are not at the head; `next` leads to those after them. One at a time."""
     body = body or CarrySome()
-    after = decode_cursor(_TASKS, body.cursor)
-    if after is not None and not isinstance(after, str):
-        raise wrong_cursor()
+    after = decode_name(_TASKS, body.cursor)
     carried = carry_some(
         services, after, most=body.limit, dry_run=body.dry_run, bounded=True, manifests=shelf.manifests
     )

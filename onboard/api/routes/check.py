@@ -8,8 +8,10 @@ from fastapi import APIRouter, Depends, Request
 
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft
-from onboard.api.receiving import ReceivedDataset, described
-from onboard.api.schemas.jobs import CheckDocument, DatasetForm
+from onboard.api.forms import DatasetForm, described
+from onboard.api.intake import Intake
+from onboard.api.receiving import ReceivedDataset
+from onboard.api.schemas.jobs import CheckDocument
 from onboard.domain.access import Scope
 
 router = APIRouter(prefix="/v1/check", tags=["jobs"], dependencies=[Depends(requires(Scope.SUBMIT))])
@@ -18,5 +20,5 @@ router = APIRouter(prefix="/v1/check", tags=["jobs"], dependencies=[Depends(requ
 @router.post("", response_model=CheckDocument, openapi_extra=described(DatasetForm))
 def check_dataset(received: ReceivedDataset, request: Request, left: ClientLeft) -> dict[str, Any]:
     """The checks of a dataset and an estimate of its job's time."""
-    document: dict[str, Any] = request.app.state.intake.check(received.order(), received.upload.content_bytes, left)
-    return document
+    intake: Intake = request.app.state.intake
+    return intake.check(received.submission(), received.upload.content_bytes, left)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from onboard.api.access import requires
-from onboard.api.etags import IMMUTABLE, REVALIDATE, UNCHANGED, IfNoneMatch, answer, etag
+from onboard.api.etags import IMMUTABLE, REVALIDATE, SAFETENSORS, UNCHANGED, IfNoneMatch, answer, etag, file_answers
 from onboard.api.routes.tasks import TaskName
 from onboard.api.schemas.jobs import NAME
 from onboard.api.schemas.versions import CurrentEmbeddings, EmbeddingDocument
-from onboard.api.shelf import SAFETENSORS, Shelf
+from onboard.api.shelf import Shelf
 from onboard.domain.access import Scope
 from onboard.domain.names import LATEST, MOST_LETTERS, Reference, require_alias
 
 router = APIRouter(prefix="/v1", tags=["embeddings"], dependencies=[Depends(requires(Scope.READ))])
 Ref = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, vN or an alias.")]
 _JSON: Final = "application/json"
-_FILE: Final[dict[int | str, dict[str, Any]]] = {
-    200: {
-        "description": "embedding.safetensors",
-        "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
-    },
-    **UNCHANGED,
-}
+_FILE: Final = file_answers("embedding.safetensors")
 
 
 async def shelf(request: Request) -> Shelf:

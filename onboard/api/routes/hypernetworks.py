@@ -10,9 +10,8 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.etags import IMMUTABLE, REVALIDATE, UNCHANGED, IfNoneMatch, answer, etag
+from onboard.api.etags import IMMUTABLE, REVALIDATE, SAFETENSORS, IfNoneMatch, answer, etag, file_answers
 from onboard.api.schemas.versions import HypernetworkDetail, HypernetworkList, HypernetworkReverted
-from onboard.api.shelf import SAFETENSORS
 from onboard.bases import find_base
 from onboard.domain.access import Scope
 from onboard.hypernetworks.line import hypernetwork_artifact, list_hypernetworks, revert_hypernetwork, show_hypernetwork
@@ -25,10 +24,7 @@ BaseDigest = Annotated[
     Query(pattern="^sha256:[0-9a-f]{64}$", description="Digest of a base; without it the default one."),
 ]
 Number = Annotated[int, Path(ge=1, le=999_999_999)]
-_FILE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The weights.", "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}},
-    **UNCHANGED,
-}
+_FILE = file_answers("The weights.")
 
 
 @router.get("", response_model=HypernetworkList, dependencies=_READ)

@@ -9,17 +9,10 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from onboard.api.access import requires
-from onboard.api.deps import (
-    ClientLeft,
-    Cursor,
-    Limit,
-    OpenServices,
-    decode_cursor,
-    encode_cursor,
-    wrong_cursor,
-)
-from onboard.api.receiving import ReceivedJob, described
-from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobForm, JobList, JobLog, Name, Retry
+from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
+from onboard.api.forms import JobForm, described
+from onboard.api.receiving import ReceivedJob
+from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
 from onboard.errors import NotFoundError
@@ -53,8 +46,8 @@ def submit_job(
     idempotency_key: Key = None,
 ) -> dict[str, Any]:
     """Submit a dataset: it is checked, queued, and learned by a worker."""
-    order = received.order(key=idempotency_key, owner=identity.name)
-    job, warning = request.app.state.intake.submit(order, received.upload.content_bytes, left)
+    submission = received.submission(key=idempotency_key)
+    job, warning = request.app.state.intake.submit(submission, identity.name, received.upload.content_bytes, left)
     start_worker(services, job.queue)
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     findings = job.spec.options["dataset_report"]["warnings"]
@@ -72,9 +65,7 @@ def list_jobs(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Jobs, newest first."""
-    edge = decode_cursor("jobs", cursor)
-    if edge is not None and not isinstance(edge, str):
-        raise wrong_cursor()
+    edge = decode_name("jobs", cursor)
     try:
         jobs = newest_jobs(
             services.database, states=state, task=task, queue=queue, owner=owner, before=edge, limit=limit + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -28,12 +29,7 @@ def show_form(
     """The form; with the code of a link, the session that it is good for."""
     if code is None:
         return sign_in_page()
-    failures = _failures(request)
-    try:
-        return _signed_in(request, sign_in_by_code(services.database, code))
-    except SignInError as error:
-        failures.take(caller_address(request.scope))
-        return sign_in_page(error.http_status, error.message)
+    return _signed_in(request, lambda: sign_in_by_code(services.database, code))
 
 
 @router.post("/login")
@@ -41,12 +37,7 @@ def sign_in_by_form(
     request: Request, services: OpenServices, token: Annotated[str, Form(max_length=_MOST_LETTERS)]
 ) -> Response:
     """A session by a token."""
-    failures = _failures(request)
-    try:
-        return _signed_in(request, sign_in(services.database, token.strip()))
-    except SignInError as error:
-        failures.take(caller_address(request.scope))
-        return sign_in_page(error.http_status, error.message)
+    return _signed_in(request, lambda: sign_in(services.database, token.strip()))
 
 
 @router.post("/logout")
@@ -66,14 +57,16 @@ def show_start(identity: Annotated[Identity, Depends(signed_in)]) -> Response:
     return RedirectResponse("/docs" if identity.may(Scope.READ) else "/v1/me", _AFTERWARDS)
 
 
-def _failures(request: Request) -> RateLimit:
-    """The limit of failures, which this caller has not reached. Raises RateLimitError."""
+def _signed_in(request: Request, begin: Callable[[], str]) -> Response:
+    """To the start with the cookie of a new session, or the form again. Raises RateLimitError: too many failed."""
     failures: RateLimit = request.app.state.failures
-    failures.require(caller_address(request.scope))
-    return failures
-
-
-def _signed_in(request: Request, cookie: str) -> Response:
+    address = caller_address(request.scope)
+    failures.require(address)
+    try:
+        cookie = begin()
+    except SignInError as error:
+        failures.take(address)
+        return sign_in_page(error.http_status, error.message)
     answer = RedirectResponse("/", _AFTERWARDS)
     answer.set_cookie(
         SESSION_COOKIE,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query
 
 from onboard.api.access import requires
-from onboard.api.deps import Cursor, Limit, OpenServices, decode_cursor, decode_number, encode_cursor, wrong_cursor
+from onboard.api.deps import Cursor, Limit, OpenServices, decode_name, decode_number, encode_cursor
 from onboard.api.schemas.deleting import DeletedDocument
 from onboard.api.schemas.jobs import NAME
 from onboard.api.schemas.versions import TaskDetail, TaskList, VersionList
@@ -44,10 +44,7 @@ def list_tasks(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Tasks by name, each with its latest version."""
-    after = decode_cursor("tasks", cursor)
-    if after is not None and not isinstance(after, str):
-        raise wrong_cursor()
-    documents = tasks.list_tasks(services.database, search, limit + 1, after)
+    documents = tasks.list_tasks(services.database, search, limit + 1, decode_name("tasks", cursor))
     page = documents[:limit]
     return {"tasks": page, "next": encode_cursor("tasks", page[-1]["task"]) if len(documents) > limit else None}
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from onboard.domain.access import LIFETIME, Scope
 
 
-class TokenRequest(BaseModel):
+class TokenRequest(BaseModel, extra="forbid"):
     """A token that is wanted."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str | None, Field(max_length=64, description="Whose it is; names may repeat.")] = None
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope), description="What it allows.")]

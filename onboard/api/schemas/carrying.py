@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from onboard.api.schemas.versions import Metrics, PairedComparison
 from onboard.versions.carry import MOST_TASKS
 
 
-class CarryTask(BaseModel):
+class CarryTask(BaseModel, extra="forbid"):
     """How a task is to be carried."""
-
-    model_config = ConfigDict(extra="forbid")
 
     dry_run: Annotated[bool, Field(description="Judge only, change nothing.")] = False
 
@@ -42,10 +40,8 @@ class GuardedTask(BaseModel):
     trouble: Annotated[str | None, Field(description="Why it could not be judged.")]
 
 
-class CarriedTask(BaseModel):
+class CarriedTask(BaseModel, serialize_by_alias=True):
     """What became of one task."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
 
     task: str
     from_: Annotated[int, Field(alias="from", description="What `latest` named.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 
 class RemovedCounts(BaseModel):
@@ -40,10 +40,8 @@ class Descendants(BaseModel):
     hypernetworks: list[DescendingHypernetwork]
 
 
-class RevertedHead(BaseModel):
+class RevertedHead(BaseModel, serialize_by_alias=True):
     """A base whose head went back to a hypernetwork version without the task."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
 
     base_digest: str
     from_: Annotated[int, Field(alias="from")]

@@ -2,49 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from onboard.domain.job import JobState, KindChoice, ProbeStrategy, TuneHypernetwork
+from onboard.domain.job import JobState
+from onboard.domain.names import NAME_PATTERN
 
-NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+NAME: Final = NAME_PATTERN
 Name = Annotated[str, Field(pattern=NAME)]
-Text = Annotated[str, Field(max_length=200)]
-
-
-class DatasetForm(BaseModel):
-    """Fields of an upload, named like the flags of `onboard check`.
-
-    The files are dataset, validation, test and unlabelled.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    task: Annotated[Name | None, Field(description="Name of the task; default: the file's stem.")] = None
-    kind: Annotated[KindChoice, Field(description="What the labels are taken for.")] = "auto"
-    labels: Annotated[str, Field(max_length=65_536, description="The label set, A,B,… as one line of CSV.")] = ""
-    text_field: Annotated[list[Text], Field(max_length=2, description="Field of the text; twice for pairs.")] = []
-    label_field: Annotated[Text | None, Field(description="Field of the label.")] = None
-    shots: Annotated[int | None, Field(ge=1, le=2**31, description="Training rows in total, drawn balanced.")] = None
-    seed: Annotated[int, Field(ge=0, lt=2**31, description="Seed of every random draw.")] = 0
-
-
-class JobForm(DatasetForm):
-    """Fields of a submission, named like the flags of `onboard submit`."""
-
-    init: Annotated[str, Field(max_length=200, description="auto, random, mean, fingerprint or TASK[@REF].")] = "auto"
-    probe: Annotated[ProbeStrategy, Field(description="How auto chooses; exhaustive: all on all rows.")] = "race"
-    tune_hypernetwork: TuneHypernetwork = "auto"
-    method: Annotated[Text, Field(description="Fine-tuning method; the base's own if left out.")] = ""
-    metric: Annotated[Text, Field(description="Metric that decides.")] = ""
-    base: Annotated[Name | None, Field(description="Name of the base; default: the deployment's.")] = None
-    new_labels: Annotated[bool, Field(description="Let an existing task have another label set.")] = False
-    queue: Annotated[Name, Field(description="Queue that the job waits in.")] = "default"
-    priority: Annotated[int, Field(ge=-(2**31), lt=2**31, description="More urgent is higher.")] = 0
-    time_limit: Annotated[
-        float | None, Field(gt=0, allow_inf_nan=False, description="Seconds after which an attempt fails.")
-    ] = None
 
 
 class CheckDocument(BaseModel):

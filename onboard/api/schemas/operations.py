@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from onboard.api.schemas.jobs import Name
 
@@ -40,10 +40,8 @@ class OpenJobs(BaseModel):
     queued_in_all: int
 
 
-class QueueChoice(BaseModel):
+class QueueChoice(BaseModel, extra="forbid"):
     """Which queue is meant."""
-
-    model_config = ConfigDict(extra="forbid")
 
     queue: Annotated[Name, Field(description="Name of a queue.")] = "default"
 
@@ -56,10 +54,8 @@ class QueuePaused(BaseModel):
     warning: str | None = None
 
 
-class WorkerDocument(BaseModel):
+class WorkerDocument(BaseModel, extra="allow"):
     """A worker and what it is doing."""
-
-    model_config = ConfigDict(extra="allow")
 
     worker: str
     state: str

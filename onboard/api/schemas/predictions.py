@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from onboard.domain.limits import MAX_INPUTS, MAX_TEXT_CHARACTERS
 
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
 
 
-class PredictionInput(BaseModel):
+class PredictionInput(BaseModel, extra="forbid"):
     """One text, or a pair, for one task."""
-
-    model_config = ConfigDict(extra="forbid")
 
     task: Annotated[str, Field(max_length=64, description="Name of a task.")]
     ref: Annotated[str | None, Field(max_length=64, description="latest, vN or an alias.")] = None
@@ -23,10 +21,8 @@ class PredictionInput(BaseModel):
     text_b: Text | None = None
 
 
-class PredictionInputs(BaseModel):
+class PredictionInputs(BaseModel, extra="forbid"):
     """Texts for any mix of tasks."""
-
-    model_config = ConfigDict(extra="forbid")
 
     inputs: Annotated[list[PredictionInput], Field(min_length=1, max_length=MAX_INPUTS)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from onboard.domain.lineage import EdgeKind, NodeKind
 
@@ -102,10 +102,8 @@ class VersionList(BaseModel):
     next: str | None
 
 
-class AliasWanted(BaseModel):
+class AliasWanted(BaseModel, extra="forbid"):
     """Which version an alias is to mean."""
-
-    model_config = ConfigDict(extra="forbid")
 
     version: Annotated[int, Field(ge=1, le=999_999_999)]
     if_better: Annotated[
@@ -269,10 +267,8 @@ class BaseFileDocument(BaseModel):
     size_bytes: int
 
 
-class BaseFacts(BaseModel):
+class BaseFacts(BaseModel, extra="allow"):
     """A base as `onboard base show --json` prints it; its base.json adds members."""
-
-    model_config = ConfigDict(extra="allow")
 
     base: str
     digest: str

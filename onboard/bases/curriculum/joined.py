@@ -36,58 +36,63 @@ class Stop:
     after: frozenset[int]
 
 
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """How a row is made of several texts.
+
+    Args:
+        store: of the texts.
+        members: texts of each class of pieces (C), as indices into the store.
+        blends: share of each class of pieces in a row of each label (K, C).
+        pieces: fewest and most pieces of a row.
+        stop: what ends a piece, None for nothing.
+    """
+
+    store: TextStore
+    members: Sequence[np.ndarray]
+    blends: np.ndarray
+    pieces: tuple[int, int]
+    stop: Stop | None = None
+
+    def row(self, rng: np.random.Generator, label: int, pieces: int) -> list[int]:
+        """Token ids of so many pieces in mixed order."""
+        ends = np.round(np.cumsum(self.blends[label]) * pieces).astype(int)
+        counts = np.diff(ends, prepend=0)
+        drawn = [
+            members[rng.integers(len(members), size=count)]
+            for members, count in zip(self.members, counts.tolist(), strict=True)
+        ]
+        chosen = rng.permutation(np.concatenate(drawn)).tolist()
+        if self.stop is not None:
+            stop = self.stop
+            chosen = [part for piece in chosen for part in ((piece, stop.piece) if piece in stop.after else (piece,))]
+        return self.store.row(chosen)
+
+
 class JoinedTask:
     """Rows made of several texts of one class in mixed order; every batch draws how many.
 
     Args:
         name: of the task.
         words: K label words.
-        store: of the texts.
-        members: texts of each class of pieces (C), as indices into the store.
-        blends: share of each class of pieces in a row of each label (K, C).
-        pieces: fewest and most pieces of a row.
-        stop: what ends a piece, None for nothing.
+        mixture: of the texts.
         trie: of the words.
         seed: base of every draw.
     """
 
-    def __init__(
-        self,
-        name: str,
-        words: Sequence[str],
-        store: TextStore,
-        members: Sequence[np.ndarray],
-        blends: np.ndarray,
-        pieces: tuple[int, int],
-        stop: Stop | None,
-        trie: LabelTrie,
-        seed: int,
-    ) -> None:
+    def __init__(self, name: str, words: Sequence[str], mixture: Mixture, trie: LabelTrie, seed: int) -> None:
         self.name, self.words = name, tuple(words)
-        self.rows = sum(len(member) for member in members)
-        self._store, self._members, self._blends = store, members, blends
-        self._pieces, self._stop, self._trie, self._seed = pieces, stop, trie, seed
+        self.rows = sum(len(member) for member in mixture.members)
+        self._mixture, self._trie, self._seed = mixture, trie, seed
 
     def batch(self, step: int, size: int) -> Batch:
         """The batch of a step."""
         rng = np.random.default_rng((self._seed, step))
-        pieces = int(rng.integers(self._pieces[0], self._pieces[1] + 1))
+        fewest, most = self._mixture.pieces
+        pieces = int(rng.integers(fewest, most + 1))
         labels = rng.integers(len(self.words), size=size)
-        ids = _within_budget((self._row(rng, self._blends[label], pieces) for label in labels), size)
+        ids = _within_budget((self._mixture.row(rng, label, pieces) for label in labels), size)
         return Batch(ids, self._trie, np.eye(len(self.words), dtype=np.float32)[labels[: len(ids)]])
-
-    def _row(self, rng: np.random.Generator, blend: np.ndarray, pieces: int) -> list[int]:
-        ends = np.round(np.cumsum(blend) * pieces).astype(int)
-        counts = np.diff(ends, prepend=0)
-        drawn = [
-            members[rng.integers(len(members), size=count)]
-            for members, count in zip(self._members, counts.tolist(), strict=True)
-        ]
-        chosen = rng.permutation(np.concatenate(drawn)).tolist()
-        if self._stop is not None:
-            stop = self._stop
-            chosen = [part for piece in chosen for part in ((piece, stop.piece) if piece in stop.after else (piece,))]
-        return self._store.row(chosen)
 
 
 class ExtendedTask:
@@ -154,7 +159,7 @@ def joined(workshop: Workshop) -> list[JoinedTask | ExtendedTask]:
     return made
 
 
-def _passages(workshop: Workshop, source: Source) -> list[JoinedTask | ExtendedTask]:
+def _passages(workshop: Workshop, source: Source) -> list[JoinedTask]:
     rows, count = workshop.of_source(source), len(source.labels)
     members = [rows.left[rows.classes == label] for label in range(count)]
     of_story = workshop.plain[workshop.genres == GENRES.index("story")]
@@ -164,39 +169,38 @@ def _passages(workshop: Workshop, source: Source) -> list[JoinedTask | ExtendedT
     }
     stop = Stop(int(workshop.store.add(["."])[0]), frozenset(unended))
     own = [source.words, *zip(*map(synonyms, source.words), strict=False)]
-    ways: list[tuple[str, Sequence[np.ndarray], np.ndarray, tuple[int, int], Stop | None, Sequence[Sequence[str]]]] = [
-        ("few", members, whole, (2, 4), stop, own[:3]),
-        ("many", members, whole, (4, 12), stop, [own[0], *own[3:5]]),
-        ("unmarked", members, whole, (2, 8), None, [own[0], *own[5:6]]),
-        ("mostly", members, most, (4, 12), stop, [own[0], *own[1:3]]),
+    store = workshop.store
+    ways: list[tuple[str, Mixture, Sequence[Sequence[str]]]] = [
+        ("few", Mixture(store, members, whole, (2, 4), stop), own[:3]),
+        ("many", Mixture(store, members, whole, (4, 12), stop), [own[0], *own[3:5]]),
+        ("unmarked", Mixture(store, members, whole, (2, 8)), [own[0], *own[5:6]]),
+        ("mostly", Mixture(store, members, most, (4, 12), stop), [own[0], *own[1:3]]),
     ]
     if len(of_story):
         set_among = np.hstack([0.5 * whole, np.full((count, 1), 0.5)])
-        ways.append(("told", [*members, of_story], set_among, (2, 6), stop, own[:2]))
+        ways.append(("told", Mixture(store, [*members, of_story], set_among, (2, 6), stop), own[:2]))
     if count == 2:
         thirds = np.vstack([whole, np.full((1, count), 0.5)])
-        ways.append(("mixed", members, thirds, (2, 8), stop, [(*words, "mixed") for words in own[:3]]))
-    made: list[JoinedTask | ExtendedTask] = []
-    for way, drawn, blends, numbers, end, wordings in ways:
-        for words in workshop.wording.fitting(wordings):
-            name = task_name(f"joined-{source.name}-{way}", words)
-            made.append(
-                JoinedTask(
-                    name, words, workshop.store, drawn, blends, numbers, end,
-                    workshop.wording.trie(words), workshop.seed_of(name),
-                )
-            )  # fmt: skip
-    return made
+        mixed = [(*words, "mixed") for words in own[:3]]
+        ways.append(("mixed", Mixture(store, members, thirds, (2, 8), stop), mixed))
+    return [
+        JoinedTask(
+            name := task_name(f"joined-{source.name}-{way}", words), words, mixture, workshop.wording.trie(words),
+            workshop.seed_of(name),
+        )
+        for way, mixture, wordings in ways
+        for words in workshop.wording.fitting(wordings)
+    ]  # fmt: skip
 
 
-def _extended(workshop: Workshop, source: Source) -> list[JoinedTask | ExtendedTask]:
+def _extended(workshop: Workshop, source: Source) -> list[ExtendedTask]:
     rows, side = workshop.of_source(source), _PASSAGE_SIDE[source.name]
     evidence = rows.left if side == "left" else rows.right
     fillers = _NO_TEXTS if evidence is None else np.unique(evidence)
-    made: list[JoinedTask | ExtendedTask] = []
     if not len(fillers):
-        return made
+        return []
     own = [source.words, *zip(*map(synonyms, source.words), strict=False)]
+    made = []
     for words in workshop.wording.fitting(own)[:4]:
         name = task_name(f"extended-{source.name}", words)
         trie, seed = workshop.wording.trie(words), workshop.seed_of(name)

@@ -10,7 +10,7 @@ import numpy as np
 
 from onboard.bases.curriculum.batch import TrainingTask, rows_within_budget
 from onboard.bases.curriculum.genres import GENRES
-from onboard.bases.curriculum.joined import JoinedTask
+from onboard.bases.curriculum.joined import JoinedTask, Mixture
 from onboard.bases.curriculum.rows import Members, Rows
 from onboard.bases.curriculum.texts import TextStore
 from onboard.bases.curriculum.topics import TopicLevel, find_level, nearest_to_centre
@@ -188,7 +188,7 @@ def _passage(workshop: Workshop, level: Level, rng: np.random.Generator) -> Sequ
         return []
     name = task_name(f"topics-{level.name}-passage", words)
     trie, seed = workshop.wording.trie(words), workshop.seed_of(name)
-    return [JoinedTask(name, words, workshop.store, members, np.eye(len(words)), (2, 6), None, trie, seed)]
+    return [JoinedTask(name, words, Mixture(workshop.store, members, np.eye(len(words)), (2, 6)), trie, seed)]
 
 
 def _rows(workshop: Workshop, name: str, level: Level, groups: Sequence[Sequence[int]]) -> Rows | None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 _WORD = re.compile(r"[a-z]{4,12}")
-_COMMON_WORDS, _SKIPPED_WORDS = 6000, 150
+COMMON_WORDS, SKIPPED_WORDS = 6000, 150
 _COMMON_SHARE = 0.03  # of a cluster's texts that hold its name, at least
 
 
@@ -39,7 +39,7 @@ def common_words(texts: Sequence[str]) -> list[str]:
     are kept and read again by a run that goes on.
     """
     counts = Counter(word for text in texts for word in dict.fromkeys(_WORD.findall(text.lower())))
-    return [word for word, _ in counts.most_common(_COMMON_WORDS + _SKIPPED_WORDS)][_SKIPPED_WORDS:]
+    return [word for word, _ in counts.most_common(COMMON_WORDS + SKIPPED_WORDS)][SKIPPED_WORDS:]
 
 
 def find_level(

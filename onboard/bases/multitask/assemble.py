@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,31 +19,49 @@ from onboard.bases.documents import write_documents
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
 from onboard.bases.multitask.validation import HeldOut
 from onboard.data.hashes import row_hashes
-from onboard.domain.dataset import Dataset, Example
+from onboard.domain.dataset import Dataset
 from onboard.errors import StorageError
-from onboard.evaluate import score_baselines
+from onboard.evaluate.baselines import score_baselines
 from onboard.model.engine import Engine
+from onboard.model.methods import FIRST_METHOD, METHODS
 from onboard.model.quantised_backbone import save_quantised_backbone
 from onboard.model.weights import save_hypernetwork
 
 _BASELINES = {"classification": ("majority", "tfidf_logistic_regression"), "regression": ("mean", "tfidf_ridge")}
-_METHODS = {"hyperformer++": "HyperFormer++", "hyperformer": "HyperFormer"}
 
 Weights = Literal["float16", "int8"]  # how backbone and hypernetwork are stored
 
 
 @dataclass(frozen=True)
+class TrainedBase:
+    """A base as its training left it.
+
+    Args:
+        engine: rounded backbone and hypernetwork.
+        sources: the shipped source tasks, with their training rows, whose hashes are kept.
+        embeddings: `z` (t,) of every source and anchor.
+        anchors: label words of candidates that are no tasks.
+        fingerprints: of every source and anchor, where the embeddings started from them.
+        given: the base whose backbone this one has: its files are copied, and the rows that trained it stay known.
+    """
+
+    engine: Engine
+    sources: Sequence[Source]
+    embeddings: Mapping[str, np.ndarray]
+    anchors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    fingerprints: Fingerprints | None = None
+    given: Base | None = None
+
+
+@dataclass(frozen=True)
 class Description:
-    """What a base says of itself.
+    """What a base says of itself beside what its training left.
 
     Args:
         name: of the base.
         licence: of its weights, several lines or one.
         backbone: what it was made from: id or folder, commit, licence; empty for a backbone of our own.
-        separator: between the texts of a pair.
-        max_tokens: of a source text.
-        method: of the hypernetwork.
-        task_embedding_size, reduction_factor: t and r.
+        reduction_factor: r.
         recipe: as it was given.
         weights: how backbone and hypernetwork are stored; they are rounded to it before they are measured.
     """
@@ -51,96 +69,76 @@ class Description:
     name: str
     licence: str
     backbone: Mapping[str, Any]
-    separator: str
-    max_tokens: int
-    method: str
-    task_embedding_size: int
     reduction_factor: int
     recipe: Mapping[str, Any]
     weights: Weights
 
-    def document(
-        self,
-        sources: Sequence[Source],
-        anchors: Mapping[str, Sequence[str]],
-        chosen_by: Mapping[str, str],
-        metrics: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """base.json.
-
-        Args:
-            sources: the shipped source tasks.
-            anchors: label words of candidates that are no tasks.
-            chosen_by: the metric that counted in choosing the checkpoint, by source.
-            metrics: what `measure` found, by source.
-        """
+    def document(self, trained: TrainedBase, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """base.json, with what `measure` found by source."""
+        encoder, hypernetwork = trained.engine.encoder, trained.engine.hypernetwork
         return {
             "format": FORMAT,
             "name": self.name,
             "licence": self.licence,
             "backbone": dict(self.backbone),
             "weights": self.weights,
-            "pair_separator": self.separator,
-            "max_tokens": self.max_tokens,
-            "method": self.method,
-            "task_embedding_size": self.task_embedding_size,
+            "pair_separator": encoder.pair_separator,
+            "max_tokens": encoder.max_tokens,
+            "method": hypernetwork.METHOD,
+            "task_embedding_size": hypernetwork.sizes["task_embedding_size"],
             "reduction_factor": self.reduction_factor,
             "recipe": dict(self.recipe),
-            "sources": {
-                source.name: {
-                    "kind": source.kind,
-                    "labels": list(source.labels),
-                    "words": list(source.words),
-                    "low": source.low,
-                    "high": source.high,
-                    "rows": len(source.train),
-                    "metric": chosen_by.get(source.name),
-                    "metrics": metrics.get(source.name, {}),
-                }
-                for source in sources
-            },
+            "sources": {source.name: _entry(source, metrics.get(source.name, {})) for source in trained.sources},
             "anchors": {
                 name: {"kind": "classification", "labels": list(words), "words": list(words), "low": None, "high": None}
-                for name, words in anchors.items()
+                for name, words in trained.anchors.items()
             },
         }
 
 
-def save_base(
-    engine: Engine,
-    embeddings: Mapping[str, np.ndarray],
-    document: Mapping[str, Any],
-    sources: Sequence[Source],
-    output: Path,
-    fingerprints: Fingerprints | None = None,
-    given: Base | None = None,
-) -> None:
+def _entry(source: Source, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": source.kind,
+        "labels": list(source.labels),
+        "words": list(source.words),
+        "low": source.low,
+        "high": source.high,
+        "rows": len(source.train),
+        "metric": source.metric or None,
+        "metrics": metrics,
+    }
+
+
+def write_base(trained: TrainedBase, description: Description, output: Path, say: Callable[[str], None]) -> None:
+    """Measure a base on its sources and write its folder. Raises as `save_base`."""
+    metrics = measure_all(trained, say)
+    save_base(trained, description.document(trained, metrics), output)
+    say(f"base: {output}")
+
+
+def save_base(trained: TrainedBase, document: Mapping[str, Any], output: Path) -> None:
     """Write the base folder; base.json, without which it is no base, comes last.
 
     Args:
-        engine: rounded backbone and hypernetwork.
-        embeddings: `z` of every source and anchor.
+        trained: the base.
         document: base.json; `weights` in it says how backbone and hypernetwork are stored, float16 if left out.
-        sources: with their training rows, whose hashes are kept.
         output: the folder; the files of a base that lies there are replaced.
-        fingerprints: of every source and anchor, where the embeddings started from them.
-        given: the base whose backbone this one has: its files are copied, and the rows that trained it stay known.
 
     Raises:
         StorageError: it cannot be written; what was trained is in the work folder.
     """
+    engine, in_int8 = trained.engine, document.get("weights") == "int8"
     try:
         _clear(output)
-        in_int8 = document.get("weights") == "int8"
-        if given is None:
+        if trained.given is None:
             _save_backbone(engine, output / "backbone", in_int8=in_int8)
         else:
-            shutil.copytree(given.folder / "backbone", output / "backbone", dirs_exist_ok=True)
+            shutil.copytree(trained.given.folder / "backbone", output / "backbone", dirs_exist_ok=True)
         dtype = torch.int8 if in_int8 else torch.float16
         save_hypernetwork(engine.hypernetwork, output / "hypernetwork.safetensors", dtype=dtype)
-        _save_arrays(embeddings, sources, {} if given is None else given.trained_rows, output)
-        if fingerprints is not None:
-            write_fingerprints(fingerprints, output / FINGERPRINTS)
+        _save_arrays(trained, output)
+        if trained.fingerprints is not None:
+            write_fingerprints(trained.fingerprints, output / FINGERPRINTS)
         write_documents(output, document, _made(document), _table(document["sources"]))
         for path in output.rglob("*"):
             if path.is_file():
@@ -173,23 +171,22 @@ def _save_backbone(engine: Engine, folder: Path, *, in_int8: bool) -> None:
     engine.encoder.tokenizer.save_pretrained(folder)
 
 
-def _save_arrays(
-    embeddings: Mapping[str, np.ndarray], sources: Sequence[Source], known: Mapping[str, np.ndarray], output: Path
-) -> None:
-    tables = {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in embeddings.items()}
+def _save_arrays(trained: TrainedBase, output: Path) -> None:
+    tables = {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in trained.embeddings.items()}
     save_arrays(tables, output / "embeddings.safetensors")
+    known = {} if trained.given is None else trained.given.trained_rows
     hashes = dict(known)
-    for source in sources:
+    for source in trained.sources:
         of_task = np.array(row_hashes(source.train), dtype=np.int64)
         hashes[source.name] = np.union1d(of_task, known.get(source.name, of_task[:0]))
     save_arrays(hashes, output / "trained_rows.safetensors")
 
 
-def measure(engine: Engine, z: np.ndarray, source: Source, test: Sequence[Example]) -> dict[str, Any]:
+def measure(engine: Engine, z: np.ndarray, source: Source) -> dict[str, Any]:
     """Metrics of a source's test rows, with majority and TF-IDF + logistic regression on the same rows beside them."""
-    ours = HeldOut.of(source, test, engine).score(engine, z, torch.float32)
-    dataset = Dataset(source.kind, source.labels, source.train, test=tuple(test), low=source.low, high=source.high)
-    theirs = score_baselines(dataset, test, metric="mcc" if source.kind == "classification" else None)
+    ours = HeldOut.of(source, source.test, engine).score(engine, z, torch.float32)
+    dataset = Dataset(source.kind, source.labels, source.train, test=source.test, low=source.low, high=source.high)
+    theirs = score_baselines(dataset, source.test, metric="mcc" if source.kind == "classification" else None)
     return {
         "test": {name: metric.to_json() for name, metric in ours.items()},
         "baselines": {
@@ -198,17 +195,11 @@ def measure(engine: Engine, z: np.ndarray, source: Source, test: Sequence[Exampl
     }
 
 
-def measure_all(
-    engine: Engine,
-    table: Mapping[str, np.ndarray],
-    sources: Sequence[Source],
-    tests: Sequence[Sequence[Example]],
-    say: Callable[[str], None],
-) -> dict[str, dict[str, Any]]:
-    """`measure` of every source under its `z` in the table, by name; each is told as soon as it is known."""
+def measure_all(trained: TrainedBase, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+    """`measure` of every source under its `z`, by name; each is told as soon as it is known."""
     measured = {}
-    for source, test in zip(sources, tests, strict=True):
-        measured[source.name] = measure(engine, table[source.name], source, test)
+    for source in trained.sources:
+        measured[source.name] = measure(trained.engine, trained.embeddings[source.name], source)
         say(f"{source.name}: {test_line(measured[source.name])}")
     return measured
 
@@ -219,8 +210,9 @@ def test_line(metrics: Mapping[str, Any]) -> str:
 
 
 def _made(document: Mapping[str, Any]) -> str:
-    method = document.get("method", "hyperformer++")
-    return f"{_backbone_text(document.get('backbone', {}))}, frozen, with {_METHODS.get(method, method)} adapters"
+    method = document.get("method", FIRST_METHOD)
+    title = METHODS[method].TITLE if method in METHODS else method
+    return f"{_backbone_text(document.get('backbone', {}))}, frozen, with {title} adapters"
 
 
 def _backbone_text(backbone: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from torch import nn
 from onboard.errors import ConflictError, NotFoundError, StorageError
 from onboard.model.weights import read_tensors
 
-_EVERY_SECONDS = 120.0
+EVERY_SECONDS = 120.0
 _ABSENT = object()
 
 
@@ -78,7 +78,7 @@ class Checkpoint:
 
     def save_if_due(self, step: int) -> None:
         """Save when the last checkpoint is two minutes old."""
-        if time.monotonic() - self._saved_at > _EVERY_SECONDS:
+        if time.monotonic() - self._saved_at > EVERY_SECONDS:
             self.save(step)
 
     def _require_same(self, stored: Mapping[str, Any]) -> None:

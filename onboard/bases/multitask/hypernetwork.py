@@ -13,7 +13,7 @@ from torch import nn
 from onboard.bases.curriculum.batch import TrainingTask
 from onboard.bases.curriculum.source import Source
 from onboard.bases.fingerprints import Fingerprints
-from onboard.bases.multitask.loop import Running, Stage, StepLoss, Validation, run_stage
+from onboard.bases.multitask.loop import LossOf, Running, Stage, Validation, run_stage
 from onboard.bases.multitask.loss import (
     EmbeddingsOf,
     Groups,
@@ -31,9 +31,9 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.initialisation import is_projector, scale_projectors
+from onboard.model.methods import new_hypernetwork
 from onboard.model.methods.open_start import open_to_embeddings
 from onboard.model.projections import Projections
-from onboard.model.weights import new_hypernetwork
 
 _FINGERPRINTED: Final = (4, 8)  # batches and rows of each that a fingerprint is taken from, few as a new task has
 _STARTS: Final = {"scaled": scale_projectors, "open": open_to_embeddings}
@@ -86,7 +86,7 @@ class TaskEmbeddings:
         return {name: self.z[index].detach()[0].float().cpu().numpy() for index, name in enumerate(names)}
 
 
-class _Fingerprinter:
+class Fingerprinter:
     """Takes the fingerprints of training tasks, of rows that are drawn apart from those that a step trains on.
 
     Args:
@@ -137,18 +137,29 @@ def norms_beside(engine: Engine, recipe: HypernetworkStage) -> Beside:
     return Beside({"norms": norms}, [(list(norms), 1.0)])
 
 
+@dataclass(frozen=True)
+class HypernetworkTraining:
+    """How the hypernetwork of a base is trained.
+
+    Args:
+        recipe: shape and schedule.
+        seed: of embeddings and draws.
+        settings: what the result depends on.
+        beside: what else is trained; the T5 norms, as a rule.
+        rounded: rounds every parameter of a module to what will be stored.
+        around: wraps the loss of a step, for dropout.
+    """
+
+    recipe: HypernetworkStage
+    seed: int
+    settings: Mapping[str, Any]
+    beside: Beside
+    rounded: Callable[[nn.Module], None]
+    around: Callable[[LossOf], LossOf] = lambda loss_of: loss_of
+
+
 def train_hypernetwork(
-    engine: Engine,
-    groups: Groups,
-    sources: Sequence[Source],
-    metrics: Sequence[str],
-    recipe: HypernetworkStage,
-    beside: Beside,
-    seed: int,
-    settings: Mapping[str, Any],
-    running: Running,
-    rounded: Callable[[nn.Module], None],
-    around: Callable[[Callable[[int], StepLoss]], Callable[[int], StepLoss]] = lambda loss_of: loss_of,
+    engine: Engine, groups: Groups, sources: Sequence[Source], training: HypernetworkTraining, running: Running
 ) -> TaskEmbeddings:
     """Train on all tasks; the engine ends with the best weights, rounded as they will be stored.
 
@@ -156,50 +167,61 @@ def train_hypernetwork(
         engine: on its device; the backbone frozen and rounded.
         groups: the curriculum's tasks with shares; the sources come first, in their order.
         sources: with validation rows, which choose the checkpoint.
-        metrics: which metric counts, by source.
-        recipe: shape and schedule.
-        beside: what else is trained; the T5 norms, as a rule.
-        seed: of embeddings and draws.
-        settings: what the result depends on.
+        training: how.
         running: work folder, progress, processes, signals.
-        rounded: rounds every parameter of a module to what will be stored.
-        around: wraps the loss of a step, for dropout.
     """
-    sampling = Sampling(groups, recipe.steps, recipe.batch, recipe.temperature, seed, recipe.tasks_per_batch)
-    size, taker = recipe.embedding_size, None
+    recipe, beside = training.recipe, training.beside.modules.values()
+    sampling = Sampling(groups, recipe.steps, recipe.batch, recipe.temperature, training.seed, recipe.tasks_per_batch)
+    taker = None
     if recipe.embedding_start == "fingerprint":
-        taker = _Fingerprinter(engine, sampling.tasks, size, seed)
-        started = torch.from_numpy(np.stack(list(taker.present.of.values())))
-    else:
-        generator = torch.Generator().manual_seed(seed)
-        started = torch.cat([torch.randn(1, size, generator=generator) for _ in sampling.tasks])
+        taker = Fingerprinter(engine, sampling.tasks, recipe.embedding_size, training.seed)
+    started = _started(len(sampling.tasks), recipe.embedding_size, training.seed, taker)
     embeddings = nn.ParameterList(nn.Parameter(z[None].clone()) for z in started).to(engine.device)
-    for module in beside.modules.values():
+    for module in beside:
         module.requires_grad_(True)
+    embeddings_of = fresh_embeddings_of(embeddings, taker, recipe.fingerprint_share, training.seed)
     precision = precision_of(recipe.precision, engine.device)
-    modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, **beside.modules}
     loss_of = multitask_loss(
-        hypernetwork_scores(engine, _embeddings_of(embeddings, taker, recipe.fingerprint_share, seed)), sampling,
-        precision, running.processes, recipe.label_smoothing,
+        hypernetwork_scores(engine, embeddings_of), sampling, precision, running.processes, recipe.label_smoothing,
         {source.name for source in sources if source.kind == "regression"},
     )  # fmt: skip
-    score = scorer(engine, embeddings, sources, metrics, recipe.validation_rows, precision, seed)
-    own = list(engine.hypernetwork.named_parameters())
-    projectors = [parameter for name, parameter in own if is_projector(name)]
-    others = [parameter for name, parameter in own if not is_projector(name)]
-    learning = [
-        (others, 1.0), (projectors, recipe.projector_rate), (list(embeddings), recipe.embedding_rate), *beside.groups
-    ]  # fmt: skip
-    validation = Validation(recipe.validate_every, score)
-    stage = Stage("hypernetwork", recipe, modules, learning, around(loss_of), settings, validation)
-    run_stage(stage, running)
-    rounded(engine.hypernetwork)
-    for module in beside.modules.values():
-        rounded(module.requires_grad_(False))
+    score = scorer(engine, embeddings, sources, recipe.validation_rows, precision, training.seed)
+    run_stage(_stage(engine, embeddings, training, loss_of, Validation(recipe.validate_every, score)), running)
+    for module in (engine.hypernetwork, *(module.requires_grad_(False) for module in beside)):
+        training.rounded(module)
     return TaskEmbeddings(embeddings, None if taker is None else taker.taken_again())
 
 
-def _embeddings_of(embeddings: nn.ParameterList, taker: _Fingerprinter | None, share: float, seed: int) -> EmbeddingsOf:
+def _started(tasks: int, size: int, seed: int, taker: Fingerprinter | None) -> torch.Tensor:
+    """Where the embeddings start (T, t): at the tasks' fingerprints, or drawn from N(0, 1)."""
+    if taker is not None:
+        return torch.from_numpy(np.stack(list(taker.present.of.values())))
+    generator = torch.Generator().manual_seed(seed)
+    return torch.cat([torch.randn(1, size, generator=generator) for _ in range(tasks)])
+
+
+def _stage(
+    engine: Engine,
+    embeddings: nn.ParameterList,
+    training: HypernetworkTraining,
+    loss_of: LossOf,
+    validation: Validation,
+) -> Stage:
+    """All that learns, each part at its own rate."""
+    own, recipe = list(engine.hypernetwork.named_parameters()), training.recipe
+    projectors = [parameter for name, parameter in own if is_projector(name)]
+    others = [parameter for name, parameter in own if not is_projector(name)]
+    learning = [
+        (others, 1.0), (projectors, recipe.projector_rate), (list(embeddings), recipe.embedding_rate),
+        *training.beside.groups,
+    ]  # fmt: skip
+    modules = {"hypernetwork": engine.hypernetwork, "embeddings": embeddings, **training.beside.modules}
+    return Stage("hypernetwork", recipe, modules, learning, training.around(loss_of), training.settings, validation)
+
+
+def fresh_embeddings_of(
+    embeddings: nn.ParameterList, taker: Fingerprinter | None, share: float, seed: int
+) -> EmbeddingsOf:
     """Each task's own; in a share of the turns the fingerprint of other rows of it, from which a new task starts."""
     if taker is None or not share:
         return own_embeddings(embeddings)

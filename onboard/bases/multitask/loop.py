@@ -39,6 +39,9 @@ class StepLoss:
     tokens: int = 0
 
 
+LossOf = Callable[[int], StepLoss]  # of a step, counted from 0; depends on the step alone
+
+
 @dataclass(frozen=True)
 class Scores:
     """A validation: the metric of each source, by name, and which metric it is."""
@@ -86,7 +89,7 @@ class Stage:
     schedule: Schedule
     modules: Mapping[str, nn.Module]
     groups: Sequence[tuple[Sequence[nn.Parameter], float]]
-    loss_of: Callable[[int], StepLoss]
+    loss_of: LossOf
     settings: Mapping[str, Any]
     validation: Validation | None = None
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from onboard.bases.curriculum.batch import TrainingTask
-from onboard.bases.multitask.loop import StepLoss
+from onboard.bases.multitask.loop import LossOf, StepLoss
 from onboard.bases.multitask.processes import Processes
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
@@ -110,7 +110,7 @@ def multitask_loss(
     processes: Processes,
     smoothing: float = 0.0,
     unsmoothed: Collection[str] = (),
-) -> Callable[[int], StepLoss]:
+) -> LossOf:
     """The loss by step, the mean over its tasks of the mean over their rows; depends on the step alone.
 
     Args:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from onboard.bases import folder_digest
 from onboard.bases.curriculum.source import Source
-from onboard.bases.multitask.assemble import Description, measure_all, save_base
+from onboard.bases.multitask.assemble import Description, TrainedBase, write_base
 from onboard.bases.multitask.backbone import FoundBackbone, find_backbone, load_given
 from onboard.bases.multitask.hypernetwork import (
-    TaskEmbeddings,
+    HypernetworkTraining,
     new_engine,
     norms_beside,
     round_to_half,
@@ -20,12 +20,11 @@ from onboard.bases.multitask.hypernetwork import (
 )
 from onboard.bases.multitask.loop import Running
 from onboard.bases.multitask.recipe import Recipe, as_told
-from onboard.bases.multitask.sources import SourceRows, read_sources
+from onboard.bases.multitask.sources import read_sources
 from onboard.bases.multitask.tasks import SourceTask
-from onboard.domain.dataset import Dataset, example_key
+from onboard.domain.dataset import example_key
 from onboard.errors import InputError
 from onboard.model.encoding import TextEncoder
-from onboard.model.engine import Engine
 
 PAIR_SEPARATOR: Final = "|"
 
@@ -54,13 +53,17 @@ def make_base(recipe: Recipe, running: Running, output: Path) -> None:
     if running.processes.first:
         counts = ", ".join(f"{source.name} {len(source.train):,}" for source in sources)
         running.say(f"backbone: {given.source}  rows: {counts}")
-    settings = _settings(recipe, given, rows)
-    learned = train_hypernetwork(
-        engine, ((tasks, 1.0),), sources, [source.metric for source in rows], recipe.hypernetwork,
-        norms_beside(engine, recipe.hypernetwork), recipe.seed + 2, settings, running, round_to_half,
-    )  # fmt: skip
+    stage = recipe.hypernetwork
+    settings, beside = _settings(recipe, given, sources), norms_beside(engine, stage)
+    training = HypernetworkTraining(stage, recipe.seed + 2, settings, beside, round_to_half)
+    learned = train_hypernetwork(engine, ((tasks, 1.0),), sources, training, running)
     if running.processes.first:
-        _write(recipe, given, licence, engine, learned, rows, sources, running, output)
+        table = learned.table([source.name for source in sources])
+        trained = TrainedBase(engine, sources, table, fingerprints=learned.fingerprints)
+        description = Description(
+            recipe.name, licence, given.to_json(), stage.reduction_factor, as_told(recipe), weights="float16"
+        )
+        write_base(trained, description, output, running.say)
 
 
 def _licence(recipe: Recipe, backbone: FoundBackbone) -> str:
@@ -82,46 +85,21 @@ def _licence(recipe: Recipe, backbone: FoundBackbone) -> str:
     )  # fmt: skip
 
 
-def _settings(recipe: Recipe, backbone: FoundBackbone, rows: Sequence[SourceRows]) -> dict[str, Any]:
+def _settings(recipe: Recipe, backbone: FoundBackbone, sources: Sequence[Source]) -> dict[str, Any]:
     """What the trained weights depend on: the recipe without names, the backbone's bytes, the sources' rows."""
     fields = recipe.model_dump(mode="json", by_alias=True, exclude={"name", "licence"})
-    return {**fields, "backbone_digest": folder_digest(backbone.folder)} | rows_digests(rows)
+    return {**fields, "backbone_digest": folder_digest(backbone.folder)} | rows_digests(sources)
 
 
-def rows_digests(rows: Sequence[SourceRows]) -> dict[str, Any]:
+def rows_digests(sources: Sequence[Source]) -> dict[str, Any]:
     """A digest of each source's training and validation rows: what else a checkpoint depends on."""
-    return {"rows": {each.name: {"digest": _digest(each.dataset)} for each in rows}}
+    return {"rows": {source.name: {"digest": _digest(source)} for source in sources}}
 
 
-def _digest(dataset: Dataset) -> str:
+def _digest(source: Source) -> str:
     total = hashlib.sha256()
-    for split in (dataset.train, dataset.validation):
+    for split in (source.train, source.validation):
         for row in split:
             total.update(f"{example_key(row)}\n".encode("utf-8", "surrogatepass"))
         total.update(b"\n")
     return total.hexdigest()
-
-
-def _write(
-    recipe: Recipe,
-    backbone: FoundBackbone,
-    licence: str,
-    engine: Engine,
-    learned: TaskEmbeddings,
-    rows: Sequence[SourceRows],
-    sources: Sequence[Source],
-    running: Running,
-    output: Path,
-) -> None:
-    table = learned.table([source.name for source in sources])
-    metrics = measure_all(engine, table, sources, [source.dataset.test for source in rows], running.say)
-    stage = recipe.hypernetwork
-    description = Description(
-        name=recipe.name, licence=licence, backbone=backbone.to_json(), separator=PAIR_SEPARATOR,
-        max_tokens=recipe.backbone.max_tokens, method=stage.method, task_embedding_size=stage.embedding_size,
-        reduction_factor=stage.reduction_factor, recipe=as_told(recipe),
-        weights="float16",
-    )  # fmt: skip
-    document = description.document(sources, {}, {source.name: source.metric for source in rows}, metrics)
-    save_base(engine, table, document, sources, output, learned.fingerprints)
-    running.say(f"base: {output}")

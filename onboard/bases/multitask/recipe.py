@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -16,10 +16,13 @@ from onboard.domain.dataset import Kind
 from onboard.domain.names import require_name
 from onboard.domain.report import LOWER_IS_BETTER, METRICS
 from onboard.errors import InputError
+from onboard.model.methods import METHODS
 
-MethodName = Literal["hyperformer++", "hyperformer"]
+if TYPE_CHECKING:
+    MethodName = str
+else:
+    MethodName = Literal[tuple(METHODS)]  # refused where the recipe is read
 Splits = Literal["own", "hold-out", "halve"]
-_EMBEDDING_SIZES: dict[str, int] = {"hyperformer++": 64, "hyperformer": 512}
 
 
 class Section(BaseModel):
@@ -183,7 +186,7 @@ class HypernetworkStage(Schedule):
             return start
         if method != "hyperformer++":
             raise ValueError('"open" is a start of hyperformer++')
-        size = info.data.get("task_embedding_size") or _EMBEDDING_SIZES[method]
+        size = info.data.get("task_embedding_size") or METHODS[method].EMBEDDING_SIZE
         if width <= size:
             raise ValueError(f'"open" needs a projector_width above {size}, the size of the task embeddings')
         return start
@@ -206,7 +209,7 @@ class HypernetworkStage(Schedule):
     @property
     def embedding_size(self) -> int:
         """t: numbers of a task embedding."""
-        return self.task_embedding_size or _EMBEDDING_SIZES[self.method]
+        return self.task_embedding_size or METHODS[self.method].EMBEDDING_SIZE
 
 
 class Recipe(Section):

@@ -18,7 +18,7 @@ from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example, in_canonical_rows
 from onboard.domain.names import require_name
 from onboard.errors import InputError, NotFoundError, UnavailableError
-from onboard.evaluate import headline_metric
+from onboard.evaluate.evaluation import headline_metric
 from onboard.model.encoding import TextEncoder
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -46,8 +46,9 @@ class SourceRows:
         else:
             words = verbalise(dataset.labels, encoder.word_ids, encoder.tokenizer.unk_token_id)
         return Source(
-            self.name, dataset.kind, dataset.labels, words, dataset.low, dataset.high, dataset.train, dataset.validation
-        )
+            self.name, dataset.kind, dataset.labels, words, dataset.low, dataset.high,
+            dataset.train, dataset.validation, dataset.test, self.metric,
+        )  # fmt: skip
 
 
 def folder_entries(folder: Path) -> dict[str, SourceEntry]:

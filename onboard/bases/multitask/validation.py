@@ -14,7 +14,8 @@ from onboard.bases.multitask.loop import Scores
 from onboard.bases.multitask.tasks import EncodedRows
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, class_indices
-from onboard.evaluate import Metric, evaluate_classification, evaluate_regression
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
+from onboard.evaluate.intervals import Metric
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie
@@ -63,7 +64,6 @@ def scorer(
     engine: Engine,
     embeddings: nn.ParameterList,
     sources: Sequence[Source],
-    metrics: Sequence[str],
     rows: int,
     precision: torch.dtype,
     seed: int,
@@ -73,8 +73,7 @@ def scorer(
     Args:
         engine: the model in training.
         embeddings: the sources' come first, in their order.
-        sources: with their validation rows.
-        metrics: which metric counts, by source.
+        sources: with their validation rows, and the metric that counts.
         rows: most rows of a source, drawn once by the seed.
         precision: the type that is computed in.
         seed: of the draw.
@@ -83,10 +82,10 @@ def scorer(
 
     def score(before_batch: Callable[[], None]) -> Scores:
         values = {}
-        for index, (task, metric) in enumerate(zip(held_out, metrics, strict=True)):
+        for index, task in enumerate(held_out):
             z = embeddings[index].detach()[0].float().cpu().numpy()
-            values[task.source.name] = task.score(engine, z, precision, before_batch)[metric].value
-        return Scores(values, {source.name: metric for source, metric in zip(sources, metrics, strict=True)})
+            values[task.source.name] = task.score(engine, z, precision, before_batch)[task.source.metric].value
+        return Scores(values, {source.name: source.metric for source in sources})
 
     return score
 

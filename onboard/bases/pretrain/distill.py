@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from onboard.bases.multitask.loop import StepLoss
+from onboard.bases.multitask.loop import LossOf, StepLoss
 from onboard.bases.pretrain.inherit import with_start
 from onboard.bases.pretrain.teacher import Teacher, pooled
 from onboard.bases.pretrain.tokenizer import PAD_ID
@@ -43,7 +43,7 @@ class Distillation:
     tokens: int
     seed: int
 
-    def loss(self, backbone: Any, teacher: Teacher) -> Callable[[int], StepLoss]:
+    def loss(self, backbone: Any, teacher: Teacher) -> LossOf:
         """By step: cosine distance to the teacher's states in every layer and to its vectors, and of similarities."""
         lengths = np.array([len(sequence) for sequence in self.sequences])
         order = np.argsort(lengths, kind="stable")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onboard.bases import find_base
 from onboard.bases.load import fresh_backbone
-from onboard.bases.multitask.hypernetwork import Beside, round_to_half, train_hypernetwork
+from onboard.bases.multitask.hypernetwork import Beside, HypernetworkTraining, round_to_half, train_hypernetwork
 from onboard.bases.multitask.make import rows_digests
 from onboard.bases.multitask.sources import read_sources
 from onboard.bases.pretrain.ingredients import Ingredients, load_teaching, load_texts
@@ -35,11 +35,11 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     rows = read_sources(recipe.sources, recipe.seed)
     material = load_teaching(made_from, load_texts(made_from, rows), Teacher.load())
     engine, made, sources = begin(made_from, rows, *fresh_backbone(given), material)
-    settings = made_from.settings("sentences", "curriculum", "hypernetwork") | rows_digests(rows)
-    learned = train_hypernetwork(
-        engine, made.groups, sources, [source.metric for source in rows], recipe.hypernetwork, Beside({}, []),
-        recipe.seed + 2, settings | {"backbone_digest": given.backbone_digest}, running,
+    settings = made_from.settings("sentences", "curriculum", "hypernetwork") | rows_digests(sources)
+    training = HypernetworkTraining(
+        recipe.hypernetwork, recipe.seed + 2, settings | {"backbone_digest": given.backbone_digest}, Beside({}, []),
         round_to_stored if given.document.get("weights") == "int8" else round_to_half,
     )  # fmt: skip
+    learned = train_hypernetwork(engine, made.groups, sources, training, running)
     if running.processes.first:
-        write(made_from, engine, learned, made, rows, sources, output, given)
+        write(made_from, engine, learned, made, sources, output, given)

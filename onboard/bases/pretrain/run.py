@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,16 @@ from torch import nn
 
 from onboard.bases import Base
 from onboard.bases.curriculum import Curriculum, Material, Source, build_curriculum
-from onboard.bases.multitask.assemble import Description, measure_all, save_base
-from onboard.bases.multitask.hypernetwork import Beside, TaskEmbeddings, new_engine, norms_beside, train_hypernetwork
-from onboard.bases.multitask.loop import Stage, StepLoss, run_stage
+from onboard.bases.multitask.assemble import Description, TrainedBase, write_base
+from onboard.bases.multitask.hypernetwork import (
+    Beside,
+    HypernetworkTraining,
+    TaskEmbeddings,
+    new_engine,
+    norms_beside,
+    train_hypernetwork,
+)
+from onboard.bases.multitask.loop import LossOf, Stage, StepLoss, run_stage
 from onboard.bases.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
 from onboard.bases.multitask.make import PAIR_SEPARATOR, rows_digests
 from onboard.bases.multitask.recipe import as_told
@@ -52,15 +60,15 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     started = pretrain(made_from, rows)
     encoder = TextEncoder(started.tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
     engine, made, sources = begin(made_from, rows, started.backbone, encoder, started.material)
-    _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), rows)
-    settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(rows)
-    learned = train_hypernetwork(
-        engine, made.groups, sources, [source.metric for source in rows], recipe.hypernetwork, _beside(engine, recipe),
-        recipe.seed + 2, settings, made_from.running, round_to_stored,
-        _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank),
-    )  # fmt: skip
+    _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), sources)
+    settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(sources)
+    dropping = _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank)
+    training = HypernetworkTraining(
+        recipe.hypernetwork, recipe.seed + 2, settings, _beside(engine, recipe), round_to_stored, dropping
+    )
+    learned = train_hypernetwork(engine, made.groups, sources, training, made_from.running)
     if made_from.running.processes.first:
-        write(made_from, engine, learned, made, rows, sources, output)
+        write(made_from, engine, learned, made, sources, output)
 
 
 def begin(
@@ -95,7 +103,7 @@ def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
 
 
 def _train_backbone(
-    made_from: Ingredients[OwnRecipe], engine: Engine, groups: Groups, rows: Sequence[SourceRows]
+    made_from: Ingredients[OwnRecipe], engine: Engine, groups: Groups, sources: Sequence[Source]
 ) -> None:
     """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded."""
     recipe, running = made_from.recipe, made_from.running
@@ -103,12 +111,12 @@ def _train_backbone(
     backbone.requires_grad_(True)
     sampling = Sampling(groups, schedule.steps, schedule.batch, recipe.hypernetwork.temperature, recipe.seed + 1)
     precision = precision_of(recipe.hypernetwork.precision, engine.device)
-    scales = {source.name for source in rows if source.dataset.kind == "regression"}
+    scales = {source.name for source in sources if source.kind == "regression"}
     loss_of = multitask_loss(
         bare_scores(engine), sampling, precision, running.processes, schedule.label_smoothing, scales
     )
     dropping = _dropping(backbone, schedule.dropout, recipe.seed, running.processes.rank)
-    settings = made_from.settings("backbone", "curriculum", "multitask") | rows_digests(rows)
+    settings = made_from.settings("backbone", "curriculum", "multitask") | rows_digests(sources)
     relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
     run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, dropping(loss_of), settings), running)
     backbone.requires_grad_(False)
@@ -125,21 +133,16 @@ def _beside(engine: Engine, recipe: OwnRecipe) -> Beside:
     return Beside({"backbone": backbone}, [(parameters, multiple * share) for parameters, multiple in relative])
 
 
-def _dropping(
-    backbone: Any, share: float, seed: int, rank: int
-) -> Callable[[Callable[[int], StepLoss]], Callable[[int], StepLoss]]:
+def _dropping(backbone: Any, share: float, seed: int, rank: int) -> Callable[[LossOf], LossOf]:
     """Wraps a loss: the backbone drops this share of its states, and which ones depends on the step alone."""
     places = [module for module in backbone.modules() if isinstance(module, nn.Dropout)]
 
-    def wrapped(loss_of: Callable[[int], StepLoss]) -> Callable[[int], StepLoss]:
-        def dropped(step: int) -> StepLoss:
-            torch.manual_seed(int(np.random.SeedSequence((seed, 3, rank, step)).generate_state(1)[0]))
-            with _dropout(backbone, places, share):
-                return loss_of(step)
+    def dropped(loss_of: LossOf, step: int) -> StepLoss:
+        torch.manual_seed(int(np.random.SeedSequence((seed, 3, rank, step)).generate_state(1)[0]))
+        with _dropout(backbone, places, share):
+            return loss_of(step)
 
-        return dropped
-
-    return wrapped
+    return lambda loss_of: partial(dropped, loss_of)
 
 
 @contextmanager
@@ -160,7 +163,6 @@ def write(
     engine: Engine,
     learned: TaskEmbeddings,
     made: Curriculum,
-    rows: Sequence[SourceRows],
     sources: Sequence[Source],
     output: Path,
     given: Base | None = None,
@@ -172,28 +174,24 @@ def write(
         engine: rounded, with the best weights.
         learned: the embeddings.
         made: the curriculum, whose tasks become anchors.
-        rows, sources: of the shipped tasks.
+        sources: the shipped tasks.
         output: the folder.
         given: the base whose backbone it has; None for a backbone of our own, which is stored in int8.
     """
-    recipe, say = made_from.recipe, made_from.running.say
+    recipe, prints = made_from.recipe, learned.fingerprints
     table = learned.table([task.name for task in made.tasks])
-    prints, own = learned.fingerprints, {source.name for source in sources}
+    own = {source.name for source in sources}
     candidates = [task for task in made.tasks if prints is not None or task.name.startswith(_ANCHORS)]
     anchors = {task.name: task.words for task in candidates if task.name not in own}
     shipped = {name: table[name] for name in (*own, *anchors)}
-    metrics = measure_all(engine, table, sources, [source.dataset.test for source in rows], say)
-    stage = recipe.hypernetwork
     facts: Mapping[str, Any] = {"weights": "int8"} if given is None else given.document
     description = Description(
-        name=recipe.name, licence=recipe.licence, backbone=facts.get("backbone", {}),
-        separator=facts.get("pair_separator", PAIR_SEPARATOR), max_tokens=engine.encoder.max_tokens,
-        method=stage.method, task_embedding_size=stage.embedding_size, reduction_factor=stage.reduction_factor,
-        recipe=as_told(recipe), weights=facts.get("weights", "float16"),
+        recipe.name, recipe.licence, facts.get("backbone", {}), recipe.hypernetwork.reduction_factor, as_told(recipe),
+        facts.get("weights", "float16"),
     )  # fmt: skip
-    document = description.document(sources, anchors, {source.name: source.metric for source in rows}, metrics)
-    save_base(engine, shipped, document, sources, output, prints, given)
-    say(f"base: {output}")
+    write_base(
+        TrainedBase(engine, sources, shipped, anchors, prints, given), description, output, made_from.running.say
+    )
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from onboard.data.formats.source import lines_of
-from onboard.data.formats.table import FileProblems, Row, UnreadableError, refuse_doubled
+from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
 from onboard.data.limits import MAX_LINE_BYTES
 
 _QUOTE_REMEDY: Final = (
@@ -25,26 +24,18 @@ _HEADER_REMEDY: Final = "The first row must name the columns once each: text,lab
 _WHOLLY_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
 
 
-class _DelimitedReader:
+class _DelimitedReader(Reader):
     """What CSV and TSV share: decoding line by line, the header, rows as long as the header."""
 
     typed = False
     _column_remedy: str
-
-    def __init__(self, path: Path, problems: FileProblems) -> None:
-        self._path = path
-        self._problems = problems
-        self._row = 0  # rows that were read so far; the header is row 0
+    _row = 0  # rows that were read so far; the header is row 0
 
     def columns(self) -> tuple[str, ...]:
         """The names in the header."""
         for _, fields in self._records(silent=True):
             return tuple(name.strip() for name in fields)
         raise UnreadableError("empty_file", "holds no rows", _HEADER_REMEDY)
-
-    def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """None: these formats have no names for integers."""
-        return {}
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows; those with more or fewer fields than the header are reported."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from onboard.data.formats.source import Line, lines_of, open_bytes
-from onboard.data.formats.table import FileProblems, Row, RowError, UnreadableError
+from onboard.data.formats.table import Reader, Row, RowError, UnreadableError
 from onboard.data.limits import MAX_LINE_BYTES
 
 _LOOKAHEAD_ROWS: Final = 100
@@ -33,14 +33,8 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)
 
 
-class JsonlReader:
+class JsonlReader(Reader):
     """Reads JSONL. A row's number is its line; blank lines are passed over. Columns beyond those asked for come too."""
-
-    typed = True
-
-    def __init__(self, path: Path, problems: FileProblems) -> None:
-        self._path = path
-        self._problems = problems
 
     def columns(self) -> tuple[str, ...]:
         """The keys of the first hundred objects, in order of appearance."""
@@ -52,11 +46,7 @@ class JsonlReader:
                 continue
         return tuple(keys)
 
-    def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """None: JSON has no names for integers."""
-        return {}
-
-    def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of the Reader protocol
+    def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of every reader
         """Stream the objects; lines that are none are reported."""
         for line in self._lines():
             try:

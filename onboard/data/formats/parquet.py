@@ -11,21 +11,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from onboard.data.formats.source import open_bytes, too_large
-from onboard.data.formats.table import FileProblems, Row, UnreadableError, refuse_doubled
+from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
 from onboard.data.limits import MAX_FILE_BYTES, MAX_ROWS
 
 _BATCH_ROWS: Final = 512
 _COPY_BYTES: Final = 1 << 20
 
 
-class ParquetReader:
+class ParquetReader(Reader):
     """Reads the wanted columns of a Parquet file, a few hundred rows at a time."""
-
-    typed = True
-
-    def __init__(self, path: Path, problems: FileProblems) -> None:
-        self._path = path
-        self._problems = problems
 
     def columns(self) -> tuple[str, ...]:
         """The top-level columns."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import NamedTuple
 
 from onboard.data.problems import Problem, Problems
 
@@ -21,19 +22,26 @@ class Row(NamedTuple):
     values: Mapping[str, object]
 
 
-class Reader(Protocol):
+class Reader:
     """A file of one format. `typed`: whether values have types, or all are strings (CSV, TSV)."""
 
-    typed: bool
+    typed = True
+
+    def __init__(self, path: Path, problems: FileProblems) -> None:
+        self._path = path
+        self._problems = problems
 
     def columns(self) -> tuple[str, ...]:
         """Names of the columns; for JSONL the keys that the first rows use."""
+        raise NotImplementedError
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """Columns of integers that stand for names (ClassLabel), with these names."""
+        """Columns of integers that stand for names (ClassLabel), with these names; most formats have none."""
+        return {}
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows, with these columns at least."""
+        raise NotImplementedError
 
 
 class RowError(Exception):

@@ -9,6 +9,7 @@ by name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -17,6 +18,18 @@ from torch import Tensor, nn
 from onboard.model.adapter import AdapterWeights
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork
 from onboard.model.initialisation import reset_linears
+
+PLAIN_PROJECTOR = "task_embedding_controller.task_hyper_net.task_embeding_generator"  # the authors' spelling
+# our name in a PlacesHypernetwork → the name that the authors' repository gives it under `place_prefix`
+_PLACE_NAMES = {
+    "down": "meta_down_sampler.weight_generator.0",
+    "down_bias": "meta_down_sampler.bias_generator.0",
+    "up": "meta_up_sampler.weight_generator.0",
+    "up_bias": "meta_up_sampler.bias_generator.0",
+    "gamma": "post_layernorm_hypernet.weight_generator",
+    "beta": "post_layernorm_hypernet.bias_generator",
+}
+_PROJECTOR_PARTS = {"projector_in": "0", "projector_out": "2"}
 
 
 class PlacesHypernetwork(nn.Module):
@@ -68,9 +81,19 @@ class PlainHyperFormer(Hypernetwork):
     """
 
     METHOD: ClassVar[str] = "hyperformer"
+    TITLE: ClassVar[str] = "HyperFormer"
+    EMBEDDING_SIZE: ClassVar[int] = 512
+    OFFICIAL_SWITCHES: ClassVar[Mapping[str, bool]] = {
+        "train_task_embeddings": True, "unique_hyper_net": False, "efficient_unique_hyper_net": False,
+    }  # fmt: skip
 
     def __init__(
-        self, *, task_embedding_size: int = 512, projector_width: int = 128, conditioning_size: int = 64, **sizes: int
+        self,
+        *,
+        task_embedding_size: int = EMBEDDING_SIZE,
+        projector_width: int = 128,
+        conditioning_size: int = 64,
+        **sizes: int,
     ) -> None:
         super().__init__(
             task_embedding_size=task_embedding_size,
@@ -91,3 +114,24 @@ class PlainHyperFormer(Hypernetwork):
         """I of every task: (T, t) → (T, c)."""
         conditioning: Tensor = self.projector_out(torch.relu(self.projector_in(z)))
         return conditioning
+
+    def official_views(self) -> dict[str, Tensor]:
+        """`encoder.down.weight` → one a place, `encoder.block.0.layer.0.adapter_controller.meta_down_sampler.…`."""
+        views = {}
+        for name, value in self.state_dict().items():
+            owner, *rest = name.split(".")
+            if owner in _PROJECTOR_PARTS:
+                views[".".join([PLAIN_PROJECTOR, _PROJECTOR_PARTS[owner], *rest])] = value
+                continue
+            ours, field = rest
+            places = POSITIONS * self.sizes[f"{owner}_layers"]
+            for place, view in enumerate(value.unflatten(0, (places, -1)).unbind(0)):
+                layer, position = divmod(place, POSITIONS)
+                views[f"{place_prefix(owner, layer, position)}{_PLACE_NAMES[ours]}.{field}"] = view
+        return views
+
+
+def place_prefix(stack: str, layer: int, position: int) -> str:
+    """`encoder.block.3.layer.1.adapter_controller.` for the feed-forward (position 0) of the encoder's layer 3."""
+    feed_forward = 1 if stack == "encoder" else 2
+    return f"{stack}.block.{layer}.layer.{0 if position else feed_forward}.adapter_controller."

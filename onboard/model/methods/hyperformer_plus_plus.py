@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -12,6 +13,23 @@ from onboard.model.hypernetwork import POSITIONS, Hypernetwork
 from onboard.model.initialisation import reset_linears
 
 CONDITIONING_EPS = 1e-6
+
+PROJECTOR = "task_hypernet.task_embeding_generator"  # the authors' spelling
+STACK_PREFIX = "{stack}.adapter_layers_hyper_net."
+# our name in a StackHypernetwork → the name that the authors' repository gives it under STACK_PREFIX
+_SHARED_NAMES = {
+    "layer_embeddings": "layer_id_embeddings.weight",
+    "position_embeddings": "adapters_block_type.weight",
+    "projector_in": f"{PROJECTOR}.0",
+    "projector_out": f"{PROJECTOR}.2",
+    "norm": "LayerNorm",
+    "down": "down_sampler_hyper_net.weight_generator.0",
+    "down_bias": "down_sampler_hyper_net.bias_generator.0",
+    "up": "up_sampler_hyper_net.weight_generator.0",
+    "up_bias": "up_sampler_hyper_net.bias_generator.0",
+    "gamma": "post_layernorm_hypernet.weight_generator",
+    "beta": "post_layernorm_hypernet.bias_generator",
+}
 
 
 class StackHypernetwork(nn.Module):
@@ -99,11 +117,16 @@ class HyperFormerPlusPlus(Hypernetwork):
     """
 
     METHOD: ClassVar[str] = "hyperformer++"
+    TITLE: ClassVar[str] = "HyperFormer++"
+    EMBEDDING_SIZE: ClassVar[int] = 64
+    OFFICIAL_SWITCHES: ClassVar[Mapping[str, bool]] = {
+        "train_task_embeddings": False, "unique_hyper_net": False, "efficient_unique_hyper_net": True,
+    }  # fmt: skip
 
     def __init__(
         self,
         *,
-        task_embedding_size: int = 64,
+        task_embedding_size: int = EMBEDDING_SIZE,
         projector_width: int = 128,
         conditioning_size: int | None = None,
         **sizes: int,
@@ -123,3 +146,11 @@ class HyperFormerPlusPlus(Hypernetwork):
     def shared(self, z: Tensor) -> Tensor:
         """The task embeddings as they are: (T, t) → (T, t)."""
         return z
+
+    def official_views(self) -> dict[str, Tensor]:
+        """`encoder.norm.weight` → `encoder.adapter_layers_hyper_net.LayerNorm.weight`."""
+        views = {}
+        for name, value in self.state_dict().items():
+            stack, ours, *field = name.split(".")
+            views[".".join([STACK_PREFIX.format(stack=stack) + _SHARED_NAMES[ours], *field])] = value
+        return views

@@ -61,7 +61,8 @@ class ArchiveFolder:
         if present is not None:
             _require_same_service(present, database, self._url)
         elif self._files.entries():
-            raise _something_else(self._url)
+            message = f"{self._url} holds something that is no backup."
+            raise ConflictError(message, "Name a new or empty folder.", target=self._url)
         else:
             self._files.write(NAME, Manifest(database).pack())
 
@@ -215,10 +216,6 @@ def _require_same_service(present: Manifest, database: str, target: str) -> None
             present=present.database,
             database=database,
         )
-
-
-def _something_else(target: str) -> ConflictError:
-    return ConflictError(f"{target} holds something that is no backup.", "Name a new or empty folder.", target=target)
 
 
 def _no_zip(path: Path, reason: str) -> DamagedError:

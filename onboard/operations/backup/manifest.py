@@ -58,7 +58,7 @@ class Manifest:
     def pack(self) -> bytes:
         """The manifest as bytes."""
         document = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        return json.dumps({**document, "digest": _digest(document)}, indent=1).encode()
+        return json.dumps({**document, "digest": document_digest(document)}, indent=1).encode()
 
     @classmethod
     def unpack(cls, data: bytes, place: str) -> Manifest:
@@ -79,7 +79,7 @@ class Manifest:
                     f"The backup {place} has format {version}; this code reads format {VERSION}.",
                     "Install the version of onboard that made it, or a later one.",
                 )
-            if form != FORMAT or digest != _digest({"format": form, "version": version, **document}):
+            if form != FORMAT or digest != document_digest({"format": form, "version": version, **document}):
                 raise ValueError("it is not as it was written")
             return cls(**{**document, **_of_right_form(document)})
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -112,5 +112,6 @@ def _digest_in(text: object) -> str:
     return str(text)
 
 
-def _digest(document: dict[str, Any]) -> str:
+def document_digest(document: dict[str, Any]) -> str:
+    """Digest of a manifest's document, format and version included."""
     return digest_of(json.dumps(document, sort_keys=True).encode())

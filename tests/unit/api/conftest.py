@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from support.callers import bearer
 
 from onboard.api.app import create_app
 from onboard.domain.access import ALL_SCOPES
-from onboard.operations.access import create_token
 from onboard.services import Services
 
 
@@ -28,8 +28,7 @@ def app(tiny_services: Services, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
 @pytest.fixture
 def door(app: FastAPI, tiny_services: Services) -> Iterator[TestClient]:
     """A client with a token of every scope."""
-    _, secret = create_token(tiny_services.database, "tester", [scope.value for scope in ALL_SCOPES])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(tiny_services.database, *ALL_SCOPES, name="tester")
     with TestClient(app, "http://localhost", headers=headers, raise_server_exceptions=False) as client:
         yield client
 

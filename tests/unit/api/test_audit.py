@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +10,12 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from submitting import submit
+from support.command_line import CommandLine
 from support.published import add_version, embedding_of
 from support.tuned_heads import tuned_head
 from typer.main import get_command_name
 
 from cli.main import app as program
-from cli.main import main
 from onboard.api.access import routes_of
 from onboard.bases import Base
 from onboard.domain.worker import WorkerState
@@ -61,25 +59,25 @@ def stage(tiny_services: Services, tiny_base: Base) -> Services:
 @pytest.fixture
 def new_lines(stage: Services) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """What was written since the last call, oldest first."""
-    seen = {each["id"] for each in access.changes(stage.database, 1000)["changes"]}
+    seen = {change["id"] for change in access.changes(stage.database, 1000)["changes"]}
 
     def lines() -> list[dict[str, Any]]:
-        found = [each for each in access.changes(stage.database, 1000)["changes"] if each["id"] not in seen]
-        seen.update(each["id"] for each in found)
-        return found[::-1]
+        fresh = [change for change in access.changes(stage.database, 1000)["changes"] if change["id"] not in seen]
+        seen.update(change["id"] for change in fresh)
+        return fresh[::-1]
 
     yield lines
     assert lines() == []  # and nothing else was
 
 
 def test_every_route_that_is_no_look_is_in_one_of_the_tables(app: FastAPI) -> None:
-    found = {
+    routes = {
         (method, route.path)
         for route in routes_of(app)
         for method in getattr(route, "methods", None) or ("any",)
         if method != "GET"
     }
-    assert found == CHANGES.keys() | CHANGE_NOTHING
+    assert routes == CHANGES.keys() | CHANGE_NOTHING
 
 
 def test_every_change_over_http_leaves_one_line_that_says_who_what_and_when(
@@ -146,7 +144,7 @@ def test_a_dataset_that_a_child_process_checks_is_submitted_by_whoever_sent_it(
     new_lines()
     monkeypatch.setattr("onboard.api.intake.SMALL_BYTES", 0)
     job = submit(door, rows).json()["job"]
-    assert [(each["action"], each["subject"], each["actor"]) for each in new_lines()] == [("job.submit", job, actor)]
+    assert [(line["action"], line["subject"], line["actor"]) for line in new_lines()] == [("job.submit", job, actor)]
 
 
 def test_what_was_refused_or_changes_nothing_leaves_no_line(
@@ -178,7 +176,7 @@ def test_the_same_request_again_leaves_no_second_line(
     for _ in range(2):
         assert submit(door, rows, key="once").status_code == 202
         assert door.delete(f"/v1/tokens/{token}").status_code == 200
-    assert [each["action"] for each in new_lines()] == ["token.create", "job.submit", "token.revoke"] or new_lines()
+    assert [line["action"] for line in new_lines()] == ["token.create", "job.submit", "token.revoke"] or new_lines()
 
 
 GROUPS: Final = {group.name for group in program.registered_groups}
@@ -209,15 +207,16 @@ UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
 
 
 def commands() -> set[str]:
-    found = {
-        get_command_name(each.name or getattr(each.callback, "__name__", "")) for each in program.registered_commands
+    names = {
+        get_command_name(command.name or getattr(command.callback, "__name__", ""))
+        for command in program.registered_commands
     }
     for group in program.registered_groups:
         assert group.typer_instance is not None
-        for each in group.typer_instance.registered_commands:
-            name = get_command_name(each.name or getattr(each.callback, "__name__", ""))
-            found.add(f"{group.name} {name}")
-    return found
+        for subcommand in group.typer_instance.registered_commands:
+            name = get_command_name(subcommand.name or getattr(subcommand.callback, "__name__", ""))
+            names.add(f"{group.name} {name}")
+    return names
 
 
 def test_every_command_is_in_one_of_the_tables() -> None:
@@ -232,21 +231,17 @@ def test_every_command_that_changes_something_leaves_one_line(
     new_lines: Callable[[], list[dict[str, Any]]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command_line: CommandLine,
 ) -> None:
     (tmp_path / "weather.jsonl").write_bytes(rows)
     tuned_head(stage, tiny_base, scale=0)
     known = {"rows": str(tmp_path / "weather.jsonl"), "base": tiny_base.name, "job": "", "token": ""}
-    for name in ("home", "base", "device"):
-        monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(stage.settings, name)))
+    command_line.at_home(stage.settings)
     monkeypatch.setenv("ONBOARD_START_WORKER", "false")
     for action, subject, words in COMMANDS:
-        monkeypatch.setattr(sys, "argv", ["onboard", *words.format(**known).split(), "--json"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert not ended.value.code, said
-        document = json.loads(said.out)
+        said = command_line(*words.format(**known).split(), "--json")
+        assert not said.code, said
+        document = said.document
         known["job"] = document.get("job") or known["job"]
         known["token"] = document.get("id") or known["token"]
         (line,) = new_lines()

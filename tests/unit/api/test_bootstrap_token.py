@@ -79,10 +79,10 @@ def test_a_start_that_another_one_overtakes_does_not_revoke_what_that_one_adopte
     find = TokenRepository.find
 
     def overtaken(self: TokenRepository, digest: str) -> object:
-        found = find(self, digest)
+        record = find(self, digest)
         monkeypatch.setattr(TokenRepository, "find", find)
         access.adopt_bootstrap_token(database, settings)
-        return found
+        return record
 
     monkeypatch.setattr(TokenRepository, "find", overtaken)
     access.adopt_bootstrap_token(database, settings)

@@ -34,12 +34,12 @@ def latest(services: Services, task: str) -> int:
 
 
 def test_a_task_is_carried_once_and_then_there_is_nothing_to_do(door: TestClient, stage: Services) -> None:
-    found = door.post("/v1/tasks/mood/carry", json={"dry_run": True}).raise_for_status().json()
-    assert (found["dry_run"], found["carried"][0]["version"], latest(stage, "mood")) == (True, None, 1)
-    found = door.post("/v1/tasks/mood/carry").raise_for_status().json()
-    (carried,) = found["carried"]
+    answer = door.post("/v1/tasks/mood/carry", json={"dry_run": True}).raise_for_status().json()
+    assert (answer["dry_run"], answer["carried"][0]["version"], latest(stage, "mood")) == (True, None, 1)
+    answer = door.post("/v1/tasks/mood/carry").raise_for_status().json()
+    (carried,) = answer["carried"]
     assert (carried["task"], carried["from"], carried["version"], carried["hypernetwork_version"]) == ("mood", 1, 2, 2)
-    assert (carried["guard"]["verdict"], found["refused"], found["next"]) == ("pass", [], None)
+    assert (carried["guard"]["verdict"], answer["refused"], answer["next"]) == ("pass", [], None)
     assert door.get("/v1/tasks/mood").json()["latest"]["kind"] == "carried"
     again = door.post("/v1/tasks/mood/carry").raise_for_status().json()
     assert again == {"dry_run": False, "carried": [], "refused": [], "next": None}
@@ -47,9 +47,9 @@ def test_a_task_is_carried_once_and_then_there_is_nothing_to_do(door: TestClient
 
 def test_what_is_refused_is_told_with_its_reason_and_stays(door: TestClient, stage: Services, tiny_base: Base) -> None:
     tuned_head(stage, tiny_base, HARMFUL)
-    found = door.post("/v1/tasks/mood/carry").raise_for_status().json()
-    assert (found["carried"], [each["task"] for each in found["refused"]]) == ([], ["mood"])
-    assert "guard refuses it" in found["refused"][0]["reason"]
+    answer = door.post("/v1/tasks/mood/carry").raise_for_status().json()
+    assert (answer["carried"], [outcome["task"] for outcome in answer["refused"]]) == ([], ["mood"])
+    assert "guard refuses it" in answer["refused"][0]["reason"]
     assert latest(stage, "mood") == 1
 
 
@@ -57,7 +57,7 @@ def test_all_tasks_are_carried_by_pages_whose_cursor_leads_on(door: TestClient, 
     seen, cursor = [], None
     while True:
         page = door.post("/v1/carry", json={"limit": 2, "cursor": cursor}).raise_for_status().json()
-        seen.append([each["task"] for each in page["carried"]])
+        seen.append([outcome["task"] for outcome in page["carried"]])
         cursor = page["next"]
         if cursor is None:
             break
@@ -92,8 +92,8 @@ def test_large_datasets_are_not_read_by_a_service_and_bases_are_read_once(
 def test_the_client_tells_what_the_command_tells_beside_the_database(door: TestClient, stage: Services) -> None:
     def through(request: httpx.Request) -> httpx.Response:
         sent = {"Authorization": request.headers["Authorization"], "Content-Type": "application/json"}
-        found = door.request(request.method, request.url.path, content=request.content, headers=sent)
-        return httpx.Response(found.status_code, content=found.content)
+        answer = door.request(request.method, request.url.path, content=request.content, headers=sent)
+        return httpx.Response(answer.status_code, content=answer.content)
 
     _, secret = access.create_token(stage.database, "releases", ["promote"])
     pages: list[int] = []

@@ -28,8 +28,8 @@ from onboard.services import Services
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(following, "_AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(following, "AWAY_SECONDS", 0.01)
 
 
 def a_job(database: Database) -> str:
@@ -61,22 +61,22 @@ def test_events_come_as_they_happen_and_the_stream_ends_with_the_job(database: D
 
     async def read() -> list[dict[str, str]]:
         stream = Readers().follow(database, job, 0)
-        found = [await next_of(stream)]
+        events = [await next_of(stream)]
         for message in ("one", "two"):
             note(database, job, message)
-            found.append(await next_of(stream))
+            events.append(await next_of(stream))
         cancel(database, job)
-        found += [await next_of(stream), await next_of(stream)]
+        events += [await next_of(stream), await next_of(stream)]
         assert [text async for text in stream] == []
-        return found
+        return events
 
-    found = asyncio.run(read())
-    assert [event["event"] for event in found] == ["state", "note", "note", "state", "end"]
-    assert [json.loads(event["data"])["message"] for event in found[1:3]] == ["one", "two"]
-    numbers = [int(event["id"]) for event in found[:-1]]
+    events = asyncio.run(read())
+    assert [event["event"] for event in events] == ["state", "note", "note", "state", "end"]
+    assert [json.loads(event["data"])["message"] for event in events[1:3]] == ["one", "two"]
+    numbers = [int(event["id"]) for event in events[:-1]]
     assert numbers == sorted(set(numbers))
-    assert "id" not in found[-1]
-    assert json.loads(found[-1]["data"])["state"] == "cancelled"
+    assert "id" not in events[-1]
+    assert json.loads(events[-1]["data"])["state"] == "cancelled"
 
 
 def test_a_reader_comes_back_to_what_it_has_not_seen(database: Database) -> None:
@@ -94,7 +94,7 @@ def test_a_reader_comes_back_to_what_it_has_not_seen(database: Database) -> None
 
 
 def test_more_events_than_a_page_come_all_of_them_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_PAGE", 2)
+    monkeypatch.setattr(following, "PAGE", 2)
     job = a_job(database)
     for number in range(6):
         note(database, job, str(number))
@@ -103,24 +103,24 @@ def test_more_events_than_a_page_come_all_of_them_once(database: Database, monke
     async def read() -> list[str]:
         return [text async for text in Readers().follow(database, job, 0)]
 
-    found = asyncio.run(read())
-    assert len(found) == len(set(found)) == 1 + 6 + 1 + 1
-    assert found[-1].startswith("event: end")
+    texts = asyncio.run(read())
+    assert len(texts) == len(set(texts)) == 1 + 6 + 1 + 1
+    assert texts[-1].startswith("event: end")
 
 
 def test_while_nothing_happens_a_comment_keeps_the_connection(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "_COMMENT_SECONDS", 0.0)
+    monkeypatch.setattr(following, "COMMENT_SECONDS", 0.0)
     job = a_job(database)
 
     async def read() -> list[str]:
         stream = Readers().follow(database, job, 0)
         return [await anext(stream) for _ in range(3)]
 
-    found = asyncio.run(read())
-    assert found[0].startswith("id: ")
-    assert found[1:] == [": still there\n\n"] * 2
+    texts = asyncio.run(read())
+    assert texts[0].startswith("id: ")
+    assert texts[1:] == [": still there\n\n"] * 2
 
 
 def test_a_database_that_is_away_for_a_while_ends_no_stream(
@@ -138,13 +138,13 @@ def test_a_database_that_is_away_for_a_while_ends_no_stream(
 
     async def read() -> list[str]:
         stream = Readers().follow(database, job, 0)
-        found = [await anext(stream) for _ in range(3)]
+        texts = [await anext(stream) for _ in range(3)]
         cancel(database, job)
-        return found + [text async for text in stream]
+        return texts + [text async for text in stream]
 
-    found = asyncio.run(read())
-    assert found[1:3] == [": the database is away\n\n"] * 2
-    kinds = [text.split("event: ")[1].split("\n")[0] for text in (found[0], *found[3:])]
+    texts = asyncio.run(read())
+    assert texts[1:3] == [": the database is away\n\n"] * 2
+    kinds = [text.split("event: ")[1].split("\n")[0] for text in (texts[0], *texts[3:])]
     assert kinds == ["state", "state", "end"]
 
 

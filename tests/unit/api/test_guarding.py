@@ -15,6 +15,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
+from support.callers import bearer
 
 from onboard.api.app import create_app
 from onboard.api.guarding import (
@@ -57,11 +58,7 @@ def client(tiny_services: Services) -> Iterator[TestClient]:
 
 @pytest.fixture
 def token(tiny_services: Services) -> dict[str, str]:
-    return bearer(tiny_services, *Scope)
-
-
-def bearer(services: Services, *scopes: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {access.create_token(services.database, 'test', scopes)[1]}"}
+    return bearer(tiny_services.database, *Scope)
 
 
 HOSTS = frozenset({"localhost", "onboard.example"})
@@ -168,7 +165,7 @@ def test_a_bearer_token_needs_no_origin_as_no_browser_sends_it_by_itself(
 def test_a_bearer_token_beside_a_cookie_is_what_counts(client: TestClient, tiny_services: Services) -> None:
     client.get("/login", params={"code": access.offer_code(tiny_services.database)})
     assert client.get("/v1/tokens").status_code == 200
-    assert client.get("/v1/tokens", headers=bearer(tiny_services, "read")).status_code == 403
+    assert client.get("/v1/tokens", headers=bearer(tiny_services.database, "read")).status_code == 403
     assert client.get("/v1/tokens", headers={"Authorization": "Bearer wrong"}).status_code == 401
 
 
@@ -205,7 +202,7 @@ def test_one_request_of_a_token_at_a_time_waits_to_note_its_use(
     tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = create_app(tiny_services.settings)
-    token, noted = bearer(tiny_services, "read"), []
+    token, noted = bearer(tiny_services.database, "read"), []
     begun, noting = threading.Event(), threading.Event()
 
     def wait(*_: object) -> None:
@@ -245,13 +242,13 @@ def test_a_database_that_is_away_is_not_described_to_strangers(
         caplog.clear()
         for path, headers in (("/readyz", {}), ("/v1/me", {"Authorization": "Bearer made-up"})):
             answer = client.get(path, headers=headers)
-            told = answer.json()
-            assert (answer.status_code, told["code"], answer.headers["retry-after"]) == (503, "unavailable", "2")
-            assert told["detail"] == "The database cannot be reached."
-            assert told.keys() == {"type", "title", "status", "detail", "code", "remedy"}
+            problem = answer.json()
+            assert (answer.status_code, problem["code"], answer.headers["retry-after"]) == (503, "unavailable", "2")
+            assert problem["detail"] == "The database cannot be reached."
+            assert problem.keys() == {"type", "title", "status", "detail", "code", "remedy"}
             assert not any(word in answer.text for word in ("127.0.0.1", "inside", "me:", "onboard.db", "sqlite"))
         assert named in caplog.text
-        assert len([each for each in caplog.messages if named in each]) == 2
+        assert len([message for message in caplog.messages if named in message]) == 2
     app.state.services = tiny_services
 
 
@@ -290,9 +287,9 @@ def test_every_answer_has_the_headers_that_protect_a_browser(
 
 
 def test_what_may_be_kept_is_kept_by_the_caller_alone(client: TestClient, token: dict[str, str]) -> None:
-    kept = client.get("/v1/tasks/sst2/embeddings/v1", headers=token).headers
-    assert "private" in kept["cache-control"]
-    assert "Authorization" in kept["vary"]
+    caching = client.get("/v1/tasks/sst2/embeddings/v1", headers=token).headers
+    assert "private" in caching["cache-control"]
+    assert "Authorization" in caching["vary"]
 
 
 def test_pages_load_nothing_at_all(client: TestClient, token: dict[str, str]) -> None:
@@ -347,11 +344,11 @@ def test_too_many_requests_of_a_token_are_told_when_to_come_again_and_another_to
     tiny_services: Services,
 ) -> None:
     with opened(tiny_services, requests_per_minute=3) as client:
-        one, other = bearer(tiny_services, "read"), bearer(tiny_services, "read")
-        told = [client.get(JOBS, headers=one) for _ in range(4)]
-        assert [answer.status_code for answer in told] == [200, 200, 200, 429]
-        assert 1 <= int(told[-1].headers["retry-after"]) <= 20
-        assert told[-1].json()["code"] == "rate_limit"
+        one, other = bearer(tiny_services.database, "read"), bearer(tiny_services.database, "read")
+        answers = [client.get(JOBS, headers=one) for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 20
+        assert answers[-1].json()["code"] == "rate_limit"
         assert client.get(JOBS, headers=other).status_code == 200
 
 
@@ -361,15 +358,15 @@ def test_who_has_not_signed_in_is_limited_by_address_but_the_health_check_is_not
             200, 200, 401, 429, 429,
         ]  # fmt: skip
         assert client.get("/healthz").status_code == 200
-        assert client.get(JOBS, headers=bearer(tiny_services, "read")).status_code == 200
+        assert client.get(JOBS, headers=bearer(tiny_services.database, "read")).status_code == 200
 
 
 def test_wrong_tokens_are_slowed_down_and_a_good_one_from_there_is_not(
     client: TestClient, tiny_services: Services
 ) -> None:
     wrong = {"Authorization": "Bearer wrong"}
-    told = [client.get(JOBS, headers=wrong).status_code for _ in range(FAILURES_PER_MINUTE)]
-    assert set(told) == {401}
+    statuses = [client.get(JOBS, headers=wrong).status_code for _ in range(FAILURES_PER_MINUTE)]
+    assert set(statuses) == {401}
     # meanwhile one a second was forgiven, so on a slow machine the next may still be let through
     assert any(client.get(JOBS, headers=wrong).status_code == 429 for _ in range(FAILURES_PER_MINUTE))
     good = access.create_token(tiny_services.database, "good", ["read"])[1]

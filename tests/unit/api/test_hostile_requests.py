@@ -113,7 +113,7 @@ def test_no_name_in_a_path_leads_anywhere(door: TestClient, app: FastAPI, tiny_b
         for place in re.findall(r"{(\w+)}", path):
             for name in HOSTILE:
                 address = path.replace(f"{{{place}}}", ENCODED[encoding](name))
-                address = re.sub(r"{(\w+)}", lambda found: fine[found[1]], address)
+                address = re.sub(r"{(\w+)}", lambda parameter: fine[parameter[1]], address)
                 require_problem(door.request(method, address, json={}), (method, address))
                 asked += 1
     assert asked > 20 * len(HOSTILE)
@@ -122,12 +122,12 @@ def test_no_name_in_a_path_leads_anywhere(door: TestClient, app: FastAPI, tiny_b
 def test_no_name_in_a_query_leads_anywhere(door: TestClient, app: FastAPI) -> None:
     asked = 0
     for method, path, operation in operations(app):
-        names = [each for each in operation.get("parameters", []) if each["in"] == "query"]
+        names = [parameter for parameter in operation.get("parameters", []) if parameter["in"] == "query"]
         for parameter in names:
             if "pattern" not in json.dumps(parameter["schema"]):
                 continue
             for name in HOSTILE:
-                address = re.sub(r"{(\w+)}", lambda found: FINE[found[1]], path)
+                address = re.sub(r"{(\w+)}", lambda parameter: FINE[parameter[1]], path)
                 given = {"a": "v1", "b": "v2"} if path.endswith("compare") else {}
                 answer = door.request(method, address, params={**given, parameter["name"]: name})
                 require_problem(answer, (address, parameter["name"], name))
@@ -166,8 +166,8 @@ def refused(door: TestClient, content: bytes, name: str = "weather.jsonl") -> di
 
 def test_a_bomb_is_refused(door: TestClient) -> None:
     bomb = gzip.compress(b'{"text": "a", "label": "b"}\n' * 1_000_000)
-    found = refused(door, bomb, "weather.jsonl.gz")
-    assert (found["status"], found["code"], found["field"], found["limit"]) == (422, "input", "dataset", 100)
+    problem = refused(door, bomb, "weather.jsonl.gz")
+    assert (problem["status"], problem["code"], problem["field"], problem["limit"]) == (422, "input", "dataset", 100)
 
 
 def test_too_many_bytes_are_refused(door: TestClient, rows: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +183,11 @@ def test_too_many_rows_and_too_long_a_line_are_named(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(data_rows, "MAX_ROWS", 10)
-        found = refused(door, rows)
-    assert (found["status"], found["code"], found["problems"][0]["code"]) == (422, "dataset", "too_many_rows")
+        problem = refused(door, rows)
+    assert (problem["status"], problem["code"], problem["problems"][0]["code"]) == (422, "dataset", "too_many_rows")
     long = b'{"text": "%s", "label": "good"}\n' % (b"x" * (1 << 20))
-    found = refused(door, rows + long)
-    assert (found["code"], found["problems"][0]["code"], found["problems"][0]["row"]) == (
+    problem = refused(door, rows + long)
+    assert (problem["code"], problem["problems"][0]["code"], problem["problems"][0]["row"]) == (
         "dataset",
         "line_too_long",
         41,
@@ -248,10 +248,10 @@ def test_a_client_that_leaves_ends_the_check_of_its_dataset(
     app: FastAPI, secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "SMALL_BYTES", 0)
-    monkeypatch.setattr(intake.orders, "check", waiting_child.wait_for_ever)
-    monkeypatch.setattr("onboard.api.receiving.Received.order", lambda received: marked)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
+    monkeypatch.setattr("onboard.api.receiving.Received.submission", lambda received: marked)
     marker = tmp_path / "child-there"
-    marked = intake.Order("none", task=str(marker))
+    marked = intake.Submission("none", task=str(marker))
     body = HEAD + b"some rows\r\n--x--\r\n"
     with answering(app) as port:
         with socket.create_connection(("127.0.0.1", port)) as connection:

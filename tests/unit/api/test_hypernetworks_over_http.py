@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from fastapi.testclient import TestClient
 from sqlalchemy import update
+from support.callers import bearer
 from support.published import add_version
-from support.tuned_heads import tuned_head
+from support.tuned_heads import head_of, tuned_head
 
 from onboard.bases import Base
-from onboard.operations.access import create_token
-from onboard.registry.bases import BaseRepository
 from onboard.registry.tables import HypernetworkRow
 from onboard.services import Services
 
 LABELS = ("sad", "glad"), ("bad", "good")
-
-
-def head(services: Services, base: Base) -> int:
-    with services.database.read() as session:
-        return BaseRepository(session).get(base.digest).head
 
 
 def test_a_version_of_a_task_says_what_it_is_served_with_and_what_it_was_learned_under(
@@ -27,8 +21,8 @@ def test_a_version_of_a_task_says_what_it_is_served_with_and_what_it_was_learned
     tuned_head(tiny_services, tiny_base)
     pins = {"kind": "carried", "hypernetwork_version": 2, "learned_under": 1}
     add_version(tiny_services, tiny_base, "mood", *LABELS, **pins)
-    told = door.get("/v1/tasks/mood/embeddings/latest").json()
-    assert {name: told[name] for name in pins} == pins
+    document = door.get("/v1/tasks/mood/embeddings/latest").json()
+    assert {name: document[name] for name in pins} == pins
     shown = door.get("/v1/hypernetworks/1").json()
     assert (shown["pinned"], shown["pinned_by"]["learned"]) == (len(tiny_base.sources), 1)
     assert door.get("/v1/hypernetworks/2").json()["pinned_by"]["in_use"] == ["mood@v1"]
@@ -36,13 +30,13 @@ def test_a_version_of_a_task_says_what_it_is_served_with_and_what_it_was_learned
 
 def test_going_back_needs_the_scope_ops(door: TestClient, tiny_services: Services, tiny_base: Base) -> None:
     tuned_head(tiny_services, tiny_base)
-    _, secret = create_token(tiny_services.database, "other", ["read", "submit", "promote", "admin"])
-    refused = door.post("/v1/hypernetworks/1/revert", headers={"Authorization": f"Bearer {secret}"})
-    assert (refused.status_code, head(tiny_services, tiny_base)) == (403, 2)
+    headers = bearer(tiny_services.database, "read", "submit", "promote", "admin")
+    refused = door.post("/v1/hypernetworks/1/revert", headers=headers)
+    assert (refused.status_code, head_of(tiny_services, tiny_base)) == (403, 2)
     done = door.post("/v1/hypernetworks/1/revert", params={"base": tiny_base.digest})
     assert (done.status_code, done.json()["version"], done.json()["previous"]) == (200, 1, 2)
-    assert head(tiny_services, tiny_base) == 1
-    assert [each["head"] for each in door.get("/v1/hypernetworks").json()["hypernetworks"]] == [True, False]
+    assert head_of(tiny_services, tiny_base) == 1
+    assert [head["head"] for head in door.get("/v1/hypernetworks").json()["hypernetworks"]] == [True, False]
 
 
 def test_a_collected_version_is_listed_and_can_neither_be_had_nor_be_the_head(
@@ -54,11 +48,11 @@ def test_a_collected_version_is_listed_and_can_neither_be_had_nor_be_the_head(
         statement = update(HypernetworkRow).where(HypernetworkRow.version == 2)
         session.execute(statement.values(artifact=None, collected_at=1.0))
     listed = door.get("/v1/hypernetworks").json()["hypernetworks"]
-    assert [each["collected_at"] for each in listed] == [None, "1970-01-01T00:00:01.000Z", None]
+    assert [head["collected_at"] for head in listed] == [None, "1970-01-01T00:00:01.000Z", None]
     weights = door.get("/v1/hypernetworks/2.safetensors")
     assert (weights.status_code, "collected" in weights.json()["detail"]) == (404, True)
     refused = door.post("/v1/hypernetworks/2/revert")
-    assert (refused.status_code, refused.json()["code"], head(tiny_services, tiny_base)) == (409, "conflict", 3)
+    assert (refused.status_code, refused.json()["code"], head_of(tiny_services, tiny_base)) == (409, "conflict", 3)
     assert door.get("/v1/hypernetworks/3.safetensors").status_code == 200
 
 
@@ -70,6 +64,6 @@ def test_versions_of_several_hypernetworks_are_answered_in_one_request(
     add_version(tiny_services, tiny_base, "mood", *LABELS, hypernetwork_version=2)
     inputs = [{"task": "mood", "ref": ref, "text": "good film"} for ref in ("v1", "v2", "v1")]
     first, second, again = door.post("/v1/predict", json={"inputs": inputs}).json()["predictions"]
-    assert [each["version"] for each in (first, second, again)] == [1, 2, 1]
+    assert [prediction["version"] for prediction in (first, second, again)] == [1, 2, 1]
     assert abs(first["probability"] - again["probability"]) < 1e-5
     assert (first["label"], round(first["probability"], 3)) != (second["label"], round(second["probability"], 3))

@@ -17,8 +17,9 @@ from support.real_services import wait_until
 from onboard.api import intake
 from onboard.api.child import call_in_child
 from onboard.api.intake import Intake
+from onboard.domain.submission import Submission
 from onboard.errors import DatasetError, InputError, OnboardError, TooLargeError, UnavailableError
-from onboard.jobs.submission import Order, check
+from onboard.jobs.submission import check
 from onboard.settings import Settings
 
 LARGE_ENOUGH = 1 << 30  # memory of a child
@@ -43,83 +44,83 @@ def taking(tmp_path: Path) -> Iterator[Intake]:
 
 
 def in_the_background(call: Callable[[], object]) -> tuple[threading.Thread, list[OnboardError]]:
-    found: list[OnboardError] = []
+    errors: list[OnboardError] = []
 
     def run() -> None:
         try:
             call()
         except OnboardError as error:
-            found.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    return thread, found
+    return thread, errors
 
 
 def test_after_a_child_that_died_the_next_dataset_is_checked(
     taking: Intake, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake.orders, "check", waiting_child.die)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.die)
     with pytest.raises(InputError, match="died"):
-        taking.check(Order(dataset), LARGE, stays)
-    monkeypatch.setattr(intake.orders, "check", check)
-    assert taking.check(Order(dataset), LARGE, stays)["rows"]["train"] == 20
+        taking.check(Submission(dataset), LARGE, stays)
+    monkeypatch.setattr(intake.submissions, "check", check)
+    assert taking.check(Submission(dataset), LARGE, stays)["rows"]["train"] == 20
 
 
 def test_errors_of_a_child_are_those_of_the_check(taking: Intake, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"text": "", "label": "a"}\n')
     with pytest.raises(DatasetError) as caught:
-        taking.check(Order(str(wrong)), LARGE, stays)
+        taking.check(Submission(str(wrong)), LARGE, stays)
     assert caught.value.data["problems"][0]["row"] == 1
 
 
 def test_a_client_that_leaves_ends_its_child_and_frees_the_place(
     taking: Intake, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake.orders, "check", waiting_child.wait_for_ever)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker, left = tmp_path / "there", threading.Event()
-    thread, found = in_the_background(lambda: taking.check(Order(dataset, task=str(marker)), LARGE, left.is_set))
+    thread, errors = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), LARGE, left.is_set))
     wait_until(marker.exists, 60)
     child = int(marker.read_text())
     assert psutil.pid_exists(child)
     left.set()
     thread.join()
-    assert "went away" in found[0].message
+    assert "went away" in errors[0].message
     assert not psutil.pid_exists(child)
-    monkeypatch.setattr(intake.orders, "check", check)
-    assert taking.check(Order(dataset), LARGE, stays)["task"] == "weather"
+    monkeypatch.setattr(intake.submissions, "check", check)
+    assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
 
 
 def test_who_waits_for_a_turn_may_leave_and_the_fifth_is_sent_away(
     taking: Intake, dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake.orders, "check", waiting_child.wait_for_ever)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker, left = tmp_path / "there", threading.Event()
-    orders = [Order(dataset, task=str(marker))] * 4
+    orders = [Submission(dataset, task=str(marker))] * 4
     waiting = [in_the_background(lambda order=order: taking.check(order, LARGE, left.is_set)) for order in orders]
     wait_until(lambda: taking._places._value == 0, 30)
     with pytest.raises(UnavailableError, match="Too many") as refused:
-        taking.check(Order(dataset), LARGE, stays)
+        taking.check(Submission(dataset), LARGE, stays)
     assert refused.value.data["retry_after_seconds"] > 0
     left.set()
-    for thread, found in waiting:
+    for thread, errors in waiting:
         thread.join()
-        assert "went away" in found[0].message
-    monkeypatch.setattr(intake.orders, "check", check)
-    assert taking.check(Order(dataset), LARGE, stays)["task"] == "weather"
+        assert "went away" in errors[0].message
+    monkeypatch.setattr(intake.submissions, "check", check)
+    assert taking.check(Submission(dataset), LARGE, stays)["task"] == "weather"
 
 
 def test_a_service_that_ends_does_not_wait_for_a_child(
     dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake.orders, "check", waiting_child.wait_for_ever)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.wait_for_ever)
     marker = tmp_path / "there"
     with Intake(Settings(home=tmp_path / "home")) as taking:
-        thread, found = in_the_background(lambda: taking.check(Order(dataset, task=str(marker)), LARGE, stays))
+        thread, errors = in_the_background(lambda: taking.check(Submission(dataset, task=str(marker)), LARGE, stays))
         wait_until(marker.exists, 60)
     thread.join()
-    assert isinstance(found[0], UnavailableError)
+    assert isinstance(errors[0], UnavailableError)
 
 
 _PARENT = """
@@ -127,9 +128,9 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from waiting_child import wait_for_ever
 from onboard.api.child import call_in_child
-from onboard.jobs.submission import Order
+from onboard.domain.submission import Submission
 if __name__ == "__main__":
-    call_in_child(lambda: False, 1 << 30, wait_for_ever, Order("none", task=sys.argv[2]))
+    call_in_child(lambda: False, 1 << 30, wait_for_ever, Submission("none", task=sys.argv[2]))
 """
 
 
@@ -155,7 +156,7 @@ def test_a_child_that_takes_too_much_memory_is_told_as_too_large(
     taking: Intake, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "CHILD_BYTES", LARGE_ENOUGH)
-    monkeypatch.setattr(intake.orders, "check", waiting_child.take_two_gigabytes)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.take_two_gigabytes)
     with pytest.raises(TooLargeError) as caught:
-        taking.check(Order(dataset), LARGE, stays)
+        taking.check(Submission(dataset), LARGE, stays)
     assert caught.value.data["limit"] == LARGE_ENOUGH

@@ -12,13 +12,13 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
 from submitting import submit
+from support.callers import bearer
 
 from onboard.api import intake
 from onboard.api.app import create_app
 from onboard.api.deps import encode_cursor
 from onboard.data.snapshot import load
 from onboard.domain.access import ALL_SCOPES
-from onboard.operations.access import create_token
 from onboard.registry.audit import entries
 from onboard.registry.jobs import JobRepository
 from onboard.registry.retention import RetentionRepository
@@ -41,8 +41,8 @@ def test_a_check_shows_the_words_that_a_job_on_the_base_of_the_service_gives(doo
     content = "".join(json.dumps(row) + "\n" for row in rows).encode()
     checked = door.post("/v1/check", files={"dataset": ("weather.jsonl", content)}).json()
     submitted = submit(door, content).json()
-    for told in (checked, submitted):
-        assert [(each["code"], each["count"]) for each in told["warnings"]] == [("label_words", 2)]
+    for document in (checked, submitted):
+        assert [(warning["code"], warning["count"]) for warning in document["warnings"]] == [("label_words", 2)]
 
 
 def test_the_same_key_is_the_same_job(door: TestClient, rows: bytes) -> None:
@@ -61,10 +61,10 @@ def test_texts_without_labels_come_with_the_dataset(door: TestClient, tiny_servi
     answer, again = send("/v1/jobs", texts), send("/v1/jobs", b"text\nwindy day\nfoggy day\n")
     assert (answer.status_code, again.json()["job"]) == (202, answer.json()["job"])
     assert send("/v1/jobs", b"text\nfoggy day\n").status_code == 409
-    told = door.get(answer.headers["location"]).json()["spec"]["options"]["unlabelled"]
-    assert (told["read"], told["considered"]) == (2, 2)
+    unlabelled = door.get(answer.headers["location"]).json()["spec"]["options"]["unlabelled"]
+    assert (unlabelled["read"], unlabelled["considered"]) == (2, 2)
     with tiny_services.database.read() as session:
-        record = SnapshotRepository(session).get(told["digest"])
+        record = SnapshotRepository(session).get(unlabelled["digest"])
     stored = load(tiny_services.read(record.artifact))
     assert [row.text_a for row in stored.train] == ["foggy day", "windy day"]
     for path in ("/v1/jobs", "/v1/check"):
@@ -90,7 +90,7 @@ def test_a_large_dataset_is_checked_by_a_child_that_knows_who_asked(
 def test_a_dataset_of_the_hub_is_fetched_by_a_child_whatever_its_size(
     door: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake.orders, "check", waiting_child.say_who)
+    monkeypatch.setattr(intake.submissions, "check", waiting_child.say_who)
     answer = door.post("/v1/check", files={"dataset": (None, "hf://owner/reviews")})
     process, dataset = answer.json()["detail"].split(", ")
     assert (answer.status_code, dataset) == (422, "hf://owner/reviews")
@@ -162,10 +162,10 @@ def test_what_postgresql_cannot_hold_is_no_fault(postgres_door: tuple[TestClient
 def test_no_dataset_keeps_postgresql_from_collecting_garbage(postgres_door: tuple[TestClient, Services]) -> None:
     door, services = postgres_door
     column = "la\0bel"
-    told = [{"text": f"day\0 {n} {word}", column: word} for n in range(20) for word in ("good", "bad")]
-    odd = submit(door, "".join(json.dumps(row) + "\n" for row in told).encode(), label_field=column)
+    odd_rows = [{"text": f"day\0 {n} {word}", column: word} for n in range(20) for word in ("good", "bad")]
+    odd = submit(door, "".join(json.dumps(row) + "\n" for row in odd_rows).encode(), label_field=column)
     assert (odd.status_code, odd.json()["code"]) == (422, "dataset")
-    fine = "".join(json.dumps({"text": row["text"], "label": row[column]}) + "\n" for row in told)
+    fine = "".join(json.dumps({"text": row["text"], "label": row[column]}) + "\n" for row in odd_rows)
     assert submit(door, fine.encode()).status_code == 202
     with services.database.write() as session:
         assert RetentionRepository(session).snapshots() == 0
@@ -209,8 +209,7 @@ def postgres_door(
     """The door to a deployment whose registry is in PostgreSQL, and that deployment."""
     more = {"database_url": postgres_url, "broker_url": "filesystem://", "home": tmp_path / "grown"}
     services = open_services(tiny_services.settings.model_copy(update=more))
-    _, secret = create_token(services.database, "tester", [scope.value for scope in ALL_SCOPES])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(services.database, *ALL_SCOPES)
     with TestClient(create_app(services.settings), "http://localhost", headers=headers) as client:
         yield client, services
     services.close()
@@ -231,7 +230,7 @@ def test_jobs_go_their_way_on_postgresql_too(postgres_door: tuple[TestClient, Se
     seen = events(door.get(f"/v1/jobs/{second}/events").text)
     assert [event["event"] for event in seen] == ["state", "state", "end"]
     assert door.post(f"/v1/jobs/{second}/retry", json={}).json()["state"] == "queued"
-    found = {each["queue"]: each["queued"] for each in door.get("/v1/queue").json()["queues"]}
-    assert found == {"default": 1, "nightly": 1}
+    queued = {status["queue"]: status["queued"] for status in door.get("/v1/queue").json()["queues"]}
+    assert queued == {"default": 1, "nightly": 1}
     with services.database.read() as session:
         assert [entry.action for entry in entries(session, 3)] == ["job.retry", "job.cancel", "job.submit"]

@@ -12,6 +12,7 @@ import openapi_spec_validator
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from support.callers import bearer
 
 from onboard.api import prediction_queue
 from onboard.api.access import is_open, routes_of, scope_of
@@ -19,7 +20,6 @@ from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.problems import of_error
 from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
-from onboard.operations.access import create_token
 from onboard.services import Services
 from onboard.storage.files import errors_in_our_words
 
@@ -27,11 +27,13 @@ FINE = {"task": "sst2", "text": "fine"}
 
 
 def test_the_description_names_every_operation_once_and_every_error_a_problem(app: FastAPI) -> None:
-    operations = [each for path in app.openapi()["paths"].values() for each in path.values()]
-    names = [each["operationId"] for each in operations]
+    operations = [operation for path in app.openapi()["paths"].values() for operation in path.values()]
+    names = [operation["operationId"] for operation in operations]
     assert len(names) == len(set(names))
-    assert all(each["responses"]["default"] == {"$ref": "#/components/responses/Problem"} for each in operations)
-    assert all("422" not in each["responses"] for each in operations)
+    assert all(
+        operation["responses"]["default"] == {"$ref": "#/components/responses/Problem"} for operation in operations
+    )
+    assert all("422" not in operation["responses"] for operation in operations)
 
 
 def test_the_page_of_the_description_needs_no_script(door: TestClient) -> None:
@@ -73,8 +75,8 @@ def test_a_store_that_fails_is_not_described_to_callers(error: OSError) -> None:
 
 def test_a_paused_queue_is_shown_so(door: TestClient) -> None:
     assert door.post("/v1/queue/pause", json={"queue": "nightly"}).json()["paused"] is True
-    found = {each["queue"]: each for each in door.get("/v1/queue").json()["queues"]}
-    assert found["nightly"]["paused"] is True
+    queues = {queue["queue"]: queue for queue in door.get("/v1/queue").json()["queues"]}
+    assert queues["nightly"]["paused"] is True
     assert door.post("/v1/queue/resume", json={"queue": "nightly"}).json()["paused"] is False
 
 
@@ -91,7 +93,7 @@ def test_metrics_are_for_prometheus(door: TestClient) -> None:
 
 def test_tasks_may_be_mixed_and_a_wrong_input_is_named(door: TestClient) -> None:
     answer = door.post("/v1/predict", json={"inputs": [FINE, {"task": "sst2", "ref": "v1", "text": "bad"}]})
-    assert [each["task"] for each in answer.json()["predictions"]] == ["sst2", "sst2"]
+    assert [prediction["task"] for prediction in answer.json()["predictions"]] == ["sst2", "sst2"]
     wrong = door.post("/v1/predict", json={"inputs": [FINE, {**FINE, "text_b": "two"}]})
     assert (wrong.status_code, wrong.json()["row"], wrong.json()["field"]) == (422, 2, "text_b")
 
@@ -109,8 +111,8 @@ def test_tasks_may_be_mixed_and_a_wrong_input_is_named(door: TestClient) -> None
 )
 def test_a_text_or_a_pair_and_never_both(door: TestClient, wrong: dict[str, Any], field: str) -> None:
     answer = door.post("/v1/predict", json={"inputs": [FINE, FINE | wrong]})
-    found = answer.json()
-    assert (answer.status_code, found["code"], found["row"], found["field"]) == (422, "input", 2, field)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"], problem["row"], problem["field"]) == (422, "input", 2, field)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,7 @@ def test_a_wrong_body_names_its_field(door: TestClient, body: dict[str, Any], fi
 
 
 def test_who_may_read_sees_queues_and_workers_and_changes_none(app: FastAPI, tiny_services: Services) -> None:
-    _, secret = create_token(tiny_services.database, "reader", [Scope.READ])
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = bearer(tiny_services.database, Scope.READ)
     with TestClient(app, "http://localhost", headers=headers) as reader:
         assert [reader.get(path).status_code for path in ("/v1/queue", "/v1/workers")] == [200, 200]
         changes = ("/v1/queue/pause", "/v1/queue/resume", "/v1/workers/one/drain")
@@ -144,12 +145,12 @@ def test_generators_of_clients_accept_the_description(app: FastAPI) -> None:
 def test_the_documentation_lists_every_route_with_its_scope_and_every_code(app: FastAPI) -> None:
     page = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `([A-Z]+ /[^`?]*)[^`]*` \| (\w+) \|", page, re.MULTILINE))
-    found = {
+    routes = {
         f"{method} {(route.path or '').replace(':path', '')}": str(scope_of(route) or unscoped(route.path or ""))
         for route in routes_of(app)
         for method in getattr(route, "methods", None) or ()
     }
-    assert listed == found
+    assert listed == routes
     codes = {
         code for row in re.findall(r"^\| (`[a-z_`, ]+`) \| \d", page, re.MULTILINE) for code in row.split("`")[1::2]
     }
@@ -192,7 +193,7 @@ def test_the_model_is_loaded_once_and_those_who_find_no_place_are_sent_away(
             return ["answer"]
 
     monkeypatch.setattr("onboard.serving.predictor.Predictor", Slow)
-    monkeypatch.setattr(prediction_queue, "_MOST_WAITING", 1)
+    monkeypatch.setattr(prediction_queue, "MOST_WAITING", 1)
     counter = PredictionQueue(tiny_services)
     answers: list[Any] = []
     first = threading.Thread(target=lambda: answers.append(counter.predict([FINE])))

@@ -49,7 +49,7 @@ def test_asking_for_room_takes_none_and_no_limit_refuses_nobody() -> None:
 
 
 def test_a_limit_remembers_so_many_callers_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_CALLERS", 100)
+    monkeypatch.setattr(limits, "MOST_CALLERS", 100)
     limit = RateLimit(2, Clock())
     for number in range(1000):
         limit.take(f"caller {number}")

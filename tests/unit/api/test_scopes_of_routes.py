@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import update
+from support.callers import bearer
 
 from onboard.api.access import is_open, routes_of
 from onboard.api.app import create_app
@@ -111,18 +112,14 @@ def client(tiny_services: Services) -> Iterator[TestClient]:
         yield client
 
 
-def bearer(services: Services, *scopes: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {access.create_token(services.database, 'test', scopes)[1]}"}
-
-
 def test_every_route_of_the_application_is_in_the_table_and_no_other(client: TestClient) -> None:
     assert isinstance(client.app, FastAPI)
-    found = {
+    routes = {
         (method, route.path)
         for route in routes_of(client.app)
         for method in getattr(route, "methods", None) or ("ANY",)
     }
-    assert found == set(NEEDED)
+    assert routes == set(NEEDED)
 
 
 def test_the_open_paths_are_four() -> None:
@@ -192,8 +189,8 @@ def test_a_token_that_is_not_good_opens_nothing(client: TestClient, tiny_service
     for method, path in NEEDED:
         if is_open(path):
             continue
-        for each in (method, "HEAD", "OPTIONS"):
-            assert client.request(each, address(path), headers=headers).status_code == 401, (each, path)
+        for used in (method, "HEAD", "OPTIONS"):
+            assert client.request(used, address(path), headers=headers).status_code == 401, (used, path)
 
 
 def test_a_good_token_in_the_address_or_in_a_form_opens_nothing(client: TestClient, tiny_services: Services) -> None:
@@ -207,7 +204,7 @@ def test_a_good_token_in_the_address_or_in_a_form_opens_nothing(client: TestClie
 
 @pytest.mark.parametrize("held", list(Scope))
 def test_a_scope_opens_just_what_is_listed(client: TestClient, tiny_services: Services, held: Scope) -> None:
-    headers = bearer(tiny_services, held)
+    headers = bearer(tiny_services.database, held)
     for (method, path), needed in NEEDED.items():
         if needed in (ANYBODY, SIGNED_IN):
             continue
@@ -220,16 +217,16 @@ def test_a_scope_opens_just_what_is_listed(client: TestClient, tiny_services: Se
 
 
 def test_any_token_opens_what_needs_no_scope(client: TestClient, tiny_services: Services) -> None:
-    headers = bearer(tiny_services, Scope.SUBMIT)
+    headers = bearer(tiny_services.database, Scope.SUBMIT)
     for (method, path), needed in NEEDED.items():
         if needed == SIGNED_IN:
             assert client.request(method, path, headers=headers).status_code in (200, 303), (method, path)
 
 
 def test_methods_that_a_path_does_not_have_are_405_with_a_token(client: TestClient, tiny_services: Services) -> None:
-    headers = bearer(tiny_services, *Scope)
+    headers = bearer(tiny_services.database, *Scope)
     for path in GUARDED:
-        has = {method for method, each in NEEDED if address(each) == path}
+        has = {method for method, route in NEEDED if address(route) == path}
         for method in ("HEAD", "OPTIONS", "PATCH"):
             if method not in has:
                 assert client.request(method, path, headers=headers).status_code == 405, (method, path)

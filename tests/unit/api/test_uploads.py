@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
+from support.full_disk import full
 
 from onboard.api import uploads
 from onboard.api.uploads import Upload, received, safe_name
@@ -131,7 +132,7 @@ def test_members_without_number_are_refused_and_those_of_bgzip_are_not(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "safe"),
     [
         ("../../etc/passwd", "passwd"),
         ("..\\..\\boot.ini", "boot.ini"),
@@ -144,17 +145,17 @@ def test_members_without_number_are_refused_and_those_of_bgzip_are_not(tmp_path:
         ("x" * 10_000 + ".jsonl", "x" * 94 + ".jsonl"),
     ],
 )
-def test_a_name_of_a_file_is_never_a_path(given: str, kept: str) -> None:
-    assert safe_name(given) == kept
+def test_a_name_of_a_file_is_never_a_path(given: str, safe: str) -> None:
+    assert safe_name(given) == safe
 
 
 @given(st.text(max_size=300))
 def test_whatever_a_file_is_called_it_lies_in_its_folder(name: str) -> None:
-    kept = safe_name(name)
-    assert kept
-    assert not kept.startswith(".")
-    assert Path("/folder", kept).resolve().parent == Path("/folder")
-    assert len(kept) <= 100
+    safe = safe_name(name)
+    assert safe
+    assert not safe.startswith(".")
+    assert Path("/folder", safe).resolve().parent == Path("/folder")
+    assert len(safe) <= 100
 
 
 def test_damaged_forms_are_input_errors(tmp_path: Path) -> None:
@@ -187,9 +188,6 @@ def test_nothing_of_an_upload_is_left_after_the_answer(
 
 
 def test_a_disk_that_is_full_is_told_and_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
     assert StorageError.retryable
     for module, name in ((Path, "open"), (uploads.tempfile, "mkdtemp")):
         with monkeypatch.context() as patched:

@@ -17,7 +17,7 @@ from sqlalchemy import insert
 from submitting import submit
 from support.published import add_version, embedding_of
 
-from onboard.api.shelf import Shelf
+from onboard.api.schemas.versions import CurrentEmbeddings
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.registry.tables import EmbeddingVersionRow
@@ -81,17 +81,17 @@ def test_bytes_that_are_damaged_or_gone_are_never_answered(
     door: TestClient, versions: list[EmbeddingVersion], tiny_services: Services, gone: bool
 ) -> None:
     path = stored_file(tiny_services, versions[1])
-    kept = path.read_bytes()
+    content = path.read_bytes()
     if gone:
         path.unlink()
     else:
-        path.write_bytes(kept[:-1] + b"!")
+        path.write_bytes(content[:-1] + b"!")
     addresses = (LATEST, f"{LATEST}.safetensors", "/v1/embeddings")
     for address in addresses:
         answer = door.get(address)
         assert problem(answer) == (500, "damaged")
         assert "Retry-After" not in answer.headers  # coming again does not help
-    path.write_bytes(kept)
+    path.write_bytes(content)
     assert [door.get(address).status_code for address in addresses] == [200, 200, 200]
 
 
@@ -111,7 +111,7 @@ def test_a_promote_and_a_rollback_are_seen_by_the_next_reader(
 
     def read() -> list[tuple[int, str, int]]:
         document, file = door.get(LATEST), door.get(f"{LATEST}.safetensors")
-        listed = {each["task"]: each["version"] for each in door.get("/v1/embeddings").json()["embeddings"]}
+        listed = {version["task"]: version["version"] for version in door.get("/v1/embeddings").json()["embeddings"]}
         assert document.headers["etag"] == file.headers["etag"]
         assert f"v{document.json()['version']}.safetensors" in file.headers["content-location"]
         return [(document.json()["version"], file.headers["etag"], listed["mood"])]
@@ -157,15 +157,15 @@ def test_all_embeddings_come_under_one_tag_that_changes_when_an_alias_moves(
     door: TestClient, versions: list[EmbeddingVersion], tiny_base: Base
 ) -> None:
     first = door.get("/v1/embeddings")
-    found = {each["task"]: each for each in first.json()["embeddings"]}
-    assert set(found) == {"mood", *(source.name for source in tiny_base.sources)}
-    assert found["mood"]["version"] == 2
+    embeddings = {version["task"]: version for version in first.json()["embeddings"]}
+    assert set(embeddings) == {"mood", *(source.name for source in tiny_base.sources)}
+    assert embeddings["mood"]["version"] == 2
     tag = first.headers["etag"]
     assert door.get("/v1/embeddings?ref=latest", headers={"If-None-Match": tag}).status_code == 304
     door.put("/v1/tasks/mood/aliases/latest", json={"version": 1}, headers={"If-Match": '"v2"'}).raise_for_status()
     changed = door.get("/v1/embeddings", headers={"If-None-Match": tag})
     assert changed.status_code == 200
-    assert {each["task"]: each["version"] for each in changed.json()["embeddings"]}["mood"] == 1
+    assert {version["task"]: version["version"] for version in changed.json()["embeddings"]}["mood"] == 1
     assert door.get("/v1/embeddings?ref=canary").json()["embeddings"] == []
 
 
@@ -200,25 +200,25 @@ def test_a_change_has_to_say_what_it_changes(door: TestClient, versions: list[Em
 
 def test_of_two_promotes_at_once_one_wins(door: TestClient, versions: list[EmbeddingVersion]) -> None:
     door.put(PRODUCTION, json={"version": 1}, headers={"If-None-Match": "*"}).raise_for_status()
-    ready, found = threading.Barrier(2), []
+    ready, statuses = threading.Barrier(2), []
 
     def promote() -> None:
         ready.wait()
-        found.append(door.put(PRODUCTION, json={"version": 2}, headers={"If-Match": '"v1"'}).status_code)
+        statuses.append(door.put(PRODUCTION, json={"version": 2}, headers={"If-Match": '"v1"'}).status_code)
 
     threads = [threading.Thread(target=promote) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == [200, 412]
+    assert sorted(statuses) == [200, 412]
 
 
 def test_a_promote_only_if_better_is_refused_without_evidence(
     door: TestClient, versions: list[EmbeddingVersion]
 ) -> None:
-    wanted = {"version": 1, "if_better": True}
-    refused = door.put("/v1/tasks/mood/aliases/latest", json=wanted, headers={"If-Match": '"v2"'})
+    move = {"version": 1, "if_better": True}
+    refused = door.put("/v1/tasks/mood/aliases/latest", json=move, headers={"If-Match": '"v2"'})
     assert problem(refused) == (409, "not_better")
     assert refused.json()["comparison"]["better"] is False
     assert door.get("/v1/tasks/mood/aliases/latest").json()["version"] == 2
@@ -231,7 +231,7 @@ def test_tasks_are_found_by_label_and_metric_page_by_page(
     add_version(tiny_services, tiny_base, "better", ("sad", "glad"), ("bad", "good"), metrics=good)
 
     def names(query: str) -> list[str]:
-        return [each["task"] for each in door.get(f"/v1/tasks?{query}").raise_for_status().json()["tasks"]]
+        return [task["task"] for task in door.get(f"/v1/tasks?{query}").raise_for_status().json()["tasks"]]
 
     assert names("label=glad") == ["better", "mood"]
     assert names("label=glad&metric=accuracy&at_least=0.9") == ["better"]
@@ -239,16 +239,16 @@ def test_tasks_are_found_by_label_and_metric_page_by_page(
     assert door.get("/v1/tasks?at_least=0.9").status_code == 422
     page = door.get("/v1/tasks?limit=1&label=glad").json()
     rest = door.get("/v1/tasks", params={"limit": 1, "label": "glad", "cursor": page["next"]}).json()
-    assert [each["task"] for each in (*page["tasks"], *rest["tasks"])] == ["better", "mood"]
+    assert [task["task"] for task in (*page["tasks"], *rest["tasks"])] == ["better", "mood"]
     assert rest["next"] is None
     assert len(names("")) == 2 + len(tiny_base.sources)
 
 
 def test_versions_are_listed_newest_page_first(door: TestClient, versions: list[EmbeddingVersion]) -> None:
     page = door.get("/v1/tasks/mood/versions?limit=1").json()
-    assert ([each["version"] for each in page["versions"]], page["next"]) == ([2], "2")
+    assert ([version["version"] for version in page["versions"]], page["next"]) == ([2], "2")
     older = door.get("/v1/tasks/mood/versions?limit=1&cursor=2").json()
-    assert ([each["version"] for each in older["versions"]], older["next"]) == ([1], None)
+    assert ([version["version"] for version in older["versions"]], older["next"]) == ([1], None)
 
 
 def test_a_deleted_task_is_gone(door: TestClient, app: FastAPI, versions: list[EmbeddingVersion]) -> None:
@@ -271,15 +271,15 @@ def test_what_descends_is_named_and_rebuilt_where_that_is_asked(
     done = door.delete("/v1/tasks/mood?unlearn=true").raise_for_status().json()
     descends = {"version": "copy@v1", "why": "started from mood@v2", "aliases": ["latest"]}
     assert done["descendants"] == {"versions": [descends], "hypernetworks": []}
-    assert [each["version"] for each in done["unlearning"]["cannot"]] == ["copy@v1"]
+    assert [version["version"] for version in done["unlearning"]["cannot"]] == ["copy@v1"]
     refused = submit(door, rows, init="copy")
     assert problem(refused) == (409, "conflict")
     assert problem(door.delete("/v1/tasks/sst2?unlearn=true")) == (409, "conflict")
 
 
 def test_lineage_is_answered_as_json_and_as_a_picture(door: TestClient, versions: list[EmbeddingVersion]) -> None:
-    found = door.get("/v1/tasks/mood/lineage").json()
-    assert {node["id"] for node in found["nodes"] if node["kind"] == "version"} == {"mood@v1", "mood@v2"}
+    graph = door.get("/v1/tasks/mood/lineage").json()
+    assert {node["id"] for node in graph["nodes"] if node["kind"] == "version"} == {"mood@v1", "mood@v2"}
     picture = door.get("/v1/tasks/mood/lineage.svg")
     assert picture.headers["content-type"].startswith("image/svg+xml")
     assert "mood@v2" in picture.text
@@ -287,7 +287,7 @@ def test_lineage_is_answered_as_json_and_as_a_picture(door: TestClient, versions
 
 def test_hypernetworks_are_listed_and_their_file_has_the_digest_of_its_etag(door: TestClient, tiny_base: Base) -> None:
     listed = door.get("/v1/hypernetworks").json()
-    assert (listed["base_digest"], [each["head"] for each in listed["hypernetworks"]]) == (tiny_base.digest, [True])
+    assert (listed["base_digest"], [head["head"] for head in listed["hypernetworks"]]) == (tiny_base.digest, [True])
     file = door.get("/v1/hypernetworks/1.safetensors")
     assert file.headers["etag"] == f'"sha256:{hashlib.sha256(file.content).hexdigest()}"'
     assert door.get("/v1/hypernetworks/1").json()["artifact"] == file.headers["etag"].strip('"')
@@ -316,31 +316,33 @@ def test_weights_that_are_damaged_or_gone_are_never_answered(
 ) -> None:
     name = door.get("/v1/hypernetworks/1").json()["artifact"].removeprefix("sha256:")
     path = tiny_services.settings.resolved_home / "artifacts" / "sha256" / name[:2] / name
-    kept = path.read_bytes()
+    content = path.read_bytes()
     if gone:
         path.unlink()
     else:
-        path.write_bytes(kept[:-1] + b"!")
+        path.write_bytes(content[:-1] + b"!")
     assert problem(door.get(WEIGHTS)) == (500, "damaged")
-    path.write_bytes(kept)
-    assert door.get(WEIGHTS).content == kept
+    path.write_bytes(content)
+    assert door.get(WEIGHTS).content == content
 
 
 def test_the_document_of_all_embeddings_is_made_once_however_many_ask_at_once(
     app: FastAPI, door: TestClient, versions: list[EmbeddingVersion], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf, made, asked = app.state.shelf, [], set()
-    both_looked, find, render = threading.Barrier(2), Cache.find, Shelf._rendered_list
+    both_looked, find = threading.Barrier(2), Cache.find
 
     def looked_for(self: Cache[str, bytes], key: str) -> bytes | None:
-        found = find(self, key)
+        listed = find(self, key)
         if self is shelf._lists and threading.get_ident() not in asked:
             asked.add(threading.get_ident())
             both_looked.wait(20)  # neither has found it
-        return found
+        return listed
 
     monkeypatch.setattr(Cache, "find", looked_for)
-    monkeypatch.setattr(Shelf, "_rendered_list", lambda *given: (made.append(given), render(*given))[1])
+    monkeypatch.setattr(
+        "onboard.api.shelf.CurrentEmbeddings", lambda **given: (made.append(given), CurrentEmbeddings(**given))[1]
+    )
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: shelf.everything("latest")[1](), range(2))
     assert first == second

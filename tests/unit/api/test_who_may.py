@@ -9,6 +9,7 @@ import pytest
 from fastapi import Depends, FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import delete, update
+from support.callers import bearer
 
 from onboard.api.access import require_guarded, requires
 from onboard.api.app import create_app
@@ -31,10 +32,6 @@ def client(tiny_services: Services) -> Iterator[TestClient]:
     settings = tiny_services.settings.model_copy(update={"start_worker": False})
     with TestClient(create_app(settings), base_url="http://localhost", follow_redirects=False) as client:
         yield client
-
-
-def bearer(database: Database, *scopes: Scope) -> dict[str, str]:
-    return {"Authorization": f"Bearer {access.create_token(database, 'test', scopes)[1]}"}
 
 
 def change(database: Database, table: type[TokenRow | SessionRow | SignInCodeRow], **values: object) -> None:
@@ -64,7 +61,9 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(client: TestClient, tiny_ser
     for file in tiny_services.settings.resolved_home.glob("onboard.db*"):
         assert made["secret"].encode() not in file.read_bytes()
     assert client.get(JOBS, headers={"Authorization": f"Bearer {made['secret']}"}).status_code == 200
-    (shown,) = [each for each in client.get("/v1/tokens", headers=headers).json()["tokens"] if each["name"] == "shop"]
+    (shown,) = [
+        token for token in client.get("/v1/tokens", headers=headers).json()["tokens"] if token["name"] == "shop"
+    ]
     assert shown["last_used_at"] is not None
     assert "secret" not in shown
 
@@ -121,7 +120,7 @@ def test_a_token_ends_when_its_time_is_over_by_the_clock_of_the_database(databas
     with pytest.raises(SignInError, match="expired"):
         access.identify(database, secret)
     assert list(access.list_tokens(database)) == []
-    assert [each.name for each in access.list_tokens(database, include_ended=True)] == ["short"]
+    assert [token.name for token in access.list_tokens(database, include_ended=True)] == ["short"]
     with pytest.raises(NotAllowedError, match="no token yet"):
         access.require_some_token(database, "0.0.0.0")
 
@@ -188,14 +187,14 @@ def test_scopes_are_known_words_and_at_least_one(wrong: list[str]) -> None:
 
 def test_what_a_token_wants_is_checked_over_http(client: TestClient, tiny_services: Services) -> None:
     headers = bearer(tiny_services.database, Scope.ADMIN)
-    for wanted in (
+    for order in (
         {"scopes": []},
         {"scopes": ["all"]},
         {"scopes": ["read"], "expires": "1y"},
         {"scopes": ["read"], "name": "Mine"},
         {"scopes": ["read"], "days": 3},
     ):
-        assert client.post("/v1/tokens", json=wanted, headers=headers).status_code == 422, wanted
+        assert client.post("/v1/tokens", json=order, headers=headers).status_code == 422, order
     made = client.post("/v1/tokens", json={"scopes": ["read"], "expires": "never"}, headers=headers)
     assert (made.status_code, made.json()["expires_at"], made.json()["name"]) == (201, None, "read")
     assert made.headers["cache-control"] == "no-store"
@@ -337,15 +336,15 @@ def test_the_log_of_changes_is_read_page_by_page(client: TestClient, tiny_servic
     headers = bearer(tiny_services.database, Scope.ADMIN)
     for number in range(4):
         access.create_token(tiny_services.database, f"t{number}", ["read"])
-    found, cursor = [], None
+    names, cursor = [], None
     while True:
         page = client.get(
             "/v1/audit", params={"limit": 2} | ({"cursor": cursor} if cursor else {}), headers=headers
         ).json()
-        found += [each["facts"]["name"] for each in page["changes"]]
+        names += [change["facts"]["name"] for change in page["changes"]]
         cursor = page["next"]
         if cursor is None:
             break
-    assert found == ["t3", "t2", "t1", "t0", "test"]
+    assert names == ["t3", "t2", "t1", "t0", "test"]
     for wrong in ("x", "-1", "0", "1.5", "9" * 30, "٣"):
         assert client.get("/v1/audit", params={"cursor": wrong}, headers=headers).status_code == 422

@@ -8,34 +8,34 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from onboard.domain.submission import Submission
 from onboard.errors import InputError
-from onboard.jobs.submission import Order
 
 
-def wait_for_ever(order: Order, _base: str = "") -> dict[str, Any]:
+def wait_for_ever(submission: Submission, _base: str = "", *, hide_folders: bool = True) -> dict[str, Any]:
     """Leaves its number beside the dataset's folder."""
-    _say_so(order)
+    _say_so(submission)
     threading.Event().wait()
     raise AssertionError("nobody ends it")
 
 
-def die(order: Order, _base: str = "") -> dict[str, Any]:
+def die(submission: Submission, _base: str = "", *, hide_folders: bool = True) -> dict[str, Any]:
     """As the system does to a process that takes too much memory."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("it was killed")
 
 
-def say_who(order: Order, _base: str = "") -> dict[str, Any]:
+def say_who(submission: Submission, _base: str = "", *, hide_folders: bool = True) -> dict[str, Any]:
     """Fails by the number of its process."""
-    raise InputError(f"{os.getpid()}, {order.dataset}")
+    raise InputError(f"{os.getpid()}, {submission.dataset}")
 
 
-def take_two_gigabytes(order: Order, _base: str = "") -> dict[str, Any]:
+def take_two_gigabytes(submission: Submission, _base: str = "", *, hide_folders: bool = True) -> dict[str, Any]:
     """As a hostile dataset would."""
     return {"taken": len(bytearray(2 << 30))}
 
 
-def _say_so(order: Order) -> None:
-    marker = Path(order.task or "")
+def _say_so(submission: Submission) -> None:
+    marker = Path(submission.task or "")
     marker.with_suffix(".part").write_text(str(os.getpid()), encoding="utf-8")
     marker.with_suffix(".part").rename(marker)

@@ -48,18 +48,18 @@ def test_runs_are_added_up_in_one_document_and_one_page(tmp_path: Path) -> None:
         folder = tmp_path / f"{place}-{number}"
         folder.mkdir()
         (folder / "result.json").write_text(json.dumps(result(place, number)))
-    found = document(read_results(tmp_path, "result.json"), [])
-    totals = found["totals"]
+    results = document(read_results(tmp_path, "result.json"), [])
+    totals = results["totals"]
     assert (totals["jobs"], totals["kills"], totals["lost"], totals["doubled"]) == (20, 8, 0, 0)
     assert totals["kills_by_stage"] == {"train": 6, "idle": 2}
     assert totals["faults"] == {"zombie": 4}
     assert (totals["answers"], totals["embeddings_verified"]) == ({"200": 10, "503": 4}, 14)
-    write(found, tmp_path / "out" / "chaos.json", page(found), tmp_path / "out" / "chaos.md")
-    told = (tmp_path / "out" / "chaos.md").read_text()
-    assert told == page(found)
-    assert "20 short real jobs, 8 × kill -9, 4 other faults: **0 lost, 0 doubled**" in told
-    assert "14 answers, 14 embeddings verified" in told
-    assert "| SQLite + filesystem | 0 | 9 | 5 | 0 | 0 | 2 | 0 | 0 | 1.5 s |" in told
+    write(results, tmp_path / "out" / "chaos.json", page(results), tmp_path / "out" / "chaos.md")
+    text = (tmp_path / "out" / "chaos.md").read_text()
+    assert text == page(results)
+    assert "20 short real jobs, 8 × kill -9, 4 other faults: **0 lost, 0 doubled**" in text
+    assert "14 answers, 14 embeddings verified" in text
+    assert "| SQLite + filesystem | 0 | 9 | 5 | 0 | 0 | 2 | 0 | 0 | 1.5 s |" in text
     assert json.loads((tmp_path / "out" / "chaos.json").read_text())["runs"][0]["place"] == "postgres"
 
 

@@ -94,11 +94,11 @@ def test_a_file_that_is_not_what_its_etag_says_is_found(tiny_services: Services,
 
 
 def test_numbers_that_have_another_digest_are_found(tiny_services: Services, document: Answer) -> None:
-    told = json.loads(document.body)
-    told["z"][0] += 0.5
+    embedding = json.loads(document.body)
+    embedding["z"][0] += 0.5
     auditor = Auditor()
-    auditor.take(replace(document, body=json.dumps(told).encode()), 0.1)
-    auditor.take(everything(replace(document, body=json.dumps(told).encode())), 0.1)
+    auditor.take(replace(document, body=json.dumps(embedding).encode()), 0.1)
+    auditor.take(everything(replace(document, body=json.dumps(embedding).encode())), 0.1)
     assert len(wrong(auditor, tiny_services)) == 2
 
 
@@ -120,10 +120,10 @@ def test_a_refusal_that_is_not_clean_is_found(tiny_services: Services, what: str
 
 
 def test_one_version_with_two_contents_is_found(tiny_services: Services, file: Answer, document: Answer) -> None:
-    told: dict[str, Any] = json.loads(document.body)
+    embedding: dict[str, Any] = json.loads(document.body)
     auditor = Auditor()
     auditor.take(file, 0.1)
-    other = json.dumps({**told, "artifact": "sha256:other"}).encode()
+    other = json.dumps({**embedding, "artifact": "sha256:other"}).encode()
     auditor.take(replace(document, headers={"etag": '"sha256:other"'}, body=other), 0.1)
     assert ["another one than before" in what for what in wrong(auditor, tiny_services)] == [True]
 
@@ -137,9 +137,9 @@ def test_one_etag_with_two_bodies_is_found(tiny_services: Services, document: An
 
 
 def test_a_version_that_the_registry_does_not_hold_is_found(tiny_services: Services, document: Answer) -> None:
-    told = {**json.loads(document.body), "version": 7}
+    embedding = {**json.loads(document.body), "version": 7}
     auditor = Auditor()
-    auditor.take(replace(document, body=json.dumps(told).encode()), 0.1)
+    auditor.take(replace(document, body=json.dumps(embedding).encode()), 0.1)
     assert ["mood@v7" in what for what in wrong(auditor, tiny_services)] == [True]
 
 

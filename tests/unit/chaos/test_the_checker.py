@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.registry_samples import register_sample_base, sample_spec, sample_task, sample_version
+from support.registry_samples import add_job, claim_job, register_sample_base, sample_task, sample_version
 
 from bench.chaos.checker import Verdict, check
 from onboard.domain.job import JobState
@@ -75,14 +75,11 @@ def quiet(services: Services) -> Quiet:
 
 
 def submit(services: Services, task: str) -> str:
-    with services.database.write() as session:
-        return JobRepository(session).add(sample_spec(task))[0].id
+    return add_job(services.database, task).id
 
 
 def claim(services: Services, lease_seconds: float = 60) -> tuple[str, int]:
-    with services.database.write() as session:
-        job = ClaimRepository(session).claim("w", ["default"], lease_seconds=lease_seconds)
-    assert job is not None
+    job = claim_job(services.database, "w", lease_seconds=lease_seconds)
     return job.id, job.attempt
 
 
@@ -108,8 +105,8 @@ def test_nothing_is_wrong_where_all_is_quiet(quiet: Quiet) -> None:
 
 
 def test_a_job_that_is_gone_or_that_nobody_submitted_is_seen(quiet: Quiet) -> None:
-    assert [each.kind for each in check(quiet.services, [*quiet.jobs, "0123"]).violations] == ["lost"]
-    assert [each.kind for each in check(quiet.services, quiet.jobs[1:]).violations] == ["doubled"]
+    assert [violation.kind for violation in check(quiet.services, [*quiet.jobs, "0123"]).violations] == ["lost"]
+    assert [violation.kind for violation in check(quiet.services, quiet.jobs[1:]).violations] == ["doubled"]
 
 
 FIRST = "(SELECT id FROM jobs WHERE number = 1)"
@@ -189,7 +186,7 @@ def damage(path: Path) -> None:
 @pytest.mark.parametrize("harm", [damage, Path.unlink])
 def test_bytes_that_are_damaged_or_gone_are_seen(quiet: Quiet, harm: Callable[[Path], None]) -> None:
     harm(quiet.path(0))
-    assert [each.kind for each in quiet.verdict().violations] == ["artifact"]
+    assert [violation.kind for violation in quiet.verdict().violations] == ["artifact"]
 
 
 def test_bytes_without_a_row_are_seen_and_what_a_killed_writer_left_is_counted(quiet: Quiet) -> None:
@@ -197,5 +194,5 @@ def test_bytes_without_a_row_are_seen_and_what_a_killed_writer_left_is_counted(q
     (stored.parent / f"{stored.name[:2]}{'0' * 62}").write_bytes(b"whose?")
     (stored.parent / f".{stored.name}.{'0' * 32}").write_bytes(b"hal")
     verdict = quiet.verdict()
-    assert [each.kind for each in verdict.violations] == ["orphan"]
+    assert [violation.kind for violation in verdict.violations] == ["orphan"]
     assert verdict.facts["unfinished_files_left_for_gc"] == 1

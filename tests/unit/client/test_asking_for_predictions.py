@@ -18,21 +18,21 @@ ANSWER = {"predictions": [{"label": 1, "probability": 0.9, "task": "paws", "vers
 
 def test_predictions_come_in_order(service: FakeService, tmp_path: Path) -> None:
     service.routes["POST", "/v1/predict"] = answer(ANSWER)
-    (found,) = service.client(tmp_path).predict([ROW])
-    assert (found.label, found.probability, found.task, found.version) == (1, 0.9, "paws", 2)
+    (prediction,) = service.client(tmp_path).predict([ROW])
+    assert (prediction.label, prediction.probability, prediction.task, prediction.version) == (1, 0.9, "paws", 2)
     assert json.loads(service.requests[0].content) == {"inputs": [ROW]}
 
 
 def test_many_inputs_are_sent_in_parts_and_a_wrong_one_stops_them_all(service: FakeService, tmp_path: Path) -> None:
     def echo(request: httpx.Request) -> httpx.Response:
         inputs = json.loads(request.content)["inputs"]
-        found = [{"label": each["text"], "probability": 1.0, "task": "cola", "version": 1} for each in inputs]
-        return httpx.Response(200, json={"predictions": found})
+        predictions = [{"label": asked["text"], "probability": 1.0, "task": "cola", "version": 1} for asked in inputs]
+        return httpx.Response(200, json={"predictions": predictions})
 
     service.routes["POST", "/v1/predict"] = echo
     inputs = [{"task": "cola", "text": f"text {number}"} for number in range(600)]
-    found = service.client(tmp_path).predict(inputs)
-    assert [each.label for each in found] == [each["text"] for each in inputs]
+    predictions = service.client(tmp_path).predict(inputs)
+    assert [prediction.label for prediction in predictions] == [asked["text"] for asked in inputs]
     assert len(service.requests) == 3
     with pytest.raises(errors.InputError, match="Input 601"):
         service.client(tmp_path).predict([*inputs, {"task": "cola", "text": ""}])
@@ -44,14 +44,14 @@ def test_one_version_answers_all_parts_though_an_alias_moves_meanwhile(service: 
 
     def moving(request: httpx.Request) -> httpx.Response:
         inputs = json.loads(request.content)["inputs"]
-        asked.append({each.get("ref") for each in inputs})
+        asked.append({row.get("ref") for row in inputs})
         version = int(inputs[0]["ref"][1:]) if inputs[0].get("ref", "").startswith("v") else 6 + len(asked)
         one = {"label": 1, "probability": 1.0, "task": "cola", "version": version}
         return httpx.Response(200, json={"predictions": [one] * len(inputs)})
 
     service.routes["POST", "/v1/predict"] = moving
-    found = service.client(tmp_path).predict([{"task": "cola", "text": "a"}] * 600)
-    assert {each.version for each in found} == {7}
+    predictions = service.client(tmp_path).predict([{"task": "cola", "text": "a"}] * 600)
+    assert {prediction.version for prediction in predictions} == {7}
     assert asked == [{None}, {"v7"}, {"v7"}]
 
 

@@ -30,9 +30,9 @@ def test_all_tasks_come_page_by_page_as_one_document(service: FakeService, tmp_p
     answers = [page("a", refused=("b",), following="there"), page("c")]
     service.routes["POST", "/v1/carry"] = lambda _: httpx.Response(200, json=answers.pop(0))
     seen: list[Any] = []
-    found = service.client(tmp_path).carry(dry_run=True, on_page=seen.append)
-    assert found == {"dry_run": True, "carried": [{"task": "a"}, {"task": "c"}], "refused": [{"task": "b"}]}
-    assert [len(each["carried"]) for each in seen] == [1, 1]
+    done = service.client(tmp_path).carry(dry_run=True, on_page=seen.append)
+    assert done == {"dry_run": True, "carried": [{"task": "a"}, {"task": "c"}], "refused": [{"task": "b"}]}
+    assert [len(page["carried"]) for page in seen] == [1, 1]
     assert bodies(service) == [{"dry_run": True}, {"dry_run": True, "cursor": "there"}]
 
 

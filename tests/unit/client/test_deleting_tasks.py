@@ -15,7 +15,7 @@ DELETED = {"task": "mood", "deleted": True}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "query"),
+    ("options", "query"),
     [
         ({}, b""),
         ({"unlearn": True}, b"unlearn=true"),
@@ -23,10 +23,10 @@ DELETED = {"task": "mood", "deleted": True}
     ],
 )
 def test_only_what_is_wanted_is_asked(
-    service: FakeService, tmp_path: Path, wanted: dict[str, bool], query: bytes
+    service: FakeService, tmp_path: Path, options: dict[str, bool], query: bytes
 ) -> None:
     service.routes[TASK] = answer(DELETED)
-    assert service.client(tmp_path).delete_task("mood", **wanted) == DELETED
+    assert service.client(tmp_path).delete_task("mood", **options) == DELETED
     (request,) = service.requests
     assert request.url.query == query
 

@@ -27,13 +27,13 @@ def cached_files(folder: Path) -> list[Path]:
 
 def test_an_embedding_has_its_vector_digest_and_pins(service: FakeService, tmp_path: Path) -> None:
     content = service.add("paws", 3)
-    found = service.client(tmp_path).embedding("paws")
-    assert (found.reference, found.content, found.stale) == ("paws@v3", content, False)
-    assert found.vector.shape == (8,)
-    assert found.pins.backbone_digest == "sha256:b"
-    assert found.pins.hypernetwork_version == 1
+    embedding = service.client(tmp_path).embedding("paws")
+    assert (embedding.reference, embedding.content, embedding.stale) == ("paws@v3", content, False)
+    assert embedding.vector.shape == (8,)
+    assert embedding.pins.backbone_digest == "sha256:b"
+    assert embedding.pins.hypernetwork_version == 1
     with pytest.raises(ValueError, match="read-only"):
-        found.vector[0] = 1.0
+        embedding.vector[0] = 1.0
 
 
 def test_an_embedding_that_started_from_a_mixture_names_its_parts(service: FakeService) -> None:
@@ -71,8 +71,8 @@ def test_the_cache_answers_while_the_service_is_away_and_says_so(service: FakeSe
     content = service.add("paws", 1)
     service.client(tmp_path).embedding("paws")
     service.away = True
-    found = service.client(tmp_path).embedding("paws@latest")
-    assert (found.content, found.stale) == (content, True)
+    embedding = service.client(tmp_path).embedding("paws@latest")
+    assert (embedding.content, embedding.stale) == (content, True)
     assert not service.client(tmp_path).embedding("paws@v1").stale
     with pytest.raises(UnavailableError, match=r"service\.test"):
         service.client(tmp_path).embedding("rte")
@@ -119,7 +119,7 @@ WRONG: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize(
     ("wrong", "own_etag"),
     # other numbers under the same name and with their own ETag are another embedding: nothing could tell
-    [(each, own) for name, each in WRONG.items() for own in (False, True) if not (own and "one bit" in name)],
+    [(spoil, own) for name, spoil in WRONG.items() for own in (False, True) if not (own and "one bit" in name)],
 )
 def test_bytes_that_are_not_what_was_asked_for_are_refused_and_not_kept(
     service: FakeService, tmp_path: Path, wrong: Callable[[bytes], bytes], own_etag: bool
@@ -193,12 +193,12 @@ def test_all_embeddings_come_by_one_request_when_nothing_has_changed(service: Fa
     service.add("rte", 1)
     client = service.client(tmp_path)
     first = client.embeddings()
-    assert {task: each.version for task, each in first.items()} == {"paws": 2, "rte": 1}
+    assert {task: embedding.version for task, embedding in first.items()} == {"paws": 2, "rte": 1}
     service.requests.clear()
     client.embeddings()
     assert service.asked() == ["/v1/embeddings"]
     service.away = True
-    assert all(each.stale for each in client.embeddings().values())
+    assert all(embedding.stale for embedding in client.embeddings().values())
 
 
 def test_names_that_are_no_names_are_never_sent(service: FakeService, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_names_that_are_no_names_are_never_sent(service: FakeService, tmp_path: 
 def test_many_embeddings_that_are_not_in_the_cache_come_by_two_requests(service: FakeService, tmp_path: Path) -> None:
     contents = {f"task{number}": service.add(f"task{number}", 1) for number in range(40)}
     client = service.client(tmp_path)
-    assert {task: each.content for task, each in client.embeddings().items()} == contents
+    assert {task: embedding.content for task, embedding in client.embeddings().items()} == contents
     assert service.asked() == ["/v1/embeddings"] * 2
     service.add("task7", 2)
     service.requests.clear()
@@ -223,12 +223,12 @@ def test_many_embeddings_that_are_not_in_the_cache_come_by_two_requests(service:
     assert client.embedding("task3@v1").content == contents["task3"]
 
 
-@pytest.mark.parametrize("wrong", [each for each in WRONG if "another" not in each] + ["it is another task"])
+@pytest.mark.parametrize("wrong", [name for name in WRONG if "another" not in name] + ["it is another task"])
 def test_a_wrong_file_among_many_is_refused(service: FakeService, tmp_path: Path, wrong: str) -> None:
     for number in range(20):
         service.add(f"task{number}", 1)
     listed = json.loads(service(httpx.Request("GET", "http://service.test/v1/embeddings?files=true")).content)
-    spoilt = next(each for each in listed["embeddings"] if each["task"] == "task5")
+    spoilt = next(entry for entry in listed["embeddings"] if entry["task"] == "task5")
     spoilt["file"] = base64.b64encode(WRONG[wrong](service.versions["task5", 1])).decode()
     plain = service(httpx.Request("GET", "http://service.test/v1/embeddings"))
     service.troubles = [lambda _: plain, lambda _: httpx.Response(200, json=listed)]
@@ -251,8 +251,8 @@ def test_an_answer_of_the_cache_says_how_old_it_is(
     assert client.embedding("paws").age_seconds == 0  # a 304 makes it young again
     now += 7200
     service.away = True
-    found = client.embedding("paws")
-    assert (found.stale, found.age_seconds) == (True, 7200)
+    embedding = client.embedding("paws")
+    assert (embedding.stale, embedding.age_seconds) == (True, 7200)
     assert client.embeddings()["paws"].age_seconds == 10_800
     first, second = (record.getMessage() for record in caplog.records if record.name == "onboard.client.fetching")
     assert first.startswith("paws@latest is paws@v1 from the cache, 2 h old: The service at http://service.test")
@@ -308,4 +308,4 @@ def test_processes_share_a_cache_that_is_damaged_again_and_again(service: FakeSe
     assert [(code, errors) for _, errors, code in ended] == [(0, "")] * 3
     answers = [line.split() for said, _, _ in ended for line in said.splitlines()]
     assert len(answers) == 450
-    assert [each for each in answers if each[0] != each[1] or each[2] != digests[each[0]]] == []
+    assert [answer for answer in answers if answer[0] != answer[1] or answer[2] != digests[answer[0]]] == []

@@ -10,18 +10,18 @@ import pytest
 from fake_service import FakeService, answer
 
 from cli.remote import RemoteGateway, check
-from onboard.jobs.submission import Order
+from onboard.domain.submission import Submission
 
 ACCEPTED: dict[str, Any] = {"job": "j", "state": "queued", "task": "rows", "warning": None, "warnings": []}
-Ask = Callable[[FakeService, Path, Order], Any]
+Ask = Callable[[FakeService, Path, Submission], Any]
 
 
-def asked_to_check(service: FakeService, folder: Path, order: Order) -> None:
+def asked_to_check(service: FakeService, folder: Path, order: Submission) -> None:
     service.routes["POST", "/v1/check"] = answer({"task": "rows"})
     assert check(service.client(folder), order) == {"task": "rows", "source": order.dataset}
 
 
-def asked_to_submit(service: FakeService, folder: Path, order: Order) -> None:
+def asked_to_submit(service: FakeService, folder: Path, order: Submission) -> None:
     service.routes["POST", "/v1/jobs"] = answer(ACCEPTED, 202)
     RemoteGateway(service.client(folder)).submit(order)
 
@@ -35,7 +35,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("ask", [asked_to_check, asked_to_submit])
 def test_texts_without_labels_go_with_the_dataset(service: FakeService, tmp_path: Path, data: Path, ask: Ask) -> None:
-    ask(service, tmp_path, Order(str(data), unlabelled=data, shots=3, seed=0))
+    ask(service, tmp_path, Submission(str(data), unlabelled=data, shots=3, seed=0))
     (request,) = service.requests
     body = request.read()
     assert b'name="unlabelled"; filename="rows.jsonl"' in body
@@ -46,12 +46,12 @@ def test_texts_without_labels_go_with_the_dataset(service: FakeService, tmp_path
 def test_nothing_is_asked_that_an_earlier_service_need_not_know(
     service: FakeService, tmp_path: Path, data: Path, ask: Ask
 ) -> None:
-    ask(service, tmp_path, Order(str(data)))
+    ask(service, tmp_path, Submission(str(data)))
     (request,) = service.requests
     assert request.read().count(b"Content-Disposition") == 1  # the dataset
 
 
 def test_a_strategy_of_the_probe_is_sent_where_it_is_wanted(service: FakeService, tmp_path: Path, data: Path) -> None:
-    asked_to_submit(service, tmp_path, Order(str(data), probe="exhaustive"))
+    asked_to_submit(service, tmp_path, Submission(str(data), probe="exhaustive"))
     (request,) = service.requests
     assert b'name="probe"\r\n\r\nexhaustive\r\n' in request.read()

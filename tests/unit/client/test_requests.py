@@ -133,15 +133,15 @@ def test_the_token_is_sent_and_never_follows_a_redirect(service: FakeService, tm
 
 
 def kinds(root: type[errors.OnboardError]) -> list[type[errors.OnboardError]]:
-    return [kind for each in root.__subclasses__() for kind in (each, *kinds(each))]
+    return [kind for error in root.__subclasses__() for kind in (error, *kinds(error))]
 
 
 @pytest.mark.parametrize("kind", kinds(errors.OnboardError))
 def test_every_error_of_the_service_is_the_same_error_here(
     service: FakeService, tmp_path: Path, kind: type[errors.OnboardError]
 ) -> None:
-    told = problem(kind.http_status, kind.code, "It is wrong.", remedy="mend it", row=3, self="x", message_="y")
-    service.troubles = [lambda _: told] * 4
+    refusal = problem(kind.http_status, kind.code, "It is wrong.", remedy="mend it", row=3, self="x", message_="y")
+    service.troubles = [lambda _: refusal] * 4
     with pytest.raises(errors.OnboardError) as caught:
         service.client(tmp_path).job("0" * 12)
     assert type(caught.value) is kind
@@ -194,7 +194,7 @@ def test_what_is_no_token_is_refused(token: str) -> None:
 
 
 def stream(*documents: dict[str, object]) -> Answer:
-    text = ": alive\n\n" + "".join(f"id: {each['id']}\ndata: {json.dumps(each)}\n\n" for each in documents)
+    text = ": alive\n\n" + "".join(f"id: {event['id']}\ndata: {json.dumps(event)}\n\n" for event in documents)
     return lambda _: httpx.Response(200, text=text, headers={"Content-Type": "text/event-stream"})
 
 
@@ -205,7 +205,7 @@ def event(number: int) -> dict[str, object]:
 def test_waiting_follows_the_events_through_cuts_and_tells_each_once(service: FakeService, tmp_path: Path) -> None:
     service.troubles = [stream(event(1), event(2)), answer(QUEUED), cut, stream(event(3)), answer(DONE), answer(DONE)]
     seen: list[int] = []
-    done = service.client(tmp_path).wait("0" * 12, on_event=lambda each: seen.append(each.id))
+    done = service.client(tmp_path).wait("0" * 12, on_event=lambda event: seen.append(event.id))
     assert (done.version, seen) == (1, [1, 2, 3])
     asked = [request.headers["last-event-id"] for request in service.requests if "last-event-id" in request.headers]
     assert asked == ["0", "2", "2"]
@@ -260,8 +260,14 @@ def test_the_token_is_in_no_message_and_no_representation(service: FakeService, 
         "http://service.test", "onb_topsecret", cache=tmp_path, transport=httpx.MockTransport(service), attempts=1
     )
     shown = [repr(client), repr(vars(client)), repr(vars(client._connection)), repr(client._connection._client.headers)]
-    told = {"code": "input", "detail": "It is wrong."}
-    for trouble in (status(401), status(500), cut, answer(told, 422), lambda _: httpx.Response(200, content=b"<html>")):
+    refusal = {"code": "input", "detail": "It is wrong."}
+    for trouble in (
+        status(401),
+        status(500),
+        cut,
+        answer(refusal, 422),
+        lambda _: httpx.Response(200, content=b"<html>"),
+    ):
         service.troubles = [trouble]
         with pytest.raises(errors.OnboardError) as caught:
             client.job("x")

@@ -18,12 +18,12 @@ from onboard.model.encoding import TextEncoder
 
 def _read(task: object, encoder: TextEncoder, steps: int = 6) -> list[tuple[str, str]]:
     """Texts and label words of some batches."""
-    found = []
+    rows = []
     for step in range(steps):
         batch = task.batch(step, 16)  # type: ignore[attr-defined]  # any training task
         for ids, target in zip(batch.ids, batch.targets, strict=True):
-            found.append((encoder.tokenizer.decode(ids[:-1]), task.words[int(target.argmax())]))  # type: ignore[attr-defined]
-    return found
+            rows.append((encoder.tokenizer.decode(ids[:-1]), task.words[int(target.argmax())]))  # type: ignore[attr-defined]
+    return rows
 
 
 def _named(tasks: Sequence[object], name: str) -> object:
@@ -51,9 +51,9 @@ def test_words_of_unknown_labels_come_from_their_neighbours_not_from_the_opposit
 
 def test_a_restricted_task_keeps_the_rows_of_two_labels(workshop: Workshop, encoder: TextEncoder) -> None:
     task = _named(restricted(workshop), "mnli-only-contradiction-neutral")
-    found = _read(task, encoder)
-    assert {label for _, label in found} == {"contradiction", "neutral"}
-    assert all(("there is no" in text) == (label == "contradiction") for text, label in found)
+    rows = _read(task, encoder)
+    assert {label for _, label in rows} == {"contradiction", "neutral"}
+    assert all(("there is no" in text) == (label == "contradiction") for text, label in rows)
 
 
 def test_a_scale_is_cut_where_it_says(workshop: Workshop, encoder: TextEncoder, sources: list[Source]) -> None:
@@ -86,9 +86,9 @@ def test_pieces_of_a_joined_text_are_of_its_label(workshop: Workshop, encoder: T
     tasks = joined(workshop)
     counted: Callable[[str], tuple[int, int]] = lambda text: (text.count("great"), text.count("awful"))  # noqa: E731
     for way in ("few", "many", "unmarked", "told"):
-        found = _read(_of(tasks, f"joined-sst2-{way}")[0], encoder)
-        assert max(len(text.split()) for text, _ in found) > 14
-        for text, label in found:
+        rows = _read(_of(tasks, f"joined-sst2-{way}")[0], encoder)
+        assert max(len(text.split()) for text, _ in rows) > 14
+        for text, label in rows:
             great, awful = counted(text)
             assert (great > 0, awful > 0) == (label == "positive", label == "negative") or way == "told"
     assert any(min(counted(text)) > 0 for text, _ in _read(_of(tasks, "joined-sst2-mostly")[0], encoder))

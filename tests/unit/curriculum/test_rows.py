@@ -42,7 +42,7 @@ def test_a_rare_class_gets_a_fair_share_and_a_source_stays_as_it_is(encoder: Tex
 def test_rows_of_a_batch_are_of_like_length_and_all_lengths_are_seen(encoder: TextEncoder) -> None:
     rows = _rows(encoder, np.arange(800) % 2, 1.0)
     lengths = [rows.lengths[rows.draw(np.random.default_rng(step), 16)] for step in range(200)]
-    assert np.mean([np.ptp(each) for each in lengths]) < 8
+    assert np.mean([np.ptp(batch) for batch in lengths]) < 8
     assert len(np.unique(np.concatenate(lengths))) > 35
 
 

@@ -50,8 +50,8 @@ def test_common_words_are_counted_by_text_and_the_commonest_are_left_out() -> No
     every = [f"w{chr(97 + a)}{chr(97 + b)}x" for a in range(15) for b in range(10)]  # 150 words of every text
     texts = [" ".join([*every, "Kitchen"] + ["travel travel travel"] * (number == 0)) for number in range(3)]
     texts[0] += " kitchen"
-    found = common_words([*texts, " ".join(every)])
-    assert found == ["kitchen", "travel"]
+    words = common_words([*texts, " ".join(every)])
+    assert words == ["kitchen", "travel"]
     assert common_words(["a an the of"]) == []
 
 

@@ -69,8 +69,10 @@ def warning_of() -> Callable[..., Finding]:
     """Read a file that is right; its one warning of this code."""
 
     def read(code: str, path: Path, **options: Any) -> Finding:
-        found = [each for each in read_dataset(path, ReadOptions(**options)).report.warnings if each.code == code]
-        assert len(found) == 1, f"{len(found)} warnings {code}"
-        return found[0]
+        warnings = [
+            warning for warning in read_dataset(path, ReadOptions(**options)).report.warnings if warning.code == code
+        ]
+        assert len(warnings) == 1, f"{len(warnings)} warnings {code}"
+        return warnings[0]
 
     return read

@@ -41,7 +41,7 @@ def test_the_estimate_counts_what_is_trained_held_out_tested_and_looked_at(write
     rows, held = balanced(400), [{"text": f"other {number}", "label": "good"} for number in range(400)]
     test, pool = write_jsonl(held, "test.jsonl"), write_jsonl([{"text": f"new {n}"} for n in range(300)], "pool.jsonl")
     numbers = [{"text": f"sentence number {number}", "label": number / 7} for number in range(24)]
-    for data, flags, wanted in (
+    for data, flags, counts in (
         (rows, (), {"rows": 300, "validation": 100}),
         (rows, ("--validation", test), {"rows": 400, "validation": 400}),
         (rows, ("--test", test), {"rows": 300, "validation": 100, "test": 400}),
@@ -51,8 +51,8 @@ def test_the_estimate_counts_what_is_trained_held_out_tested_and_looked_at(write
     ):
         document = json.loads(run(write_jsonl(data), *flags, "--json"))
         tokens = document["characters"]["mean"] * TOKENS_PER_CHARACTER
-        unlabelled = wanted.pop("unlabelled", 0)
-        seconds = estimate_seconds(DatasetSize(mean_tokens=tokens, **wanted), unlabelled=unlabelled)
+        unlabelled = counts.pop("unlabelled", 0)
+        seconds = estimate_seconds(DatasetSize(mean_tokens=tokens, **counts), unlabelled=unlabelled)
         assert document["estimated_seconds"] == round(seconds), flags
 
 
@@ -68,12 +68,12 @@ EMOJI = ("😀", "😡", "👍")
 
 def test_labels_are_shown_by_the_words_that_a_job_gives_them(write_jsonl) -> None:
     document = json.loads(run(write_jsonl(balanced(20, EMOJI)), "--json"))
-    assert sorted(each["word"] for each in document["labels"]) == ["label 1", "label 2", "label 3"]
-    assert [(each["code"], each["count"]) for each in document["warnings"]] == [("label_words", 3)]
+    assert sorted(label["word"] for label in document["labels"]) == ["label 1", "label 2", "label 3"]
+    assert [(warning["code"], warning["count"]) for warning in document["warnings"]] == [("label_words", 3)]
     start = "The customer wants his money back as the parcel has never arrived"
     long = json.loads(run(write_jsonl(balanced(20, (f"{start} at home", f"{start} at work"))), "--json"))
-    assert [each["word"] for each in long["labels"]] == [start.lower(), f"{start.lower()} 2"]
-    assert [(each["code"], each["count"]) for each in long["warnings"]] == [("label_words", 2)]
+    assert [label["word"] for label in long["labels"]] == [start.lower(), f"{start.lower()} 2"]
+    assert [(warning["code"], warning["count"]) for warning in long["warnings"]] == [("label_words", 2)]
 
 
 @pytest.mark.parametrize("damaged", [True, False])
@@ -86,7 +86,9 @@ def test_a_dataset_is_checked_where_there_is_no_base_or_a_damaged_one(
         (base / "backbone" / "tokenizer.json").write_text("{", encoding="utf-8")
     monkeypatch.setenv("ONBOARD_BASE", str(base))
     document = json.loads(run(write_jsonl(balanced(20, EMOJI)), "--json"))
-    assert [(each["label"], each["word"]) for each in document["labels"]] == [(each, each) for each in sorted(EMOJI)]
+    assert [(label["label"], label["word"]) for label in document["labels"]] == [
+        (emoji, emoji) for emoji in sorted(EMOJI)
+    ]
     assert document["warnings"] == []
 
 
@@ -99,7 +101,7 @@ def test_flags_reach_the_checks(write_jsonl) -> None:
     test = write_jsonl([{"headline": "unseen", "desk": "2"}], "test.jsonl")
     flags = ("--text-field", "headline", "--label-field", "desk", "--shots", 12, "--seed", 4, "--labels", "2,1,0")
     document = json.loads(run(write_jsonl(rows), *flags, "--test", test, "--json"))
-    assert [(each["label"], each["train"]) for each in document["labels"]] == [("2", 4), ("1", 4), ("0", 4)]
+    assert [(label["label"], label["train"]) for label in document["labels"]] == [("2", 4), ("1", 4), ("0", 4)]
     assert document["rows"]["test"] == 1
     regression = json.loads(run(write_jsonl(rows), *flags[:4], "--kind", "regression", "--json"))
     assert (regression["kind"], regression["low"], regression["high"]) == ("regression", 0.0, 2.0)
@@ -109,7 +111,7 @@ def test_texts_to_choose_from_are_checked_as_a_submission_checks_them(write_json
     dataset = write_jsonl(balanced(20), "reviews.jsonl")
     many = write_jsonl([{"text": f"unlabelled {number}"} for number in range(1_003)], "pool.jsonl")
     document = json.loads(run(dataset, "--unlabelled", many, "--json"))
-    assert [(each["code"], each["count"]) for each in document["warnings"]] == [("many_unlabelled", 3)]
+    assert [(warning["code"], warning["count"]) for warning in document["warnings"]] == [("many_unlabelled", 3)]
     with pytest.raises(DatasetError, match="labelled already"):
         run(dataset, "--unlabelled", dataset)
 
@@ -156,9 +158,10 @@ def test_the_command_and_the_checks_import_nothing_heavy() -> None:
 
 def test_the_words_are_found_without_loading_the_model(write_jsonl) -> None:
     program = (
-        "import sys; from onboard.jobs.submission import Order, check; "
-        f"print(check(Order({str(write_jsonl(balanced(20, EMOJI)))!r}), 'mini')['labels'][0]['word'], *sys.modules)"
+        "import sys; from onboard.domain.submission import Submission; from onboard.jobs.submission import check; "
+        f"report = check(Submission({str(write_jsonl(balanced(20, EMOJI)))!r}), 'mini'); "
+        "print(report['labels'][0]['word'], *sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert found[:2] == ["label", "1"]
-    assert not {"torch", "transformers"} & set(found)
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert printed[:2] == ["label", "1"]
+    assert not {"torch", "transformers"} & set(printed)

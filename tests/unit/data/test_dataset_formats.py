@@ -197,7 +197,7 @@ def test_only_the_wanted_columns_of_parquet_are_read(write_bytes, read) -> None:
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_one_problem(data, name, code, row, write_bytes, problems_of) -> None:
-    (problem,) = [each for each in problems_of(write_bytes(data, name)) if each["code"] != "one_label"]
+    (problem,) = [problem for problem in problems_of(write_bytes(data, name)) if problem["code"] != "one_label"]
     assert (problem["code"], problem["row"]) == (code, row)
     assert problem["file"].endswith(name)
 
@@ -231,7 +231,7 @@ def test_bad_lines_are_told_by_row_and_byte_and_the_others_are_still_checked(wri
         b'{"text": "one", "label": "a", "text": "two"}',
     ]
     problems = problems_of(write_bytes(b"\n".join(lines), "d.jsonl"))
-    assert [(each["row"], each["code"]) for each in problems if each["row"]] == [
+    assert [(problem["row"], problem["code"]) for problem in problems if problem["row"]] == [
         (2, "not_utf8"),
         (4, "bad_json"),
         (5, "not_an_object"),
@@ -247,7 +247,7 @@ def test_bad_lines_are_told_by_row_and_byte_and_the_others_are_still_checked(wri
 def test_csv_problems_name_row_and_line(write_bytes, problems_of) -> None:
     data = b'text,label\n"two\nlines",a\ncaf\xe9,b\n"three\n\nlines",\n'
     problems = problems_of(write_bytes(data, "d.csv"))
-    assert [(each["row"], each["line"], each["code"]) for each in problems] == [
+    assert [(problem["row"], problem["line"], problem["code"]) for problem in problems] == [
         (2, 4, "not_utf8"),
         (3, 5, "missing_label"),
     ]
@@ -264,7 +264,7 @@ def test_a_line_of_200_mb_is_refused_without_being_held_in_memory(tmp_path, prob
     problems = problems_of(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert [(each["row"], each["code"]) for each in problems if each["row"]] == [
+    assert [(problem["row"], problem["code"]) for problem in problems if problem["row"]] == [
         (2, "line_too_long"),
         (3, "empty_text"),
     ]

@@ -60,7 +60,9 @@ def test_regression_on_request_takes_numbers_and_strings_of_numbers(write_jsonl,
     bad = [True, "nan", "1_000", "two", 1e13, "1e999"]
     rows += [{"text": f"bad {i}", "label": label} for i, label in enumerate(bad)]
     problems = problems_of(write_jsonl(rows), kind="regression")
-    assert [(each["row"], each["code"]) for each in problems] == [(4 + i, "not_a_number") for i in range(len(bad))]
+    assert [(problem["row"], problem["code"]) for problem in problems] == [
+        (4 + i, "not_a_number") for i in range(len(bad))
+    ]
 
 
 def test_numbers_with_few_fractions_are_classes_with_a_hint(write_jsonl, warning_of) -> None:

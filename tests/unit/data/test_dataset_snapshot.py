@@ -29,8 +29,8 @@ splits = st.lists(examples, max_size=6).map(tuple)
 @st.composite
 def datasets(draw: st.DrawFn) -> Dataset:
     train, validation, test = draw(splits), draw(splits), draw(splits)
-    kept = in_canonical_order(row.label for row in (*train, *validation, *test))
-    return Dataset("classification", kept, train, validation, test)
+    labels = in_canonical_order(row.label for row in (*train, *validation, *test))
+    return Dataset("classification", labels, train, validation, test)
 
 
 def canonical(dataset: Dataset) -> list[list[str]]:
@@ -125,7 +125,7 @@ def test_row_hashes_ignore_label_case_and_blanks_but_not_order_or_words() -> Non
     )
     assert one == same
     assert len({one, swapped, single, other}) == 4
-    assert all(-(2**63) <= each < 2**63 for each in (one, swapped, single, other))
+    assert all(-(2**63) <= row_hash < 2**63 for row_hash in (one, swapped, single, other))
 
 
 @settings(max_examples=40, deadline=None)

@@ -197,9 +197,9 @@ def test_any_beginning_of_the_fair_order_is_a_stratified_sample(sizes: list[int]
     order = fair_order(dataset, seed)
     assert sorted(order) == list(range(sum(sizes)))
     for end in range(1, len(order) + 1):
-        found = Counter(dataset.train[index].label for index in order[:end])
+        counted = Counter(dataset.train[index].label for index in order[:end])
         for label, size in enumerate(sizes):
-            assert abs(found[label] - end * size / sum(sizes)) <= len(sizes) / 2 + 0.5
+            assert abs(counted[label] - end * size / sum(sizes)) <= len(sizes) / 2 + 0.5
 
 
 def test_the_fair_order_of_a_regression_begins_with_low_and_high_values() -> None:

@@ -137,7 +137,9 @@ def test_cut_texts_are_counted_by_the_tokenizer_that_is_given(write_jsonl, read,
     assert finding.count == 5
     assert "5 of 20 rows" in finding.message
     assert {example["tokens"] for example in finding.examples} <= set(range(17, 22))
-    codes = [each.code for each in read(write_jsonl(rows), count_tokens=count_tokens, max_tokens=21).report.warnings]
+    codes = [
+        warning.code for warning in read(write_jsonl(rows), count_tokens=count_tokens, max_tokens=21).report.warnings
+    ]
     assert "cut_texts" not in codes
 
 
@@ -212,7 +214,7 @@ def test_the_report_is_a_json_document_with_everything(write_jsonl, read) -> Non
         {"label": True, "word": "true", "train": 2, "validation": 0, "test": 0},
         {"label": "CardLost", "word": "card lost", "train": 3, "validation": 0, "test": 0},
     ]
-    assert [label_key(each["label"]) for each in report["labels"]] == ["true", '"CardLost"']
+    assert [label_key(counted["label"]) for counted in report["labels"]] == ["true", '"CardLost"']
     assert report["validation"] == {"method": "none", "held_out": 0}
     assert report["digest"].startswith("sha256:")
     assert report["warnings"] == []

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onboard.data.held_out import held_out_places, split_as
 from onboard.data.snapshot import load, save
-from onboard.data.splits import holdout
+from onboard.data.splits import held_out_places, holdout, split_as
 from onboard.domain.dataset import Dataset, Example
 
 

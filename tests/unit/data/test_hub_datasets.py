@@ -166,8 +166,8 @@ def test_a_hub_that_refuses_connections_is_unavailable_at_once(tmp_path) -> None
 
 
 def test_a_hub_that_never_answers_is_unavailable_within_seconds(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("onboard.data.hub_deadline._DEADLINE_SECONDS", 0.3)
-    monkeypatch.setattr(hub, "_find", lambda *arguments: time.sleep(2))
+    monkeypatch.setattr("onboard.data.hub_deadline.DEADLINE_SECONDS", 0.3)
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda *_, **__: time.sleep(2))
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="no answer within"):
         hub.fetch("hf://owner/reviews", cache_folder=tmp_path)

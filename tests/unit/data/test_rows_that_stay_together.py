@@ -144,14 +144,14 @@ def datasets(draw: st.DrawFn, least: int, most: int) -> Dataset:
 
 def components(rows: Sequence[Example]) -> list[list[Example]]:
     """Rows that hang together by shared texts, found by merging sets until none meet."""
-    found: list[tuple[set[str], list[Example]]] = []
+    groups: list[tuple[set[str], list[Example]]] = []
     for row in rows:
         texts, members = {normalised(text) for text in (row.text_a, row.text_b) if text}, [row]
-        for other in [each for each in found if each[0] & texts]:
-            found.remove(other)
+        for other in [group for group in groups if group[0] & texts]:
+            groups.remove(other)
             texts, members = texts | other[0], members + other[1]
-        found.append((texts, members))
-    return [members for _, members in found]
+        groups.append((texts, members))
+    return [members for _, members in groups]
 
 
 def keys(rows: Sequence[Example]) -> list[str]:
@@ -169,16 +169,16 @@ def test_hold_outs_part_no_row_lose_none_and_take_what_fits(dataset: Dataset, se
 
     size, trained = (Counter(row.label for row in rows) for rows in (dataset.train, held.train))
     count = held_out_of(len(dataset.train))
-    quota = min(count, sum(each - 1 for each in size.values()))
+    quota = min(count, sum(rows - 1 for rows in size.values()))
     room = quota - len(held.validation)
     assert room >= 0
     assert set(trained) == set(size)
     for group in components(dataset.train):
         whole = len(group) <= count and not _all_of_a_label(group, size)
         for part in [group] if whole else _by_text(group):
-            kept = [row in set(held.train) for row in part]
-            assert all(kept) or not any(kept)
-            assert not any(kept) or len(part) > room or _all_of_a_label(part, trained)
+            trains = [row in set(held.train) for row in part]
+            assert all(trains) or not any(trains)
+            assert not any(trains) or len(part) > room or _all_of_a_label(part, trained)
 
 
 def _all_of_a_label(rows: Sequence[Example], of: Counter[Label]) -> bool:
@@ -186,10 +186,10 @@ def _all_of_a_label(rows: Sequence[Example], of: Counter[Label]) -> bool:
 
 
 def _by_text(rows: Sequence[Example]) -> list[list[Example]]:
-    found: dict[int, list[Example]] = {}
+    by_text: dict[int, list[Example]] = {}
     for row, hashed in zip(rows, row_hashes(rows), strict=True):
-        found.setdefault(hashed, []).append(row)
-    return list(found.values())
+        by_text.setdefault(hashed, []).append(row)
+    return list(by_text.values())
 
 
 @settings(max_examples=100, deadline=None)

@@ -50,14 +50,14 @@ def test_of_more_texts_than_are_looked_at_the_same_ones_are_drawn_and_told(monke
     assert (finding.code, finding.count) == ("many_unlabelled", 70)
     assert finding.remedy
     shorter = pool_of(rows[:60], set())  # what is drawn of a part is what is drawn of the whole, where it is there
-    kept = {row.text_a for row in pool.rows} & {text for text, _ in rows[:60]}
-    assert kept <= {row.text_a for row in shorter.rows}
+    drawn = {row.text_a for row in pool.rows} & {text for text, _ in rows[:60]}
+    assert drawn <= {row.text_a for row in shorter.rows}
 
 
 def _pool(path: Path, dataset: Path, **options: Any) -> Pool:
-    found = read_dataset(dataset, ReadOptions(unlabelled=path, suspects=False, **options)).unlabelled
-    assert found is not None
-    return found
+    pool = read_dataset(dataset, ReadOptions(unlabelled=path, suspects=False, **options)).unlabelled
+    assert pool is not None
+    return pool
 
 
 def test_any_format_is_read_with_or_without_a_label(
@@ -81,8 +81,8 @@ def test_texts_that_are_labelled_in_any_split_are_left_out_even_those_that_shots
     )
     texts = [rows[3], rows[5], {"text": "CHECKED"}, {"text": "new"}, {"text": " New "}]
     path = write_jsonl(texts, "pool.jsonl")
-    found = _pool(path, write_jsonl(rows), validation=validation, shots=8)
-    assert found.to_json() == {"read": 5, "known": 3, "repeated": 1, "considered": 1}
+    pool = _pool(path, write_jsonl(rows), validation=validation, shots=8)
+    assert pool.to_json() == {"read": 5, "known": 3, "repeated": 1, "considered": 1}
 
 
 @pytest.mark.parametrize(("content", "code"), [
@@ -104,5 +104,5 @@ def test_its_problems_are_told_together_with_those_of_the_dataset(
 ) -> None:
     dataset = write_jsonl([*balanced(20), {"text": "", "label": "good"}])
     path = write_jsonl([{"text": 3}], "pool.jsonl")
-    assert [each["code"] for each in problems_of(dataset, unlabelled=path)] == ["empty_text", "text_type"]
+    assert [problem["code"] for problem in problems_of(dataset, unlabelled=path)] == ["empty_text", "text_type"]
     assert json.loads(path.read_text()) == {"text": 3}

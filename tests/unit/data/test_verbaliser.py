@@ -115,9 +115,9 @@ def test_a_vocabulary_that_tells_nothing_apart_is_refused() -> None:
     ],
 )
 def test_labels_that_do_not_go_by_their_own_words_are_told(given_labels, words, renamed) -> None:
-    found = words_finding(given_labels, words)
-    assert [each["label"] for each in found.examples] == renamed if found else renamed == []
-    if found:
-        told = repr(words[given_labels.index(renamed[0])])
-        assert f"to the base it is {told}, unless the start brings words of its own." in found.message
-        assert found.remedy
+    finding = words_finding(given_labels, words)
+    assert [example["label"] for example in finding.examples] == renamed if finding else renamed == []
+    if finding:
+        word = repr(words[given_labels.index(renamed[0])])
+        assert f"to the base it is {word}, unless the start brings words of its own." in finding.message
+        assert finding.remedy

@@ -23,8 +23,8 @@ OURS = ("migrate", "onboard", "api", *WORKERS)
 
 
 def services() -> dict[str, Any]:
-    found: dict[str, Any] = compose()["services"]
-    return found
+    by_name: dict[str, Any] = compose()["services"]
+    return by_name
 
 
 def test_the_file_is_a_compose_file() -> None:
@@ -39,13 +39,13 @@ def test_all_services_are_looked_at_here() -> None:
 
 @pytest.mark.parametrize("service", LASTING)
 def test_what_lasts_is_started_again_and_has_a_health_check(service: str) -> None:
-    found = services()[service]
-    assert found["restart"] == "unless-stopped"
+    described = services()[service]
+    assert described["restart"] == "unless-stopped"
     if service in WORKERS:
-        assert "healthcheck" not in found  # the image's
+        assert "healthcheck" not in described  # the image's
         assert compose_process(service).health
     else:
-        assert found["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+        assert described["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
 
 
 @pytest.mark.parametrize("service", ["migrate", "onboard"])
@@ -56,44 +56,44 @@ def test_what_ends_by_itself_has_no_health_check_and_is_not_started_again(servic
 
 @pytest.mark.parametrize("service", WORKERS)
 def test_workers_wait_for_the_schema_and_have_time_to_leave(service: str) -> None:
-    found = services()[service]
-    assert found["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
-    assert found["depends_on"]["redis"] == {"condition": "service_healthy"}
+    worker = services()[service]
+    assert worker["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+    assert worker["depends_on"]["redis"] == {"condition": "service_healthy"}
     assert services()["migrate"]["depends_on"]["postgres"] == {"condition": "service_healthy"}
-    assert seconds(found["stop_grace_period"]) >= DRAIN_SECONDS + 15
-    assert found["profiles"] == [service.removeprefix("worker-")]
+    assert seconds(worker["stop_grace_period"]) >= DRAIN_SECONDS + 15
+    assert worker["profiles"] == [service.removeprefix("worker-")]
 
 
 def test_the_api_answers_this_machine_alone_and_knows_its_token_and_its_name() -> None:
-    found = services()["api"]
-    assert found["ports"] == ["127.0.0.1:8000:8000"]
-    assert found["command"] == ["serve", "--host=0.0.0.0", "--port=8000"]
-    environment = found["environment"]
-    assert environment["ONBOARD_BOOTSTRAP_TOKEN_FILE"] == f"/run/secrets/{found['secrets'][-1]}"
+    api = services()["api"]
+    assert api["ports"] == ["127.0.0.1:8000:8000"]
+    assert api["command"] == ["serve", "--host=0.0.0.0", "--port=8000"]
+    environment = api["environment"]
+    assert environment["ONBOARD_BOOTSTRAP_TOKEN_FILE"] == f"/run/secrets/{api['secrets'][-1]}"
     assert "api" in environment["ONBOARD_ALLOWED_HOSTS"].split()
     assert environment.keys() > services()["worker-cpu"]["environment"].keys()
-    assert found["depends_on"] == services()["worker-cpu"]["depends_on"]
-    assert seconds(found["stop_grace_period"]) >= GRACE_SECONDS + 5
-    assert found["healthcheck"]["test"][:3] == ["CMD", "python", "-c"]
-    compile(found["healthcheck"]["test"][3], "health", "exec")
-    assert "http://127.0.0.1:8000/readyz" in found["healthcheck"]["test"][3]
+    assert api["depends_on"] == services()["worker-cpu"]["depends_on"]
+    assert seconds(api["stop_grace_period"]) >= GRACE_SECONDS + 5
+    assert api["healthcheck"]["test"][:3] == ["CMD", "python", "-c"]
+    compile(api["healthcheck"]["test"][3], "health", "exec")
+    assert "http://127.0.0.1:8000/readyz" in api["healthcheck"]["test"][3]
 
 
 @pytest.mark.parametrize("service", OURS)
 def test_our_containers_may_do_little(service: str) -> None:
-    found = services()[service]
-    assert found["read_only"] is True
-    assert found["cap_drop"] == ["ALL"]
-    assert found["security_opt"] == ["no-new-privileges:true"]
-    assert found["tmpfs"] == ["/tmp"]
-    assert "user" not in found  # the image's
+    described = services()[service]
+    assert described["read_only"] is True
+    assert described["cap_drop"] == ["ALL"]
+    assert described["security_opt"] == ["no-new-privileges:true"]
+    assert described["tmpfs"] == ["/tmp"]
+    assert "user" not in described  # the image's
 
 
 def test_the_gpu_worker_reserves_a_gpu_and_works_on_it() -> None:
-    found = services()["worker-gpu"]
-    (device,) = found["deploy"]["resources"]["reservations"]["devices"]
+    worker = services()["worker-gpu"]
+    (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "device_ids": ["0"], "capabilities": ["gpu"]}
-    assert "--device=cuda:0" in found["command"]
+    assert "--device=cuda:0" in worker["command"]
     assert "deploy" not in services()["worker-cpu"]
 
 

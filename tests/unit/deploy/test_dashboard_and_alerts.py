@@ -33,8 +33,8 @@ GPU = {
 
 
 def dashboard() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "onboard.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "onboard.json").read_text())
+    return document
 
 
 def panels() -> list[dict[str, Any]]:
@@ -48,8 +48,8 @@ def targets() -> Iterator[dict[str, Any]]:
 
 def alerts() -> list[dict[str, Any]]:
     (group,) = yaml.safe_load((RULES / "alerts.yml").read_text())["groups"]
-    found: list[dict[str, Any]] = group["rules"]
-    return found
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
 
 
 def expressions() -> list[str]:
@@ -100,8 +100,8 @@ def test_places_that_tell_the_same_are_made_one_before_anything_is_added_up() ->
         if expression == "onboard_build_info":  # the table of those places
             continue
         for name in metrics_in(expression):
-            for found in re.finditer(rf"\b{name}\b", expression):
-                assert ONE_OF_THEM.search(expression[: found.start()]), expression
+            for mention in re.finditer(rf"\b{name}\b", expression):
+                assert ONE_OF_THEM.search(expression[: mention.start()]), expression
 
 
 def test_every_metric_is_documented_and_no_other(exported: dict[str, set[str]]) -> None:
@@ -121,8 +121,8 @@ def test_the_dashboard_can_be_imported_for_any_prometheus() -> None:
     assert document["schemaVersion"] >= 42
     variables = {variable["name"]: variable for variable in document["templating"]["list"]}
     assert (variables["datasource"]["type"], variables["datasource"]["query"]) == ("datasource", "prometheus")
-    users = [*panels(), *targets(), *(each for each in variables.values() if each["type"] == "query")]
-    assert {each["datasource"]["uid"] for each in users} == {"${datasource}"}
+    users = [*panels(), *targets(), *(variable for variable in variables.values() if variable["type"] == "query")]
+    assert {user["datasource"]["uid"] for user in users} == {"${datasource}"}
     used = set(re.findall(r"\$(\w+)", json.dumps(panels()))) - {"__rate_interval", "__all"}
     assert used == {"queue", "worker"} < variables.keys()
 
@@ -130,9 +130,9 @@ def test_the_dashboard_can_be_imported_for_any_prometheus() -> None:
 def test_variables_take_their_values_from_what_is_exported(exported: dict[str, set[str]]) -> None:
     for variable in dashboard()["templating"]["list"]:
         if variable["type"] == "query":
-            found = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"])
-            assert found is not None
-            assert found[2] in exported[found[1]]
+            query = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"])
+            assert query is not None
+            assert query[2] in exported[query[1]]
 
 
 def test_panels_have_ids_of_their_own_and_do_not_overlap() -> None:

@@ -12,12 +12,12 @@ from support.deployed import ROOT, dockerfile, health_command, last_of
 
 
 def stages() -> list[list[tuple[str, str]]]:
-    found: list[list[tuple[str, str]]] = []
+    parts: list[list[tuple[str, str]]] = []
     for instruction, rest in dockerfile():
         if instruction == "FROM":
-            found.append([])
-        found[-1].append((instruction, rest))
-    return found
+            parts.append([])
+        parts[-1].append((instruction, rest))
+    return parts
 
 
 def test_hadolint_finds_nothing() -> None:
@@ -49,7 +49,7 @@ def test_nothing_is_added_from_elsewhere_and_every_install_heeds_the_constraints
     assert "ADD" not in [name for name, _ in dockerfile()]
     installs = [rest for name, rest in dockerfile() if name == "RUN" and "pip --python" in rest]
     assert len(installs) == 2
-    assert all("--constraint constraints.txt" in each for each in installs)
+    assert all("--constraint constraints.txt" in install for install in installs)
     assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text().splitlines()
 
 
@@ -65,10 +65,10 @@ def test_the_health_check_looks_at_the_file_that_the_default_command_touches() -
 
 
 def test_the_context_has_what_is_copied_and_nothing_else() -> None:
-    ignored, kept = [], []
+    ignored, exceptions = [], []
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if line and not line.startswith("#"):
-            (kept if line.startswith("!") else ignored).append(line.removeprefix("!"))
+            (exceptions if line.startswith("!") else ignored).append(line.removeprefix("!"))
     assert ignored[0] == "*"
     sources = [
         source
@@ -77,6 +77,6 @@ def test_the_context_has_what_is_copied_and_nothing_else() -> None:
         for source in rest.split()[:-1]
         if not source.startswith("--")
     ]
-    assert sorted(sources) == sorted(kept)
+    assert sorted(sources) == sorted(exceptions)
     assert all((ROOT / source).exists() for source in sources)
     assert any(fnmatch.fnmatch("onboard/__pycache__", pattern) for pattern in ignored[1:])

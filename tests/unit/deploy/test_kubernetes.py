@@ -71,13 +71,13 @@ SCALING = [path for kind in KEDA for path in kubernetes_of(kind)]
 
 
 def pod(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = PODS[path]["spec"]["template"]["spec"]
-    return found
+    spec: dict[str, Any] = PODS[path]["spec"]["template"]["spec"]
+    return spec
 
 
 def container(path: str) -> dict[str, Any]:
-    (found,) = pod(path)["containers"]
-    answer: dict[str, Any] = found
+    (only,) = pod(path)["containers"]
+    answer: dict[str, Any] = only
     return answer
 
 
@@ -106,12 +106,16 @@ def test_every_manifest_is_applied_by_the_kustomization_beside_it_but_the_exampl
         kustomization = kubernetes()[f"{folder}/kustomization.yaml"]
         beside = {path.name for path in (KUBERNETES / folder).glob("*.yaml")} - {"kustomization.yaml"}
         assert set(kustomization["resources"]) == beside
-    assert "secret-example.yaml" not in str([each["resources"] for each in kubernetes_of("Kustomization").values()])
+    assert "secret-example.yaml" not in str(
+        [document["resources"] for document in kubernetes_of("Kustomization").values()]
+    )
 
 
 def test_no_manifest_says_in_which_namespace_it_lives() -> None:
-    assert [path for path, each in kubernetes().items() if "namespace" in each.get("metadata", {})] == []
-    assert [path for path, each in kubernetes_of("Kustomization").items() if "namespace" in each] == []
+    assert [path for path, manifest in kubernetes().items() if "namespace" in manifest.get("metadata", {})] == []
+    assert [
+        path for path, kustomization in kubernetes_of("Kustomization").items() if "namespace" in kustomization
+    ] == []
 
 
 @pytest.mark.parametrize("path", PODS)
@@ -132,8 +136,8 @@ def test_a_pod_is_restricted(path: str) -> None:
 
 @pytest.mark.parametrize("path", PODS)
 def test_a_pod_finds_its_settings_and_its_secrets(path: str) -> None:
-    assert [each["configMapRef"]["name"] for each in container(path)["envFrom"]] == [*names("ConfigMap")]
-    (secrets,) = [each["secret"] for each in pod(path)["volumes"] if "secret" in each]
+    assert [source["configMapRef"]["name"] for source in container(path)["envFrom"]] == [*names("ConfigMap")]
+    (secrets,) = [volume["secret"] for volume in pod(path)["volumes"] if "secret" in volume]
     assert secrets["secretName"] == SECRET["metadata"]["name"]
     assert secrets["defaultMode"] == 0o440
     assert {"onboard_database_url", "onboard_broker_url"} <= set(SECRET["stringData"])
@@ -187,13 +191,17 @@ def test_a_class_of_gpus_has_one_name_everywhere() -> None:
 @pytest.mark.parametrize("path", kubernetes_of("ScaledObject"))
 def test_a_scaler_counts_the_queue_of_a_deployment_that_exists_and_whose_size_is_not_fixed(path: str) -> None:
     spec = kubernetes()[path]["spec"]
-    (deployment,) = [each for each in DEPLOYMENTS if PODS[each]["metadata"]["name"] == spec["scaleTargetRef"]["name"]]
+    (deployment,) = [
+        manifest for manifest in DEPLOYMENTS if PODS[manifest]["metadata"]["name"] == spec["scaleTargetRef"]["name"]
+    ]
     assert "replicas" not in PODS[deployment]["spec"]
     assert 0 <= spec["minReplicaCount"] < spec["maxReplicaCount"]
     (trigger,) = spec["triggers"]
     assert trigger["type"] == "postgresql"
     assert set(trigger["metadata"]) == {"query", "targetQueryValue", "activationTargetQueryValue"}
-    (queue,) = [each.partition("=")[2] for each in container(deployment)["args"] if each.startswith("--queue=")]
+    (queue,) = [
+        argument.partition("=")[2] for argument in container(deployment)["args"] if argument.startswith("--queue=")
+    ]
     assert f"queue = '{queue}'" in trigger["metadata"]["query"]
     assert trigger["authenticationRef"]["name"] in names("TriggerAuthentication")
 

@@ -24,8 +24,8 @@ FIRST = Tuned(BASE, 1, None, None, None, 0.0)
 
 
 def found(*facts: Embedded | Tuned, root: Root = GONE) -> Descent:
-    embedded = [each for each in facts if isinstance(each, Embedded)]
-    return descent(root, embedded, [FIRST, *(each for each in facts if isinstance(each, Tuned))])
+    embedded = [fact for fact in facts if isinstance(fact, Embedded)]
+    return descent(root, embedded, [FIRST, *(fact for fact in facts if isinstance(fact, Tuned))])
 
 
 def test_what_started_from_any_of_its_versions_descends_and_what_started_from_that() -> None:

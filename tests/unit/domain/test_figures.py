@@ -37,8 +37,8 @@ def test_a_queue_is_summed_up_over_what_ended() -> None:
         EndedJob("q", JobState.SUCCEEDED, attempts=3, wait_seconds=4.0, run_seconds=30.0, ago_seconds=3599.0),
         EndedJob("q", JobState.DEAD, attempts=3, wait_seconds=6.0, run_seconds=20.0, ago_seconds=3601.0),
     ]
-    found = Ended.of(jobs, window_seconds=86_400.0).to_json()
-    assert found == {
+    figures = Ended.of(jobs, window_seconds=86_400.0).to_json()
+    assert figures == {
         "window_seconds": 86_400.0, "ended": 3, "ended_per_hour": 2.0, "retries": 4,
         "succeeded": 2, "failed": 0, "cancelled": 0, "dead": 1,
         "wait_p50_seconds": 4.0, "wait_p95_seconds": 5.8, "run_p50_seconds": 20.0, "run_p95_seconds": 29.0,
@@ -51,9 +51,9 @@ def test_a_window_of_less_than_an_hour_tells_the_rate_of_an_hour() -> None:
 
 
 def test_nothing_ended_is_no_figure_rather_than_zero() -> None:
-    found = Ended.of([], window_seconds=3600.0).to_json()
-    assert (found["ended"], found["ended_per_hour"]) == (0, 0.0)
-    assert (found["wait_p50_seconds"], found["run_p95_seconds"]) == (None, None)
+    figures = Ended.of([], window_seconds=3600.0).to_json()
+    assert (figures["ended"], figures["ended_per_hour"]) == (0, 0.0)
+    assert (figures["wait_p50_seconds"], figures["run_p95_seconds"]) == (None, None)
 
 
 def test_the_time_left_is_the_rest_of_the_stage_and_the_stages_after_it() -> None:
@@ -96,7 +96,7 @@ def test_only_jobs_of_the_same_queue_base_and_tuning_are_similar() -> None:
         Likeness("default", "x", "never"),
         Likeness("default", LIKE.base, "auto"),
     ]
-    timings = [Timing(each, 1.0, STAGES) for each in (LIKE, *other)] + [Timing(LIKE, None, STAGES)]
+    timings = [Timing(traits, 1.0, STAGES) for traits in (LIKE, *other)] + [Timing(LIKE, None, STAGES)]
     assert similar(LIKE, 3.0, timings) == [timings[0]]
     assert similar(LIKE, None, timings) == [timings[-1]]
 

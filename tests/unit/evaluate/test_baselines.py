@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, Example
-from onboard.evaluate import baselines, cross_validate_baselines, score_baselines
+from onboard.evaluate import baselines
+from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
 from onboard.evaluate.evaluation import evaluate_classification
 from onboard.evaluate.verdicts import weakness
 
@@ -31,11 +32,11 @@ def colours(train: tuple[Example, ...], test: tuple[Example, ...] = ()) -> Datas
 
 def test_words_that_give_the_label_away_are_found_and_the_majority_is_a_third():
     dataset = colours(colour_rows(33), colour_rows(30, seed=1))
-    found = score_baselines(dataset, dataset.test)
-    assert list(found) == ["majority", "tfidf_logistic_regression"]
-    assert found["majority"]["accuracy"].value == pytest.approx(1 / 3)
-    assert found["tfidf_logistic_regression"]["accuracy"].value == 1.0
-    assert set(found["majority"]) == set(found["tfidf_logistic_regression"])
+    baselines = score_baselines(dataset, dataset.test)
+    assert list(baselines) == ["majority", "tfidf_logistic_regression"]
+    assert baselines["majority"]["accuracy"].value == pytest.approx(1 / 3)
+    assert baselines["tfidf_logistic_regression"]["accuracy"].value == 1.0
+    assert set(baselines["majority"]) == set(baselines["tfidf_logistic_regression"])
 
 
 def test_the_majority_is_the_commonest_label_of_training_and_held_out_rows_together():
@@ -51,28 +52,28 @@ def test_what_a_hold_out_leaves_of_equal_labels_does_not_make_the_majority_wrong
     names = tuple(f"label {number}" for number in range(labels))
     every = tuple(Example(f"{name}, row {row}", None, name) for name in names for row in range(rows))
     dataset = holdout(Dataset(kind="classification", labels=names, train=every), 0)
-    found = score_baselines(dataset, dataset.validation)
+    baselines = score_baselines(dataset, dataset.validation)
     commonest = max(Counter(row.label for row in dataset.validation).values()) / len(dataset.validation)
-    assert found["majority"]["accuracy"].value == pytest.approx(commonest)
+    assert baselines["majority"]["accuracy"].value == pytest.approx(commonest)
     true = np.array(dataset.class_indices(dataset.validation))
     answered = np.where(np.arange(len(true)) == 0, true, (true + 1) % labels)
     one_right = evaluate_classification(true, np.eye(labels)[answered] * 0.9 + 0.1 / labels, "accuracy")
-    assert weakness(one_right, found["majority"], "accuracy").weak
+    assert weakness(one_right, baselines["majority"], "accuracy").weak
 
 
 def test_true_and_one_are_different_labels():
     train = tuple(Example(text, None, label) for text, label in [("yes", True), ("one", 1), ("yes", True), ("one", 1)])
     dataset = Dataset(kind="classification", labels=(True, 1), train=train)
-    found = score_baselines(dataset, train)
-    assert found["tfidf_logistic_regression"]["accuracy"].value == 1.0
-    assert found["majority"]["accuracy"].value == 0.5
+    baselines = score_baselines(dataset, train)
+    assert baselines["tfidf_logistic_regression"]["accuracy"].value == 1.0
+    assert baselines["majority"]["accuracy"].value == 0.5
 
 
 def test_a_label_without_training_rows_has_a_finite_loss():
     train = tuple(row for row in colour_rows(30) if row.label != "green")
-    found = score_baselines(colours(train), colour_rows(9))
-    assert found["tfidf_logistic_regression"]["log_loss"].value < 3.0
-    assert found["tfidf_logistic_regression"]["accuracy"].value == pytest.approx(2 / 3)
+    baselines = score_baselines(colours(train), colour_rows(9))
+    assert baselines["tfidf_logistic_regression"]["log_loss"].value < 3.0
+    assert baselines["tfidf_logistic_regression"]["accuracy"].value == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +85,8 @@ def test_a_label_without_training_rows_has_a_finite_loss():
     ids=["one label", "blank texts"],
 )
 def test_where_nothing_can_be_learned_tfidf_is_the_majority(train):
-    found = score_baselines(colours(train), colour_rows(6))
-    assert found["tfidf_logistic_regression"]["accuracy"] == found["majority"]["accuracy"]
+    baselines = score_baselines(colours(train), colour_rows(6))
+    assert baselines["tfidf_logistic_regression"]["accuracy"] == baselines["majority"]["accuracy"]
 
 
 def test_overlap_makes_paraphrases_visible():
@@ -108,19 +109,19 @@ def test_regression_has_the_mean_and_a_ridge():
         return tuple(Example("good " * (number % 7) + "film", None, float(number % 7)) for number in range(n))
 
     dataset = Dataset(kind="regression", labels=(), train=rows(70), low=0.0, high=6.0)
-    found = score_baselines(dataset, rows(21))
-    assert list(found) == ["mean", "tfidf_ridge"]
-    assert found["mean"]["spearman"].value == 0.0
-    assert found["tfidf_ridge"]["spearman"].value > 0.8
-    assert found["tfidf_ridge"]["mse"].value < found["mean"]["mse"].value
+    baselines = score_baselines(dataset, rows(21))
+    assert list(baselines) == ["mean", "tfidf_ridge"]
+    assert baselines["mean"]["spearman"].value == 0.0
+    assert baselines["tfidf_ridge"]["spearman"].value > 0.8
+    assert baselines["tfidf_ridge"]["mse"].value < baselines["mean"]["mse"].value
 
 
 def test_cross_validated_baselines_never_see_the_row_they_predict_and_say_so():
     train = tuple(Example(f"unique{number}", None, COLOURS[number % 2]) for number in range(40))
     dataset = Dataset(kind="classification", labels=tuple(COLOURS[:2]), train=train)
     index = np.asarray(dataset.class_indices(train))
-    found = cross_validate_baselines(dataset, np.arange(len(index)) % 5)
-    accuracy = found["tfidf_logistic_regression"]["accuracy"]
+    baselines = cross_validate_baselines(dataset, np.arange(len(index)) % 5)
+    accuracy = baselines["tfidf_logistic_regression"]["accuracy"]
     assert accuracy.estimate == "cross-validated"
     assert accuracy.n == 40
     assert accuracy.value < 0.8  # 1.0 if a fold's own rows had been trained on
@@ -129,9 +130,9 @@ def test_cross_validated_baselines_never_see_the_row_they_predict_and_say_so():
 def test_cross_validated_regression_baselines_say_so():
     train = tuple(Example("good " * (number % 5) + "film", None, float(number % 5)) for number in range(40))
     dataset = Dataset(kind="regression", labels=(), train=train, low=0.0, high=4.0)
-    found = cross_validate_baselines(dataset, np.arange(40) % 4)
-    assert found["tfidf_ridge"]["spearman"].estimate == "cross-validated"
-    assert found["tfidf_ridge"]["spearman"].value > 0.5
+    baselines = cross_validate_baselines(dataset, np.arange(40) % 4)
+    assert baselines["tfidf_ridge"]["spearman"].estimate == "cross-validated"
+    assert baselines["tfidf_ridge"]["spearman"].value > 0.5
 
 
 def test_the_commonest_label_and_the_mean_are_those_of_all_rows_whatever_the_folds():
@@ -140,19 +141,19 @@ def test_the_commonest_label_and_the_mean_are_those_of_all_rows_whatever_the_fol
     by_label = cross_validate_baselines(dataset, np.array([0, 1] * 5))
     assert by_label["majority"]["accuracy"].value == 0.5, "each fold's rest has the other label only"
     values = tuple(Example(f"unique{number}", None, float(number)) for number in range(12))
-    found = cross_validate_baselines(
+    baselines = cross_validate_baselines(
         Dataset(kind="regression", labels=(), train=values, low=0.0, high=11.0), np.arange(12) % 4
     )
-    assert found["mean"]["spearman"].value == 0.0
-    assert found["mean"]["spearman"].low is None
+    assert baselines["mean"]["spearman"].value == 0.0
+    assert baselines["mean"]["spearman"].low is None
 
 
 def test_rows_without_a_fold_are_trained_on_and_judge_nothing():
     train = (*colour_rows(24), Example("a sole word", None, COLOURS[0]))
     dataset = colours(train)
     folds = np.append(np.arange(24) % 4, -1)
-    found = cross_validate_baselines(dataset, folds)
-    assert {metric.n for metrics in found.values() for metric in metrics.values()} == {24}
+    baselines = cross_validate_baselines(dataset, folds)
+    assert {metric.n for metrics in baselines.values() for metric in metrics.values()} == {24}
 
 
 def test_many_classes_with_long_texts_get_fewer_features(monkeypatch):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onboard.errors import InputError, JobFailedError
-from onboard.evaluate import evaluate_classification, evaluate_regression, headline_metric
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
 
 
 def certain(predicted: list[int], classes: int) -> np.ndarray:
@@ -14,11 +14,11 @@ def certain(predicted: list[int], classes: int) -> np.ndarray:
 
 
 def test_two_classes_get_accuracy_macro_f1_mcc_and_log_loss():
-    found = evaluate_classification(np.array([0, 1, 1, 0]), certain([0, 1, 0, 0], 2))
-    assert list(found) == ["accuracy", "macro_f1", "mcc", "log_loss"]
-    assert found["accuracy"].value == 0.75
-    assert {metric.n for metric in found.values()} == {4}
-    assert all(metric.low <= metric.value <= metric.high for metric in found.values())
+    metrics = evaluate_classification(np.array([0, 1, 1, 0]), certain([0, 1, 0, 0], 2))
+    assert list(metrics) == ["accuracy", "macro_f1", "mcc", "log_loss"]
+    assert metrics["accuracy"].value == 0.75
+    assert {metric.n for metric in metrics.values()} == {4}
+    assert all(metric.low <= metric.value <= metric.high for metric in metrics.values())
 
 
 def test_three_classes_get_mcc_only_when_asked():
@@ -65,18 +65,18 @@ def test_arrays_that_do_not_fit_are_refused(true, probabilities):
 
 def test_regression_gets_both_correlations_and_the_squared_error():
     true = np.arange(10.0)
-    found = evaluate_regression(true, true**3)
-    assert found["spearman"].value == pytest.approx(1.0)
-    assert 0.8 < found["pearson"].value < 1.0
-    assert found["mse"].value > 0
-    assert found["pearson"].low < found["pearson"].value < found["pearson"].high
+    metrics = evaluate_regression(true, true**3)
+    assert metrics["spearman"].value == pytest.approx(1.0)
+    assert 0.8 < metrics["pearson"].value < 1.0
+    assert metrics["mse"].value > 0
+    assert metrics["pearson"].low < metrics["pearson"].value < metrics["pearson"].high
 
 
 def test_constant_predictions_of_a_regression_are_zero_with_a_note_and_no_interval():
-    found = evaluate_regression(np.arange(5.0), np.full(5, 2.0))
-    assert found["spearman"].value == found["pearson"].value == 0.0
-    assert found["spearman"].low is None
-    assert "all predictions are the same" in found["pearson"].note
+    metrics = evaluate_regression(np.arange(5.0), np.full(5, 2.0))
+    assert metrics["spearman"].value == metrics["pearson"].value == 0.0
+    assert metrics["spearman"].low is None
+    assert "all predictions are the same" in metrics["pearson"].note
 
 
 @given(
@@ -89,7 +89,7 @@ def test_constant_predictions_of_a_regression_are_zero_with_a_note_and_no_interv
 def test_whatever_is_evaluated_is_valid_json_without_nan(case):
     classes, rows = case
     true, predicted = zip(*rows, strict=True)
-    found = evaluate_classification(np.asarray(true), certain(list(predicted), classes), metric="mcc")
-    json.dumps({name: metric.to_json() for name, metric in found.items()}, allow_nan=False)
+    metrics = evaluate_classification(np.asarray(true), certain(list(predicted), classes), metric="mcc")
+    json.dumps({name: metric.to_json() for name, metric in metrics.items()}, allow_nan=False)
     numbers = evaluate_regression(np.asarray(true, dtype=float), np.asarray(predicted, dtype=float))
     json.dumps({name: metric.to_json() for name, metric in numbers.items()}, allow_nan=False)

@@ -26,9 +26,9 @@ def test_fisher_interval_of_pearson_agrees_with_scipy():
     random = np.random.default_rng(0)
     a = random.normal(size=40)
     b = a + random.normal(size=40)
-    found = stats.pearsonr(a, b)
-    expected = found.confidence_interval()
-    assert pearson_interval(found.statistic, 40) == pytest.approx((expected.low, expected.high))
+    correlation = stats.pearsonr(a, b)
+    expected = correlation.confidence_interval()
+    assert pearson_interval(correlation.statistic, 40) == pytest.approx((expected.low, expected.high))
 
 
 @pytest.mark.parametrize("interval", [pearson_interval, spearman_interval])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onboard.evaluate import compare_classification, compare_regression
+from onboard.evaluate.paired import compare_classification, compare_regression
 from onboard.statistics.proportions import mcnemar
 
 
@@ -41,32 +41,32 @@ def test_what_is_worse_one_way_is_better_the_other_way():
 
 def test_a_loss_that_rises_everywhere_is_worse_though_no_answer_changed():
     right = np.arange(40) > 1
-    found = compare_classification(rows(40), answers(right, 0.9), answers(right, 0.6))
-    assert found.newly_wrong == found.newly_right == 0
-    assert found.verdict == "worse"
-    assert found.low > 0
+    comparison = compare_classification(rows(40), answers(right, 0.9), answers(right, 0.6))
+    assert comparison.newly_wrong == comparison.newly_right == 0
+    assert comparison.verdict == "worse"
+    assert comparison.low > 0
 
 
 def test_losses_do_not_overrule_more_right_answers():
     before = answers(np.arange(40) < 20, 0.6)
     after = answers(np.arange(40) < 23, 0.999)  # three more right ones, and the wrong ones are very sure of themselves
-    found = compare_classification(rows(40), before, after)
-    assert found.low > 0
-    assert found.verdict == "no significant difference"
+    comparison = compare_classification(rows(40), before, after)
+    assert comparison.low > 0
+    assert comparison.verdict == "no significant difference"
 
 
 def test_the_same_predictions_do_not_differ():
     same = answers(np.arange(50) % 3 > 0)
-    found = compare_classification(rows(50), same, same)
-    assert found.verdict == "no significant difference"
-    assert (found.increase, found.low, found.high, found.p_value) == (0.0, 0.0, 0.0, 1.0)
+    comparison = compare_classification(rows(50), same, same)
+    assert comparison.verdict == "no significant difference"
+    assert (comparison.increase, comparison.low, comparison.high, comparison.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("n", [0, 5])
 def test_a_handful_of_rows_is_no_evidence(n):
-    found = compare_classification(rows(n), answers(np.ones(n, dtype=bool)), answers(np.zeros(n, dtype=bool)))
-    assert found.verdict == "not enough evidence"
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["rows"] == n
+    comparison = compare_classification(rows(n), answers(np.ones(n, dtype=bool)), answers(np.zeros(n, dtype=bool)))
+    assert comparison.verdict == "not enough evidence"
+    assert json.loads(json.dumps(comparison.to_json(), allow_nan=False))["rows"] == n
 
 
 def test_the_wolf_is_cried_in_at_most_one_of_twenty_equal_pairs():
@@ -82,9 +82,9 @@ def test_regression_is_compared_by_squared_error():
     random = np.random.default_rng(0)
     true = random.normal(size=60)
     near, far = true + random.normal(size=60) * 0.1, true + random.normal(size=60)
-    found = compare_regression(true, near, far)
-    assert (found.verdict, found.loss, found.p_value) == ("worse", "squared_error", None)
-    assert found.low <= found.increase <= found.high
+    comparison = compare_regression(true, near, far)
+    assert (comparison.verdict, comparison.loss, comparison.p_value) == ("worse", "squared_error", None)
+    assert comparison.low <= comparison.increase <= comparison.high
     assert compare_regression(true, far, near).verdict == "better"
     assert compare_regression(true[:19], near[:19], far[:19]).verdict == "not enough evidence"
     assert compare_regression(true[:0], near[:0], far[:0]).verdict == "not enough evidence"

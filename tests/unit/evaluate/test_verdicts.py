@@ -3,7 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onboard.evaluate import Comparison, Metric, evaluate_regression, may_replace, weakness
+from onboard.evaluate.evaluation import evaluate_regression
+from onboard.evaluate.intervals import Metric
+from onboard.evaluate.paired import Comparison
+from onboard.evaluate.verdicts import may_replace, weakness
 
 
 def metric(value: float, low: float | None, high: float | None) -> Metric:
@@ -12,51 +15,51 @@ def metric(value: float, low: float | None, high: float | None) -> Metric:
 
 @pytest.mark.parametrize(("low", "weak"), [(0.49, True), (0.50, True), (0.51, False)])
 def test_a_version_is_weak_unless_its_whole_interval_is_above_the_majority(low, weak):
-    found = weakness({"accuracy": metric(0.7, low, 0.8)}, {"accuracy": metric(0.5, 0.3, 0.7)}, "accuracy")
-    assert (found.weak, found.judged) == (weak, True)
-    assert ("not shown to be better" in found.reason) is weak
+    judged = weakness({"accuracy": metric(0.7, low, 0.8)}, {"accuracy": metric(0.5, 0.3, 0.7)}, "accuracy")
+    assert (judged.weak, judged.judged) == (weak, True)
+    assert ("not shown to be better" in judged.reason) is weak
 
 
 @pytest.mark.parametrize(("high", "weak"), [(0.69, False), (0.70, True)])
 def test_losses_count_the_other_way_round(high, weak):
-    found = weakness({"log_loss": metric(0.5, 0.3, high)}, {"log_loss": metric(0.7, 0.6, 0.8)}, "log_loss")
-    assert found.weak is weak
+    judged = weakness({"log_loss": metric(0.5, 0.3, high)}, {"log_loss": metric(0.7, 0.6, 0.8)}, "log_loss")
+    assert judged.weak is weak
 
 
 def test_the_deciding_metric_decides():
-    found = {"accuracy": metric(0.95, 0.9, 0.99), "mcc": metric(0.5, 0.2, 0.8)}
+    metrics = {"accuracy": metric(0.95, 0.9, 0.99), "mcc": metric(0.5, 0.2, 0.8)}
     trivial = {"accuracy": metric(0.94, 0.9, 0.98), "mcc": metric(0.0, None, None)}
-    assert weakness(found, trivial, "accuracy").weak
-    assert not weakness(found, trivial, "mcc").weak
+    assert weakness(metrics, trivial, "accuracy").weak
+    assert not weakness(metrics, trivial, "mcc").weak
 
 
 def test_constant_predictions_are_weak():
     undefined = Metric(0.0, None, None, 9, "undefined, given as 0: all predictions are the same")
-    found = weakness({"spearman": undefined}, {"spearman": undefined}, "spearman")
-    assert found.weak
-    assert "all predictions are the same" in found.reason
+    judged = weakness({"spearman": undefined}, {"spearman": undefined}, "spearman")
+    assert judged.weak
+    assert "all predictions are the same" in judged.reason
 
 
 @pytest.mark.parametrize(
     ("true", "predicted"), [([1.0, 1.0, 1.0], [1.0, 2.0, 1.5]), ([1.0], [3.0]), ([2.0, 2.0], [2.0, 2.0])]
 )
 def test_rows_of_one_label_cannot_tell_whether_a_version_is_weak(true, predicted):
-    found = evaluate_regression(np.array(true), np.array(predicted))
-    told = weakness(found, found, "spearman")
-    assert (told.weak, told.judged) == (False, False)
-    assert "has no interval: undefined" in told.reason
+    metrics = evaluate_regression(np.array(true), np.array(predicted))
+    judged = weakness(metrics, metrics, "spearman")
+    assert (judged.weak, judged.judged) == (False, False)
+    assert "has no interval: undefined" in judged.reason
 
 
 def test_small_numbers_are_shown_with_digits_that_say_something():
-    found = weakness({"mse": metric(2.1e-8, 1e-8, 4e-8)}, {"mse": metric(3.14e-8, 0, 1)}, "mse")
-    assert "mse of 2.1e-08 (95%: 1e-08 to 4e-08, 30 rows) is not shown to be better than the 3.1e-08" in found.reason
+    judged = weakness({"mse": metric(2.1e-8, 1e-8, 4e-8)}, {"mse": metric(3.14e-8, 0, 1)}, "mse")
+    assert "mse of 2.1e-08 (95%: 1e-08 to 4e-08, 30 rows) is not shown to be better than the 3.1e-08" in judged.reason
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
 def test_without_held_out_rows_nothing_is_judged_and_nothing_is_weak(nothing):
-    found = weakness(nothing, nothing, "accuracy")
-    assert (found.weak, found.judged) == (False, False)
-    assert "No rows were held out" in found.reason
+    judged = weakness(nothing, nothing, "accuracy")
+    assert (judged.weak, judged.judged) == (False, False)
+    assert "No rows were held out" in judged.reason
 
 
 def comparison(verdict: str) -> Comparison:
@@ -68,9 +71,9 @@ def comparison(verdict: str) -> Comparison:
     ("verdict", "allowed"), [("worse", False), ("better", True), ("no significant difference", True)]
 )
 def test_with_shared_rows_only_a_significantly_worse_version_is_held_back(verdict, allowed, weak):
-    found = may_replace(comparison(verdict), weak=weak, predecessor_weak=False)
-    assert found.allowed is allowed
-    assert "30 shared held-out rows (1 newly right, 7 newly wrong)" in found.reason
+    permission = may_replace(comparison(verdict), weak=weak, predecessor_weak=False)
+    assert permission.allowed is allowed
+    assert "30 shared held-out rows (1 newly right, 7 newly wrong)" in permission.reason
 
 
 @pytest.mark.parametrize("missing", [None, comparison("not enough evidence")])
@@ -86,6 +89,6 @@ def test_without_shared_rows_only_a_weak_version_after_a_good_one_is_held_back(
 
 def test_a_single_row_judges_nothing():
     one = replace(metric(1.0, 0.2, 1.0), n=1)
-    told = weakness({"accuracy": one}, {"accuracy": one}, "accuracy")
-    assert (told.weak, told.judged) == (False, False)
-    assert "single row" in told.reason
+    judged = weakness({"accuracy": one}, {"accuracy": one}, "accuracy")
+    assert (judged.weak, judged.judged) == (False, False)
+    assert "single row" in judged.reason

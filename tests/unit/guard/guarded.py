@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from support.published import embedding_of
 
 from onboard.guard.answers import Question, answers
 from onboard.model.batch import LabelledRows
@@ -47,10 +48,6 @@ def pairs(engine: Engine, count: int, seed: int = 0) -> list[list[int]]:
     return engine.encoder.encode(made)
 
 
-def embedding(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(16).astype(np.float32)
-
-
 def earlier(
     engine: Engine,
     name: str,
@@ -63,24 +60,26 @@ def earlier(
 ) -> ProtectedTask:
     """A task whose labelled rows have the labels that its reference gives them with its own probabilities."""
     before = reference or engine.hypernetwork
-    trie, z = engine.trie(["yes", "no"]), embedding(seed)
+    trie, z = engine.trie(["yes", "no"]), embedding_of(seed)
     held = None
     if rows:
         ids = texts(engine, rows, seed + 100)
         chances = np.exp(answers(engine, [Question(before, z, trie, ids)])[0])
-        drawn = [np.random.default_rng((seed, row)).choice(2, p=each / each.sum()) for row, each in enumerate(chances)]
+        drawn = [
+            np.random.default_rng((seed, row)).choice(2, p=chance / chance.sum()) for row, chance in enumerate(chances)
+        ]
         held = LabelledRows(ids, np.eye(2, dtype=np.float32)[drawn])
     return ProtectedTask(name, z, trie, before, held, texts(engine, own, seed + 200) if own else (), trouble)
 
 
 def shaken(hypernetwork: Hypernetwork, scale: float, seed: int = 0) -> Hypernetwork:
     """A frozen copy whose weights all moved at random, by `scale` of each tensor's root mean square."""
-    found = copy.deepcopy(hypernetwork).requires_grad_(False)
+    changed = copy.deepcopy(hypernetwork).requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for weight in found.parameters():
+        for weight in changed.parameters():
             weight += torch.randn(weight.shape, generator=generator) * scale * weight.square().mean().sqrt()
-    return found
+    return changed
 
 
 class Counted:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from guarded import Counted, embedding, shaken, texts
+from guarded import Counted, shaken, texts
+from support.published import embedding_of
 
 from onboard.errors import CancelledError
 from onboard.guard.answers import Question, answers
@@ -18,7 +19,7 @@ def questions(tiny_engine: Engine) -> list[Question]:
     words = [("yes", "no"), ("good", "bad", "other"), ("yes", "no"), ("film", "plot")]
     hypernetworks = [other, tiny_engine.hypernetwork, other, tiny_engine.hypernetwork]
     return [
-        Question(hypernetwork, embedding(seed), tiny_engine.trie(own), texts(tiny_engine, 3 + seed, seed))
+        Question(hypernetwork, embedding_of(seed), tiny_engine.trie(own), texts(tiny_engine, 3 + seed, seed))
         for seed, (own, hypernetwork) in enumerate(zip(words, hypernetworks, strict=True))
     ]
 
@@ -27,9 +28,9 @@ def questions(tiny_engine: Engine) -> list[Question]:
 def test_each_task_is_answered_by_its_own_hypernetwork(
     tiny_engine: Engine, questions: list[Question], generated_bytes: int
 ) -> None:
-    found = answers(tiny_engine, questions, generated_bytes=generated_bytes)
+    scored = answers(tiny_engine, questions, generated_bytes=generated_bytes)
     own = tiny_engine.hypernetwork
-    for question, scores in zip(questions, found, strict=True):
+    for question, scores in zip(questions, scored, strict=True):
         tiny_engine.hypernetwork = question.hypernetwork
         alone = log_probabilities(tiny_engine, question.ids, question.z, question.trie)
         np.testing.assert_allclose(scores, alone, atol=1e-5)

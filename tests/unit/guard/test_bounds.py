@@ -18,11 +18,11 @@ PROBABILITIES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12)
 
 def test_the_bound_of_paired_losses_is_that_of_students_t() -> None:
     changes = np.random.default_rng(0).normal(0.01, 0.1, 40)
-    found = increase_of_losses(changes)
+    increase = increase_of_losses(changes)
     low, high = stats.ttest_1samp(changes, 0.0).confidence_interval(0.90)
-    assert found.high(0.05) == pytest.approx(high)
-    assert found.low(0.05) == pytest.approx(low)
-    assert found.p_value(0.02) == pytest.approx(stats.ttest_1samp(changes, 0.02, alternative="less").pvalue)
+    assert increase.high(0.05) == pytest.approx(high)
+    assert increase.low(0.05) == pytest.approx(low)
+    assert increase.p_value(0.02) == pytest.approx(stats.ttest_1samp(changes, 0.02, alternative="less").pvalue)
 
 
 def test_the_p_value_is_below_the_level_just_where_the_bound_is_within_the_margin() -> None:
@@ -32,8 +32,8 @@ def test_the_p_value_is_below_the_level_just_where_the_bound_is_within_the_margi
 
 
 def test_no_change_at_all_is_certain() -> None:
-    found = increase_of_losses(np.zeros(30))
-    assert (found.p_value(0.02), found.high(0.05), found.detectable(0.05)) == (0.0, 0.0, 0.0)
+    increase = increase_of_losses(np.zeros(30))
+    assert (increase.p_value(0.02), increase.high(0.05), increase.detectable(0.05)) == (0.0, 0.0, 0.0)
     assert increase_of_divergence(0.0, 0.15).high(0.05) == 0.0
 
 
@@ -50,9 +50,9 @@ def test_a_single_row_says_nothing(count: int) -> None:
 
 
 def test_a_divergence_bounds_the_increase_by_its_root() -> None:
-    found = increase_of_divergence(0.004, 0.15)
-    assert found.mean == pytest.approx(0.004)
-    assert found.high(0.05) == pytest.approx(0.004 + 1.6449 * 0.15 * math.sqrt(0.004), abs=1e-6)
+    increase = increase_of_divergence(0.004, 0.15)
+    assert increase.mean == pytest.approx(0.004)
+    assert increase.high(0.05) == pytest.approx(0.004 + 1.6449 * 0.15 * math.sqrt(0.004), abs=1e-6)
 
 
 def test_the_detectable_increase_is_noticed_in_four_of_five_cases() -> None:

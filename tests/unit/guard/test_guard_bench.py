@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guarded import embedding, shaken, texts
+from guarded import shaken, texts
+from support.published import embedding_of
 
 from bench.guard import __main__ as bench
 from bench.guard.changes import moved
@@ -42,7 +43,7 @@ def prepared(tiny_engine: Engine) -> list[Task]:
     ids = texts(tiny_engine, 16 + 4 + SINGLES + 6)
     trie = tiny_engine.trie(["yes", "no"])
     targets = np.eye(2)[[0, 1] * 8]
-    return [Task(f"task-{seed}", embedding(seed), trie, ids, targets, np.ones(16), 4) for seed in range(2)]
+    return [Task(f"task-{seed}", embedding_of(seed), trie, ids, targets, np.ones(16), 4) for seed in range(2)]
 
 
 def test_finished_changes_are_not_measured_again(tiny_engine: Engine, prepared: list[Task], tmp_path: Path) -> None:
@@ -59,8 +60,10 @@ def test_finished_changes_are_not_measured_again(tiny_engine: Engine, prepared: 
     first = measure_all(tiny_engine, lambda: prepared, {"a": leading("a")}, work, settings)
     again = measure_all(tiny_engine, lambda: prepared, {"a": leading("a"), "b": leading("b")}, work, settings)
     assert made == ["a", "b"]
-    assert [(each.direction, each.size) for each in again] == [(name, size) for name in "ab" for size in SIZES]
-    assert [each.share for each in again[: len(SIZES)]] == [each.share for each in first]
+    assert [(measured.direction, measured.size) for measured in again] == [
+        (name, size) for name in "ab" for size in SIZES
+    ]
+    assert [step.share for step in again[: len(SIZES)]] == [step.share for step in first]
     measure_all(tiny_engine, lambda: prepared, {"a": leading("a")}, work, {"rows": 17})
     assert made == ["a", "b", "a"]
 
@@ -69,12 +72,12 @@ def test_rows_own_texts_and_canaries_are_told_apart_and_larger_steps_do_more(
     tiny_engine: Engine, prepared: list[Task], tmp_path: Path
 ) -> None:
     leading = {"a": lambda: shaken(tiny_engine.hypernetwork, 0.3)}
-    found = measure_all(tiny_engine, lambda: prepared, leading, tmp_path / "guard.jsonl", {})
-    one = found[0].effects[0]
+    steps = measure_all(tiny_engine, lambda: prepared, leading, tmp_path / "guard.jsonl", {})
+    one = steps[0].effects[0]
     assert [len(part) for part in (one.changes, one.divergences, one.own, one.singles, one.pairs)] == [
         16, 16, 4, SINGLES, 6,
     ]  # fmt: skip
-    sizes = [np.mean([each.divergences.mean() for each in step.effects]) for step in found]
+    sizes = [np.mean([effect.divergences.mean() for effect in step.effects]) for step in steps]
     assert sizes == sorted(sizes)
     assert sizes[-1] > 2 * sizes[0]
 
@@ -125,11 +128,11 @@ def test_a_step_goes_on_beyond_its_end(tiny_engine: Engine) -> None:
 
 def test_what_harms_nobody_and_is_refused_is_a_false_alarm_and_what_is_lost_and_passes_a_miss() -> None:
     rng = np.random.default_rng(0)
-    found = passed([change(effect(0.0, 0.05)), change(effect(0.05, 0.0))], SETTINGS, rng)[0]
-    assert (found.evidence, found.false_alarm, found.miss) == ("divergence", 1.0, 1.0)
-    found = passed([change(effect(0.0, 0.0)), change(effect(0.05, 0.05))], SETTINGS, rng)[0]
-    assert (found.false_alarm, found.miss) == (0.0, 0.0)
-    assert [count for count, _ in found.shares] == [
+    rates = passed([change(effect(0.0, 0.05)), change(effect(0.05, 0.0))], SETTINGS, rng)[0]
+    assert (rates.evidence, rates.false_alarm, rates.miss) == ("divergence", 1.0, 1.0)
+    rates = passed([change(effect(0.0, 0.0)), change(effect(0.05, 0.05))], SETTINGS, rng)[0]
+    assert (rates.false_alarm, rates.miss) == (0.0, 0.0)
+    assert [count for count, _ in rates.shares] == [
         int(low < 0.0 <= high) + int(low < 0.05 <= high) for low, high in pairwise(EDGES)
     ]
 
@@ -137,7 +140,7 @@ def test_what_harms_nobody_and_is_refused_is_a_false_alarm_and_what_is_lost_and_
 def test_more_labelled_rows_refuse_less_of_what_is_harmless() -> None:
     rng = np.random.default_rng(0)
     _, *by_rows = passed([change(effect(0.0, 0.0, noise=0.1))], SETTINGS, rng)
-    alarms = [each.false_alarm or 0.0 for each in by_rows]
+    alarms = [rates.false_alarm or 0.0 for rates in by_rows]
     assert alarms[0] > 0.5 > alarms[-1]
 
 
@@ -154,10 +157,10 @@ def test_the_spread_is_found_again() -> None:
         effect(float(size + 0.2 * size**0.5 * rng.standard_normal()), float(size))
         for size in rng.uniform(0.001, 0.02, 2000)
     ]
-    found = spread([change(*drawn)], 0.2, 48, rng)
-    assert found.deviation == pytest.approx(0.2, rel=0.05)
-    assert found.quantile == pytest.approx(0.2, rel=0.08)
-    assert found.held[0.95] == pytest.approx(0.95, abs=0.015)
+    measured = spread([change(*drawn)], 0.2, 48, rng)
+    assert measured.deviation == pytest.approx(0.2, rel=0.05)
+    assert measured.quantile == pytest.approx(0.2, rel=0.08)
+    assert measured.held[0.95] == pytest.approx(0.95, abs=0.015)
 
 
 def test_quantiles_are_of_the_pairs_of_a_size() -> None:

@@ -34,8 +34,8 @@ def test_what_comes_is_frozen_and_the_two_stay_as_they_are(tiny_engine: Engine) 
     old, new = copy.deepcopy(tiny_engine.hypernetwork).requires_grad_(True), shaken(tiny_engine.hypernetwork, 0.3)
     digests = hypernetwork_digest(old), hypernetwork_digest(new)
     with torch.inference_mode():
-        found = between(old, new, 0.5)
-    assert not any(weight.requires_grad or weight.is_inference() for weight in found.parameters())
+        middle = between(old, new, 0.5)
+    assert not any(weight.requires_grad or weight.is_inference() for weight in middle.parameters())
     assert all(weight.requires_grad for weight in old.parameters())
     assert (hypernetwork_digest(old), hypernetwork_digest(new)) == digests
 

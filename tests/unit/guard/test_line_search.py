@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from guarded import Counted, earlier, embedding, pairs, shaken, texts
+from guarded import Counted, earlier, pairs, shaken, texts
+from support.published import embedding_of
 
 from onboard.errors import CancelledError
 from onboard.guard import GuardSettings, Judgement, Step, TaskVerdict, clear, guard, line_search
@@ -22,7 +23,7 @@ from onboard.model.protected import ProtectedTask, Protection
 from onboard.model.weights import hypernetwork_digest
 
 SETTINGS = GuardSettings(fewest_rows=60, texts=16)
-NEAR = embedding(50)
+NEAR = embedding_of(50)
 
 
 @pytest.fixture
@@ -51,22 +52,22 @@ def judged(
 def test_no_change_is_accepted_whole_with_a_row_per_task(
     tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
-    found = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), tasks, canaries)
-    assert (found.verdict, found.share, found.unchecked, found.chosen) == ("accepted", 1.0, 0, None)
-    assert [task.task for task in found.tasks] == ["sst2", "reviews@v1", "tickets@v3"]
-    assert [task.evidence for task in found.tasks] == ["divergence", "divergence", "held-out rows"]
-    assert [(task.increase, task.high, task.flipped) for task in found.tasks] == [(0.0, 0.0, 0)] * 3
+    verdict = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), tasks, canaries)
+    assert (verdict.verdict, verdict.share, verdict.unchecked, verdict.chosen) == ("accepted", 1.0, 0, None)
+    assert [task.task for task in verdict.tasks] == ["sst2", "reviews@v1", "tickets@v3"]
+    assert [task.evidence for task in verdict.tasks] == ["divergence", "divergence", "held-out rows"]
+    assert [(task.increase, task.high, task.flipped) for task in verdict.tasks] == [(0.0, 0.0, 0)] * 3
 
 
 def test_what_turns_the_answers_over_is_rejected_and_says_who_loses(
     tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
-    found = judged(tiny_engine, shaken(tiny_engine.hypernetwork, 30.0), tasks, canaries)
-    assert (found.verdict, found.share) == ("rejected", 0.0)
-    lost = [task.task for task in found.tasks if task.verdict == "fail"]
+    verdict = judged(tiny_engine, shaken(tiny_engine.hypernetwork, 30.0), tasks, canaries)
+    assert (verdict.verdict, verdict.share) == ("rejected", 0.0)
+    lost = [task.task for task in verdict.tasks if task.verdict == "fail"]
     assert lost
-    assert lost[0] in found.reason
-    assert "--tune-hypernetwork never" in found.reason
+    assert lost[0] in verdict.reason
+    assert "--tune-hypernetwork never" in verdict.reason
 
 
 def test_of_a_step_that_is_too_long_as_much_is_taken_as_harms_nobody(
@@ -76,12 +77,12 @@ def test_of_a_step_that_is_too_long_as_much_is_taken_as_harms_nobody(
     while judged(tiny_engine, shaken(tiny_engine.hypernetwork, scale), tasks, canaries).share == 1.0:
         scale *= 1.25
     candidate = shaken(tiny_engine.hypernetwork, scale)
-    found = judged(tiny_engine, candidate, tasks, canaries)
-    assert found.verdict == "accepted"
-    assert found.share in (0.5, 0.25, 0.125)
-    assert [share for share, _ in found.objections] == [share for share in SETTINGS.shares if share > found.share]
-    assert all(names and set(names) <= {task.name for task in tasks} for _, names in found.objections)
-    taken = between(tiny_engine.hypernetwork, candidate, found.share)
+    verdict = judged(tiny_engine, candidate, tasks, canaries)
+    assert verdict.verdict == "accepted"
+    assert verdict.share in (0.5, 0.25, 0.125)
+    assert [share for share, _ in verdict.objections] == [share for share in SETTINGS.shares if share > verdict.share]
+    assert all(names and set(names) <= {task.name for task in tasks} for _, names in verdict.objections)
+    taken = between(tiny_engine.hypernetwork, candidate, verdict.share)
     assert judged(tiny_engine, taken, tasks, canaries).share == 1.0
 
 
@@ -104,14 +105,14 @@ def test_the_second_half_may_refuse_what_the_first_let_through_and_nothing_is_tr
     def judge(seen: Sequence[Seen], settings: GuardSettings) -> list[TaskVerdict]:
         looked.append(len(seen))
         verdicts = real(seen, settings)
-        return verdicts if len(looked) == 1 else [replace(each, verdict="fail") for each in verdicts]
+        return verdicts if len(looked) == 1 else [replace(verdict, verdict="fail") for verdict in verdicts]
 
     monkeypatch.setattr(line_search, "judge", judge)
     task = earlier(tiny_engine, "reviews@v1", seed=2, own=20)
-    found = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), [task], canaries)
-    assert (found.verdict, len(looked)) == ("rejected", 2)
-    assert "second look" in found.reason
-    assert found.objections == ((1.0, ("reviews@v1",)),)
+    verdict = judged(tiny_engine, copy.deepcopy(tiny_engine.hypernetwork), [task], canaries)
+    assert (verdict.verdict, len(looked)) == ("rejected", 2)
+    assert "second look" in verdict.reason
+    assert verdict.objections == ((1.0, ("reviews@v1",)),)
 
 
 def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_margin(
@@ -128,9 +129,9 @@ def test_a_share_is_chosen_with_something_to_spare_and_confirmed_against_the_mar
     task = earlier(tiny_engine, "reviews@v1", seed=2, own=20)
     settings = replace(SETTINGS, margin=0.02, choosing=0.5)
     unchanged = copy.deepcopy(tiny_engine.hypernetwork)
-    found = judged(tiny_engine, unchanged, [task], canaries, settings=settings)
+    verdict = judged(tiny_engine, unchanged, [task], canaries, settings=settings)
     assert margins == [0.01, 0.02]
-    assert (found.verdict, found.margin) == ("accepted", 0.02)
+    assert (verdict.verdict, verdict.margin) == ("accepted", 0.02)
 
 
 @pytest.mark.parametrize("rows", [0, 60])
@@ -139,22 +140,22 @@ def test_a_task_whose_snapshot_cannot_be_read_never_passes(
 ) -> None:
     broken = earlier(tiny_engine, "broken@v1", rows=rows, own=20, trouble="Its snapshot is gone.")
     batches = Counted()
-    found = judged(
+    verdict = judged(
         tiny_engine, tiny_engine.hypernetwork, [*tasks, broken], canaries, execution=Execution(before_batch=batches)
     )
-    assert found.verdict == "rejected"
-    assert [(task.task, task.verdict, task.trouble) for task in found.tasks] == [
+    assert verdict.verdict == "rejected"
+    assert [(task.task, task.verdict, task.trouble) for task in verdict.tasks] == [
         ("broken@v1", "not enough evidence", "Its snapshot is gone.")
     ]
-    assert "broken@v1" in found.reason
-    assert "onboard restore" in found.reason
-    assert (found.unchecked, batches.calls) == (3, 0)  # nothing is computed for an answer that is known
+    assert "broken@v1" in verdict.reason
+    assert "onboard restore" in verdict.reason
+    assert (verdict.unchecked, batches.calls) == (3, 0)  # nothing is computed for an answer that is known
 
 
 def test_a_task_without_rows_and_texts_is_not_enough_evidence(tiny_engine: Engine) -> None:
-    found = judged(tiny_engine, tiny_engine.hypernetwork, [earlier(tiny_engine, "sst2")], [])
-    assert found.verdict == "rejected"
-    assert found.tasks[0].verdict == "not enough evidence"
+    verdict = judged(tiny_engine, tiny_engine.hypernetwork, [earlier(tiny_engine, "sst2")], [])
+    assert verdict.verdict == "rejected"
+    assert verdict.tasks[0].verdict == "not enough evidence"
 
 
 def test_weights_that_are_no_numbers_are_rejected(
@@ -163,14 +164,14 @@ def test_weights_that_are_no_numbers_are_rejected(
     ruined = copy.deepcopy(tiny_engine.hypernetwork).requires_grad_(False)
     with torch.no_grad():
         next(ruined.parameters()).fill_(float("nan"))
-    found = judged(tiny_engine, ruined, tasks, canaries)
-    assert found.verdict == "rejected"
-    json.dumps(found.to_json(), allow_nan=False)
+    verdict = judged(tiny_engine, ruined, tasks, canaries)
+    assert verdict.verdict == "rejected"
+    json.dumps(verdict.to_json(), allow_nan=False)
 
 
 def test_without_earlier_tasks_the_whole_step_is_taken(tiny_engine: Engine, canaries: list[list[int]]) -> None:
-    found = judged(tiny_engine, shaken(tiny_engine.hypernetwork, 3.0), [], canaries)
-    assert (found.verdict, found.share, found.tasks) == ("accepted", 1.0, ())
+    verdict = judged(tiny_engine, shaken(tiny_engine.hypernetwork, 3.0), [], canaries)
+    assert (verdict.verdict, verdict.share, verdict.tasks) == ("accepted", 1.0, ())
 
 
 def test_of_too_many_tasks_some_are_looked_at_and_the_others_are_counted(
@@ -178,10 +179,10 @@ def test_of_too_many_tasks_some_are_looked_at_and_the_others_are_counted(
 ) -> None:
     tasks = [earlier(tiny_engine, f"task-{seed}", seed=seed) for seed in range(7)]
     few = replace(SETTINGS, most_tasks=4)
-    found = judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries, settings=few, left_out=100)
-    assert (len(found.tasks), found.unchecked) == (4, 103)
-    assert found.chosen
-    assert found.to_json()["unchecked"] == 103
+    verdict = judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries, settings=few, left_out=100)
+    assert (len(verdict.tasks), verdict.unchecked) == (4, 103)
+    assert verdict.chosen
+    assert verdict.to_json()["unchecked"] == 103
 
 
 def test_the_same_arguments_give_the_same_judgement_and_nothing_is_touched(
@@ -198,9 +199,9 @@ def test_the_same_arguments_give_the_same_judgement_and_nothing_is_touched(
 def test_the_document_says_everything(
     tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
-    found = json.loads(json.dumps(judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries).to_json()))
-    assert set(found) == {"verdict", "share", "margin", "reason", "tasks", "unchecked", "chosen", "objections"}
-    assert set(found["tasks"][0]) == {
+    document = json.loads(json.dumps(judged(tiny_engine, tiny_engine.hypernetwork, tasks, canaries).to_json()))
+    assert set(document) == {"verdict", "share", "margin", "reason", "tasks", "unchecked", "chosen", "objections"}
+    assert set(document["tasks"][0]) == {
         "task", "verdict", "evidence", "increase", "low", "high", "rows", "flipped", "detectable", "trouble",
     }  # fmt: skip
 
@@ -219,12 +220,12 @@ def test_clearing_looks_at_all_evidence_of_each_task_and_one_in_trouble_stops_no
     tiny_engine: Engine, tasks: list[ProtectedTask], canaries: list[list[int]]
 ) -> None:
     broken = earlier(tiny_engine, "broken@v1", trouble="Its snapshot is gone.")
-    found = clear(tiny_engine, tiny_engine.hypernetwork, Protection([broken, *tasks], canaries), SETTINGS)
-    assert [task.task for task in found] == ["broken@v1", "sst2", "reviews@v1", "tickets@v3"]
-    assert [task.passed for task in found] == [False, True, True, True]
-    assert [task.rows for task in found] == [0, 32, 48, 60]
-    assert found[0].reason == "Its snapshot is gone."
-    assert "0.000 nats" in found[1].reason
+    cleared = clear(tiny_engine, tiny_engine.hypernetwork, Protection([broken, *tasks], canaries), SETTINGS)
+    assert [task.task for task in cleared] == ["broken@v1", "sst2", "reviews@v1", "tickets@v3"]
+    assert [task.passed for task in cleared] == [False, True, True, True]
+    assert [task.rows for task in cleared] == [0, 32, 48, 60]
+    assert cleared[0].reason == "Its snapshot is gone."
+    assert "0.000 nats" in cleared[1].reason
 
 
 def test_clearing_nothing_clears_nothing(tiny_engine: Engine, canaries: list[list[int]]) -> None:

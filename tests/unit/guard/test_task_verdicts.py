@@ -28,8 +28,8 @@ def divergence(mean: float, changes: np.ndarray = np.empty(0), task: str = "sst2
 
 
 def only(seen: Seen) -> TaskVerdict:
-    (found,) = judge([seen], SETTINGS)
-    return found
+    (verdict,) = judge([seen], SETTINGS)
+    return verdict
 
 
 def test_log_loss_divergence_and_flips_are_of_the_answers() -> None:
@@ -47,16 +47,16 @@ def test_rows_that_lose_nothing_pass_and_rows_that_lose_fail() -> None:
 
 
 def test_rows_too_noisy_to_show_that_nothing_is_lost_are_not_enough_evidence() -> None:
-    found = only(rows(0.0, 0.5))
-    assert found.verdict == "not enough evidence"
-    assert not found.passed
-    assert found.high is not None
-    assert found.high > SETTINGS.margin
+    verdict = only(rows(0.0, 0.5))
+    assert verdict.verdict == "not enough evidence"
+    assert not verdict.passed
+    assert verdict.high is not None
+    assert verdict.high > SETTINGS.margin
 
 
 def test_the_rows_of_a_verdict_are_those_that_were_looked_at() -> None:
-    found = only(rows(0.0, 0.05))
-    assert (found.evidence, found.rows, found.flipped) == ("held-out rows", 200, 3)
+    verdict = only(rows(0.0, 0.05))
+    assert (verdict.evidence, verdict.rows, verdict.flipped) == ("held-out rows", 200, 3)
     assert (only(divergence(0.0001)).rows, only(divergence(0.0001)).flipped) == (48, 5)
 
 
@@ -71,8 +71,8 @@ def test_of_groups_of_texts_the_worst_counts() -> None:
     seen = Seen(
         "qqp", "divergence", np.empty(0), np.repeat([0.0001, 0.01], [30, 10]), np.repeat([1, 2], [30, 10]), SAME
     )
-    found = only(seen)
-    assert (found.verdict, found.increase) == ("fail", pytest.approx(0.01))
+    verdict = only(seen)
+    assert (verdict.verdict, verdict.increase) == ("fail", pytest.approx(0.01))
 
 
 def test_few_labelled_rows_cannot_clear_a_task_but_they_can_object() -> None:
@@ -95,8 +95,8 @@ def test_the_more_tasks_the_stricter_is_each_judged() -> None:
 
 def test_the_upper_bound_is_within_the_margin_just_for_those_that_pass() -> None:
     steps = np.random.default_rng(0).uniform(0.0, 0.006, (50, 6))
-    for each in steps:
-        for verdict in judge([divergence(float(step), task=str(step)) for step in each], SETTINGS):
+    for part in steps:
+        for verdict in judge([divergence(float(step), task=str(step)) for step in part], SETTINGS):
             assert verdict.high is not None
             assert verdict.passed == (verdict.high <= SETTINGS.margin)
 
@@ -104,11 +104,11 @@ def test_the_upper_bound_is_within_the_margin_just_for_those_that_pass() -> None
 def test_answers_that_are_no_numbers_fail_and_stay_json() -> None:
     before, after = np.log([[0.5, 0.5]] * 20), np.full((20, 2), np.nan)
     targets = np.eye(2)[[0, 1] * 10]
-    found = judge([
+    verdicts = judge([
         Seen.between("a", "held-out rows", before, after, targets, NO_GROUPS),
         Seen.between("b", "divergence", before, after, np.empty((0, 2)), NO_GROUPS),
         divergence(0.0),
     ], SETTINGS)  # fmt: skip
-    assert [verdict.verdict for verdict in found] == ["fail", "fail", "pass"]
-    json.dumps([verdict.to_json() for verdict in found], allow_nan=False)
-    assert "no numbers" in found[0].reason
+    assert [verdict.verdict for verdict in verdicts] == ["fail", "fail", "pass"]
+    json.dumps([verdict.to_json() for verdict in verdicts], allow_nan=False)
+    assert "no numbers" in verdicts[0].reason

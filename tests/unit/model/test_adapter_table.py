@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import T5Config, T5ForConditionalGeneration
 
+from bench.harness.adapter_table import AdapterTable
 from onboard.model.attach import attach
 from onboard.model.backbone import norm_parameters
-from onboard.model.methods.adapter_table import AdapterTable
 
 BASE: dict[str, Any] = {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}
 SMALL: dict[str, Any] = {"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}

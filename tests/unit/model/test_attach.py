@@ -222,7 +222,7 @@ def test_two_threads_use_one_backbone_with_different_tasks(
     backbone = backbone_of("t5")
     hypernetwork, attachment = hypernetwork_for(backbone), attach(backbone)
     tasks = [torch.randn(1, 12), torch.randn(1, 12)]
-    expected, found, entered = [], {}, threading.Barrier(2)
+    expected, seen, entered = [], {}, threading.Barrier(2)
     for z in tasks:
         with torch.no_grad(), attachment.using(hypernetwork(z)):
             expected.append(logits(backbone))
@@ -230,12 +230,12 @@ def test_two_threads_use_one_backbone_with_different_tasks(
     def serve(index: int) -> None:
         with torch.no_grad(), attachment.using(hypernetwork(tasks[index])):
             entered.wait(timeout=20)
-            found[index] = logits(backbone)
+            seen[index] = logits(backbone)
 
     threads = [threading.Thread(target=serve, args=(index,)) for index in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert torch.equal(found[0], expected[0])
-    assert torch.equal(found[1], expected[1])
+    assert torch.equal(seen[0], expected[0])
+    assert torch.equal(seen[1], expected[1])

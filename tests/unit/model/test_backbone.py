@@ -56,7 +56,7 @@ def test_folders_without_a_t5_are_refused(backbone_of: Backbones, tmp_path: Path
 def test_norms_are_all_of_t5s_and_only_those(backbone_of: Backbones) -> None:
     backbone = backbone_of("t5")
     names = {id(p): name for name, p in backbone.named_parameters()}
-    found = [names[id(p)] for p in norm_parameters(backbone)]
-    assert len(found) == len(set(found)) == 3 * 2 + 1 + 2 * 3 + 1
-    assert "encoder.final_layer_norm.weight" in found
-    assert "decoder.block.1.layer.1.layer_norm.weight" in found
+    norms = [names[id(p)] for p in norm_parameters(backbone)]
+    assert len(norms) == len(set(norms)) == 3 * 2 + 1 + 2 * 3 + 1
+    assert "encoder.final_layer_norm.weight" in norms
+    assert "decoder.block.1.layer.1.layer_norm.weight" in norms

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.parameter_counts import closed_form, counted, on_meta, plain_closed_form
 from transformers import T5Config
 
-from onboard.model.counts import closed_form, counted, on_meta, plain_closed_form
 from onboard.model.methods.hyperformer import PlainHyperFormer
 
 BASE: dict[str, Any] = {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}

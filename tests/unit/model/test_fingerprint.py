@@ -12,7 +12,7 @@ import torch
 from onboard.bases.fingerprints import Fingerprints
 from onboard.model.batch import Batch
 from onboard.model.engine import Engine
-from onboard.model.fingerprint import _label_features, raw_fingerprint
+from onboard.model.fingerprint import label_features, raw_fingerprint
 from onboard.model.projections import Projections
 
 SIZE = 12
@@ -83,7 +83,7 @@ def test_a_label_is_the_tokens_that_tell_it_from_the_others(engine: Engine) -> N
     words = torch.randn(400, 4)
     token = {word: words[engine.encoder.label_ids(word)[0]] for word in ("a", "b", "c", "w1")}
     expected = torch.stack([(token["a"] + token["b"]) / 2, (token["a"] + token["c"]) / 2, token["w1"]])
-    torch.testing.assert_close(_label_features(engine.trie(["a b w2", "a c w3", "w1 w2"]), words), expected)
+    torch.testing.assert_close(label_features(engine.trie(["a b w2", "a c w3", "w1 w2"]), words), expected)
 
 
 def test_like_tasks_are_nearer_than_unlike_ones(engine: Engine) -> None:

@@ -45,8 +45,8 @@ def test_every_place_of_every_task_is_what_its_own_hypernetwork_makes_of_the_pro
                     for position in range(2):
                         own = slice(place * rows, (place + 1) * rows)
                         expected = linear.weight[own] @ conditioning + linear.bias[own]
-                        found = getattr(getattr(generated, stack), kind)[task, layer, position]
-                        torch.testing.assert_close(found, expected.view(shape), atol=1e-6, rtol=0)
+                        tensor = getattr(getattr(generated, stack), kind)[task, layer, position]
+                        torch.testing.assert_close(tensor, expected.view(shape), atol=1e-6, rtol=0)
                         place += 1
                 assert place * rows == len(linear.weight)
 

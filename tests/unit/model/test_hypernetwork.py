@@ -101,7 +101,7 @@ def test_scaled_projectors_keep_unit_inputs_at_unit_size_and_leave_all_else(kind
     before = {name: value.clone() for name, value in hypernetwork.state_dict().items()}
     scale_projectors(hypernetwork)
     modules = dict(hypernetwork.named_modules())
-    for name in (each.rpartition(".")[0] for each in modules if each.endswith("projector_in")):
+    for name in (module.rpartition(".")[0] for module in modules if module.endswith("projector_in")):
         first, last = (modules[f"{name}.{part}".lstrip(".")] for part in ("projector_in", "projector_out"))
         out = last(torch.relu(first(torch.randn(4096, first.in_features))))
         assert out.detach().square().mean().item() == pytest.approx(1.0, rel=0.3)
@@ -130,8 +130,8 @@ def test_an_open_start_carries_the_embedding_through_the_layer_norm_as_it_is(con
             torch.testing.assert_close(moved / far, stack.conditioning(direction) - there, rtol=0.1, atol=0.05)
         shared = stack.conditioning(z)
         torch.testing.assert_close(shared, shared[:, :1, :1].expand_as(shared))  # the same in all places
-        kept = (shared - there).square().sum(-1)[:, 0, 0] / z.square().sum(-1)
-        assert 0.9 * (conditioning_size - 2) / 64 < float(kept.mean()) < 1.15
+        carried = (shared - there).square().sum(-1)[:, 0, 0] / z.square().sum(-1)
+        assert 0.9 * (conditioning_size - 2) / 64 < float(carried.mean()) < 1.15
         assert float(shared[..., :2].abs().max()) == 0.0
 
 

@@ -80,11 +80,11 @@ def test_a_batch_that_does_not_fit_is_trained_in_parts_to_the_same_embedding(
     tiny_engine: Engine, rows: LabelledRows, small: Small, in_backward: bool
 ) -> None:
     whole = train(tiny_engine, rows)
-    told: list[tuple[int, int]] = []
-    at_once = RowsAtOnce(on_halved=lambda tried, fewer: told.append((tried, fewer)))
+    halvings: list[tuple[int, int]] = []
+    at_once = RowsAtOnce(on_halved=lambda tried, fewer: halvings.append((tried, fewer)))
     with small(5, in_backward=in_backward):
         parts = train(tiny_engine, rows, at_once)
-    assert told == [(24, 12), (12, 6), (6, 3)]
+    assert halvings == [(24, 12), (12, 6), (6, 3)]
     np.testing.assert_allclose(parts.z, whole.z, atol=1e-4)
     np.testing.assert_allclose(parts.losses, whole.losses, atol=1e-5)
     assert parts.padding_share < whole.padding_share
@@ -119,13 +119,13 @@ def test_rows_that_do_not_fit_are_scored_in_parts_and_the_size_is_kept(
 ) -> None:
     ids = [*rows.ids, *rows.ids, *rows.ids, *rows.ids]
     assert len(ids) > BATCH
-    told: list[tuple[int, int]] = []
-    at_once = RowsAtOnce(BATCH, on_halved=lambda tried, fewer: told.append((tried, fewer)))
+    halvings: list[tuple[int, int]] = []
+    at_once = RowsAtOnce(BATCH, on_halved=lambda tried, fewer: halvings.append((tried, fewer)))
     with small(10):  # a CPU takes a quarter of a batch at once
-        found = score(tiny_engine, ids, at_once), score(tiny_engine, ids, at_once)
-    assert told == [(64, 32), (32, 16), (16, 8)]
-    for each in found:
-        np.testing.assert_allclose(each, score(tiny_engine, ids), atol=1e-5)
+        scores_twice = score(tiny_engine, ids, at_once), score(tiny_engine, ids, at_once)
+    assert halvings == [(64, 32), (32, 16), (16, 8)]
+    for scores in scores_twice:
+        np.testing.assert_allclose(scores, score(tiny_engine, ids), atol=1e-5)
 
 
 def test_one_row_that_does_not_fit_is_an_error_that_says_what_to_do(
@@ -167,7 +167,7 @@ def test_the_library_of_matrix_products_is_understood_too() -> None:
 def test_parts_cover_all_rows(limit: int | None, rows: int, stops: list[int]) -> None:
     parts = RowsAtOnce(limit).parts(rows)
     assert [part.stop for part in parts] == stops
-    assert [each for part in parts for each in range(rows)[part]] == list(range(rows))
+    assert [row for part in parts for row in range(rows)[part]] == list(range(rows))
 
 
 @given(st.lists(st.integers(1, 9000), max_size=7).map(sorted), st.integers(1, 8))
@@ -176,7 +176,7 @@ def test_parts_of_like_length_are_the_cheapest_that_fit(lengths: list[int], limi
         return sum((stop - start) * lengths[stop - 1] + PART_COSTS_ON_A_GPU for start, stop in pairwise((0, *stops)))
 
     parts = RowsAtOnce(limit).parts_of_like_length(lengths, torch.device("cuda"))
-    assert [each for part in parts for each in range(len(lengths))[part]] == list(range(len(lengths)))
+    assert [row for part in parts for row in range(len(lengths))[part]] == list(range(len(lengths)))
     assert all(part.stop - part.start <= limit for part in parts)
     cuts = (cut for count in range(len(lengths)) for cut in combinations(range(1, len(lengths)), count))
     ways = ((*cut, len(lengths)) for cut in cuts)

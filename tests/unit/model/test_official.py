@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch reader knows)
 
 from onboard.errors import DamagedError, InputError, NotFoundError
-from onboard.model.exporters import official_config, official_tensors, official_views
+from onboard.model.exporters import official_config, official_tensors
 from onboard.model.importers import load_hyperformer
 from onboard.model.official import read_checkpoint
 
@@ -107,27 +107,30 @@ def test_a_checkpoint_computes_what_plain_loops_over_its_places_compute(method: 
 
 def test_reading_and_writing_gives_the_same_tensors_bit_for_bit(method: str, tmp_path: Path) -> None:
     tensors = make_tensors(method)
-    found = read_checkpoint(write_checkpoint(tmp_path, method, tensors))
-    written = official_tensors(found.backbone, found.hypernetwork, found.embeddings)
+    checkpoint = read_checkpoint(write_checkpoint(tmp_path, method, tensors))
+    written = official_tensors(checkpoint.backbone, checkpoint.hypernetwork, checkpoint.embeddings)
     assert written.keys() == tensors.keys()
     assert all(torch.equal(written[name], tensors[name]) for name in tensors)
-    assert found.notes == ()
+    assert checkpoint.notes == ()
 
 
 def test_the_parity_fixture_is_written_with_the_authors_names_and_values(parity_folder: Path) -> None:
     tensors = load_file(parity_folder / "model.safetensors")
-    found = read_checkpoint(parity_folder)
-    written = official_tensors(found.backbone, found.hypernetwork, found.embeddings)
+    checkpoint = read_checkpoint(parity_folder)
+    written = official_tensors(checkpoint.backbone, checkpoint.hypernetwork, checkpoint.embeddings)
     assert written.keys() == tensors.keys()
     assert all(torch.equal(written[name], tensors[name]) for name in tensors)
-    told = official_config(found.backbone, found.hypernetwork, list(found.embeddings), 8)
-    assert told["tasks"] == found.described["tasks"]
-    assert {**told, **told["adapter"]}.items() >= {**found.described["t5"], **found.described["adapter"]}.items()
+    config = official_config(checkpoint.backbone, checkpoint.hypernetwork, list(checkpoint.embeddings), 8)
+    assert config["tasks"] == checkpoint.described["tasks"]
+    assert {**config, **config["adapter"]}.items() >= {
+        **checkpoint.described["t5"],
+        **checkpoint.described["adapter"],
+    }.items()
 
 
 def test_the_views_are_every_parameter_once(method: str, tmp_path: Path) -> None:
     hypernetwork = read_checkpoint(write_checkpoint(tmp_path, method)).hypernetwork
-    views = official_views(hypernetwork)
+    views = hypernetwork.official_views()
     for view in views.values():
         view.zero_()
     assert all(parameter.eq(0).all() for parameter in hypernetwork.parameters())
@@ -139,7 +142,7 @@ def test_every_family_comes_back_with_the_same_logits(
     family: str, method: str, backbone_of: Callable[..., Any], tmp_path: Path
 ) -> None:
     from onboard.model.attach import attach
-    from onboard.model.weights import new_hypernetwork
+    from onboard.model.methods import new_hypernetwork
 
     backbone = backbone_of(family)
     config = backbone.config
@@ -152,8 +155,8 @@ def test_every_family_comes_back_with_the_same_logits(
     tensors = official_tensors(backbone, hypernetwork, embeddings)
     assert ("lm_head.weight" in tensors) == family.endswith("untied")
     save_file({k: v.clone() for k, v in tensors.items()}, tmp_path / "model.safetensors")
-    told = official_config(backbone, hypernetwork, ["cola"], 4)
-    (tmp_path / "config.json").write_text(json.dumps(told))
+    official = official_config(backbone, hypernetwork, ["cola"], 4)
+    (tmp_path / "config.json").write_text(json.dumps(official))
     model = load_hyperformer(tmp_path)
     assert type(model.backbone) is type(backbone)
     with torch.no_grad():
@@ -273,9 +276,9 @@ def test_a_checkpoint_without_tasks_is_refused(method: str, tmp_path: Path) -> N
 
 def test_a_position_bias_in_cross_attention_is_left_out_and_told(tmp_path: Path) -> None:
     tensors = make_tensors("hyperformer") | {BIAS: torch.full((32, 2), -0.25)}
-    found = read_checkpoint(write_checkpoint(tmp_path, "hyperformer", tensors))
-    assert "0.25" in found.notes[0]
-    assert "cross-attention" in found.notes[0]
+    checkpoint = read_checkpoint(write_checkpoint(tmp_path, "hyperformer", tensors))
+    assert "0.25" in checkpoint.notes[0]
+    assert "cross-attention" in checkpoint.notes[0]
 
 
 @pytest.mark.parametrize(

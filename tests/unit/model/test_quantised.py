@@ -299,8 +299,8 @@ def test_a_missing_or_wrong_scale_is_named(stored_folder: Path) -> None:
         "not a positive number": [scale * 0, -scale, scale / 0, scale * math.nan],
     }
     for message, wrong in wrong_scales.items():
-        for each in wrong:
-            error = refused(stored_folder, {**tensors, "lm_head.weight.scale": each})
+        for wrong_scale in wrong:
+            error = refused(stored_folder, {**tensors, "lm_head.weight.scale": wrong_scale})
             assert message in error.message
             assert error.data == {"tensor": "lm_head.weight"}
 

@@ -37,10 +37,10 @@ def each_label_alone(engine: Engine, ids: list[list[int]], z: Tensor, sequences:
 def many_labels(count: int, seed: int = 0) -> list[list[int]]:
     """Labels of one to six tokens out of a small alphabet, so that long beginnings are shared."""
     rng = random.Random(seed)
-    found: set[tuple[int, ...]] = set()
-    while len(found) < count:
-        found.add((*(rng.choice(range(10, 14)) for _ in range(rng.randint(1, 6))), EOS))
-    labels = [list(label) for label in found]
+    drawn: set[tuple[int, ...]] = set()
+    while len(drawn) < count:
+        drawn.add((*(rng.choice(range(10, 14)) for _ in range(rng.randint(1, 6))), EOS))
+    labels = [list(label) for label in drawn]
     rng.shuffle(labels)
     return labels
 

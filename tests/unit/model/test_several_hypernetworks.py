@@ -8,10 +8,10 @@ import torch
 from support.published import embedding_of
 from support.tuned_heads import perturbed
 
+from bench.harness.generated import generated_digest
 from onboard.model.batched import log_probabilities, mixed_log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
-from onboard.model.weights import generated_digest
 
 TEXTS = [("a good film", None), ("bad", None), ("the plot was sad and poor", None), ("great", None)]
 
@@ -66,10 +66,10 @@ def test_gradients_reach_every_hypernetwork_of_a_joined_batch(tiny_engine: Engin
     z = torch.from_numpy(embedding_of(1))[None]
     joined = GeneratedAdapters.joined([head(z) for head in heads], [1, 0])
     joined.encoder.down[0].sum().backward()
-    found = [head.encoder.down.weight.grad for head in heads]
-    assert found[1] is not None
-    assert found[1].abs().sum() > 0
-    assert found[0] is None or found[0].abs().sum() == 0
+    gradients = [head.encoder.down.weight.grad for head in heads]
+    assert gradients[1] is not None
+    assert gradients[1].abs().sum() > 0
+    assert gradients[0] is None or gradients[0].abs().sum() == 0
 
 
 def test_nothing_cannot_be_joined() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.published import embedding_of
 
 from onboard.errors import CancelledError, JobFailedError
 from onboard.model.engine import Engine
@@ -24,15 +25,14 @@ def ids(tiny_engine: Engine) -> list[list[int]]:
     return tiny_engine.encoder.encode([(text, None) for text in TEXTS])
 
 
-def z(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
-
-
 def runs(engine: Engine) -> list[Run]:
     """Different starts, words and rows."""
     words = (("yes", "no"), ("good", "bad"), ("yes", "no"))
     batches = ([[0, 1], [2, 3, 4]], [[5, 6, 7], [1]], [[7], [0, 3]])
-    return [Run(z(seed), engine.trie(words[seed]), [np.array(each) for each in batches[seed]]) for seed in range(3)]
+    return [
+        Run(embedding_of(seed), engine.trie(words[seed]), [np.array(batch) for batch in batches[seed]])
+        for seed in range(3)
+    ]
 
 
 def test_each_moves_as_it_would_alone(tiny_engine: Engine, ids: list[list[int]]) -> None:
@@ -46,7 +46,7 @@ def test_each_moves_as_it_would_alone(tiny_engine: Engine, ids: list[list[int]])
 
 def test_the_same_arguments_give_the_same_bytes(tiny_engine: Engine, ids: list[list[int]]) -> None:
     first, second = (train_side_by_side(tiny_engine, runs(tiny_engine), ids, TARGETS, STEPS) for _ in range(2))
-    assert [each.z.tobytes() for each in first] == [each.z.tobytes() for each in second]
+    assert [run.z.tobytes() for run in first] == [run.z.tobytes() for run in second]
 
 
 def test_parts_that_fit_into_the_memory_add_up_to_the_whole(tiny_engine: Engine, ids: list[list[int]]) -> None:
@@ -57,30 +57,30 @@ def test_parts_that_fit_into_the_memory_add_up_to_the_whole(tiny_engine: Engine,
 
 
 def test_the_rate_may_fall(tiny_engine: Engine, ids: list[list[int]]) -> None:
-    run = Run(z(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 12)
+    run = Run(embedding_of(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 12)
     (steady,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
     (falling,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, replace(STEPS, falling=True))
-    moved = [np.linalg.norm(np.diff(each.course, axis=0), axis=1) for each in (steady, falling)]
+    moved = [np.linalg.norm(np.diff(run.course, axis=0), axis=1) for run in (steady, falling)]
     assert moved[1][-1] < 0.3 * moved[0][-1]
     np.testing.assert_allclose(steady.course[0], falling.course[0], atol=1e-6)
 
 
 def test_the_norm_stays_within_its_bound(tiny_engine: Engine, ids: list[list[int]]) -> None:
-    run = Run(10 * z(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 3)
+    run = Run(10 * embedding_of(1), tiny_engine.trie(["yes", "no"]), [np.arange(8)] * 3)
     (moved,) = train_side_by_side(tiny_engine, [run], ids, TARGETS, STEPS)
     assert max(moved.norms) <= 2.0 * SIZE**0.5 + 1e-4
 
 
 def test_it_can_be_stopped_after_every_step(tiny_engine: Engine, ids: list[list[int]]) -> None:
-    told: list[int] = []
+    steps: list[int] = []
 
     def stop(step: int, loss: float) -> None:
-        told.append(step)
+        steps.append(step)
         raise CancelledError("The job was cancelled.")
 
     with pytest.raises(CancelledError):
         train_side_by_side(tiny_engine, runs(tiny_engine), ids, TARGETS, STEPS, stop)
-    assert told == [1]
+    assert steps == [1]
 
 
 def test_a_loss_that_is_no_number_ends_it(tiny_engine: Engine, ids: list[list[int]]) -> None:

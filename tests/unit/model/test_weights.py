@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from support.full_disk import full
 
+from bench.harness.generated import generated_digest
 from onboard.errors import DamagedError, InputError, NotFoundError, StorageError
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.methods import METHODS, new_hypernetwork
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
 from onboard.model.quantised import round_to_stored
 from onboard.model.weights import (
-    METHODS,
     digest,
-    generated_digest,
     hypernetwork_digest,
     load_hypernetwork,
-    new_hypernetwork,
     read_tensors,
     save_hypernetwork,
     write_tensors,
@@ -100,7 +100,7 @@ def test_equal_content_gives_equal_bytes_that_the_library_reads(tmp_path: Path) 
 def test_digests_follow_values_names_types_and_shapes() -> None:
     z = torch.arange(6.0)
     others = [{"z": z + 1}, {"y": z}, {"z": z.double()}, {"z": z.view(2, 3)}, {"z": z, "y": z}]
-    assert len({digest(each) for each in [{"z": z}, *others]}) == 6
+    assert len({digest(tensors) for tensors in [{"z": z}, *others]}) == 6
     assert digest({"z": z}) == digest({"z": z.clone()})
 
 
@@ -179,12 +179,8 @@ def test_a_write_that_breaks_off_leaves_what_was_there(tmp_path: Path, monkeypat
     path = tmp_path / "file.safetensors"
     write_tensors({"z": torch.zeros(4)}, path, {})
     before = path.read_bytes()
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr("onboard.model.weights.shutil.copyfileobj", full)
     with pytest.raises(StorageError, match="No space left"):
         write_tensors({"z": torch.ones(4)}, path, {})
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]

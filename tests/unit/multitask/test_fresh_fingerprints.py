@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from onboard.bases.curriculum import Source
-from onboard.bases.multitask.hypernetwork import _embeddings_of, _Fingerprinter
+from onboard.bases.multitask.hypernetwork import Fingerprinter, fresh_embeddings_of
 from onboard.bases.multitask.tasks import SourceTask
 from onboard.domain.dataset import Example
 from onboard.model.batch import Batch
@@ -29,10 +29,10 @@ class _Turns:
 def test_a_share_of_the_turns_is_under_a_fingerprint_of_that_step_and_the_embedding_has_no_gradient_then() -> None:
     embeddings = nn.ParameterList(nn.Parameter(torch.full((1, 3), float(task))) for task in range(3))
     taker: Any = _Turns()
-    embeddings_of = _embeddings_of(embeddings, taker, 0.3, seed=7)
+    embeddings_of = fresh_embeddings_of(embeddings, taker, 0.3, seed=7)
     fresh, optimiser = np.zeros((400, 2), dtype=bool), torch.optim.AdamW(embeddings.parameters(), lr=0.1)
     for step in range(400):
-        before = [each.detach().clone() for each in embeddings]
+        before = [embedding.detach().clone() for embedding in embeddings]
         z = embeddings_of([2, 0], step)
         assert z.shape == (2, 3)
         assert torch.equal(embeddings_of([2, 0], step), z)
@@ -64,14 +64,14 @@ def tasks(tiny_engine: Engine) -> list[SourceTask]:
 def test_fresh_fingerprints_are_of_other_rows_at_every_turn_and_on_the_scale_of_the_first(
     tiny_engine: Engine, tasks: list[SourceTask]
 ) -> None:
-    taker, again = (_Fingerprinter(tiny_engine, tasks, SIZE, 3) for _ in range(2))
+    taker, again = (Fingerprinter(tiny_engine, tasks, SIZE, 3) for _ in range(2))
     assert list(taker.present.of) == ["films", "plots", "moods"]
     for task, first in enumerate(taker.present.of.values()):
-        found = [taker.fresh(task, turn) for turn in (1, 2, 3)]
-        assert len({each.tobytes() for each in (first, *found)}) == 4
-        for turn, each in enumerate(found):
-            assert np.linalg.norm(each) == pytest.approx(SIZE**0.5, rel=1e-5)
-            assert again.fresh(task, turn + 1).tobytes() == each.tobytes()
+        fresh = [taker.fresh(task, turn) for turn in (1, 2, 3)]
+        assert len({fingerprint.tobytes() for fingerprint in (first, *fresh)}) == 4
+        for turn, taken in enumerate(fresh):
+            assert np.linalg.norm(taken) == pytest.approx(SIZE**0.5, rel=1e-5)
+            assert again.fresh(task, turn + 1).tobytes() == taken.tobytes()
 
 
 def test_no_turn_s_fingerprint_is_of_the_batches_of_another_or_of_those_that_are_trained_on(
@@ -84,7 +84,7 @@ def test_no_turn_s_fingerprint_is_of_the_batches_of_another_or_of_those_that_are
         asked.append((step, size))
         return batch(self, step, size)
 
-    taker = _Fingerprinter(tiny_engine, tasks, SIZE, 3)
+    taker = Fingerprinter(tiny_engine, tasks, SIZE, 3)
     monkeypatch.setattr(SourceTask, "batch", noted)
     for turn in range(1, 5):
         taker.fresh(0, turn)
@@ -98,7 +98,7 @@ def test_no_turn_s_fingerprint_is_of_the_batches_of_another_or_of_those_that_are
 def test_when_they_are_taken_again_the_scale_stays_and_the_present_weights_see_the_same_rows(
     tiny_engine: Engine, tasks: list[SourceTask]
 ) -> None:
-    taker = _Fingerprinter(tiny_engine, tasks, SIZE, 3)
+    taker = Fingerprinter(tiny_engine, tasks, SIZE, 3)
     norm = tiny_engine.backbone.encoder.final_layer_norm.weight
     before = norm.detach().clone()
     same = taker.taken_again()

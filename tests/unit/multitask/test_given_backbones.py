@@ -45,20 +45,20 @@ def hub(tiny_t5: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 
 def test_a_folder_is_a_backbone_without_commit_and_licence(tiny_t5: Path) -> None:
-    found = find_backbone(GivenBackbone(source=str(tiny_t5)))
-    assert (found.folder, found.revision, found.licence) == (tiny_t5, None, None)
+    backbone = find_backbone(GivenBackbone(source=str(tiny_t5)))
+    assert (backbone.folder, backbone.revision, backbone.licence) == (tiny_t5, None, None)
 
 
 def test_a_model_of_the_hub_comes_with_its_commit_and_licence(hub: Hub) -> None:
-    found = find_backbone(HUB_ID)
-    assert (found.folder, found.revision, found.licence) == (hub.folder, "c0ffee", "mit")
-    assert found.to_json() == {"from": "google-t5/t5-tiny", "revision": "c0ffee", "licence": "mit"}
+    backbone = find_backbone(HUB_ID)
+    assert (backbone.folder, backbone.revision, backbone.licence) == (hub.folder, "c0ffee", "mit")
+    assert backbone.to_json() == {"from": "google-t5/t5-tiny", "revision": "c0ffee", "licence": "mit"}
 
 
 def test_without_the_hub_what_was_downloaded_before_serves(hub: Hub) -> None:
     hub.reachable, hub.cached = False, True
-    found = find_backbone(HUB_ID)
-    assert (found.folder, found.revision, found.licence) == (hub.folder, hub.folder.name, None)
+    backbone = find_backbone(HUB_ID)
+    assert (backbone.folder, backbone.revision, backbone.licence) == (hub.folder, hub.folder.name, None)
 
 
 def test_a_hub_that_cannot_be_reached_is_told_with_the_way_without_it(hub: Hub) -> None:
@@ -70,7 +70,7 @@ def test_a_hub_that_cannot_be_reached_is_told_with_the_way_without_it(hub: Hub) 
 
 
 def test_a_hub_that_never_answers_is_given_up_within_seconds(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onboard.data.hub_deadline._DEADLINE_SECONDS", 0.2)
+    monkeypatch.setattr("onboard.data.hub_deadline.DEADLINE_SECONDS", 0.2)
     monkeypatch.setattr(hub, "model_info", lambda *arguments, **named: time.sleep(2))
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="no answer within"):

@@ -40,18 +40,18 @@ def source(name: str, rows: int, kind: str = "classification") -> Source:
 @pytest.fixture
 def tasks(tiny_engine: Engine) -> tuple[SourceTask, ...]:
     made = (source("large", 40), source("small", 10), source("scale", 20, "regression"))
-    return tuple(SourceTask(each, tiny_engine.encoder, index) for index, each in enumerate(made))
+    return tuple(SourceTask(rows, tiny_engine.encoder, index) for index, rows in enumerate(made))
 
 
 def test_tasks_are_drawn_by_rows_to_the_power_of_one_over_the_temperature(tasks: tuple[SourceTask, ...]) -> None:
-    found = task_probabilities(((tasks, 1.0),), 10.0)
-    assert found.sum() == pytest.approx(1.0)
-    assert found[0] / found[1] == pytest.approx(4**0.1)
+    probabilities = task_probabilities(((tasks, 1.0),), 10.0)
+    assert probabilities.sum() == pytest.approx(1.0)
+    assert probabilities[0] / probabilities[1] == pytest.approx(4**0.1)
     assert task_probabilities(((tasks, 1.0),), 1.0).tolist() == pytest.approx([40 / 70, 10 / 70, 20 / 70])
     grouped = task_probabilities(((tasks[:2], 0.6), (tasks[2:], 0.2)), 10.0)
     assert grouped[2] == pytest.approx(0.25)
-    drawn, before = turns(found, 3000, 0)
-    np.testing.assert_allclose(np.bincount(drawn) / 3000, found, atol=0.03)
+    drawn, before = turns(probabilities, 3000, 0)
+    np.testing.assert_allclose(np.bincount(drawn) / 3000, probabilities, atol=0.03)
     assert all(before[step] == (drawn[:step] == drawn[step]).sum() for step in range(0, 3000, 97))
 
 
@@ -137,11 +137,11 @@ def test_several_tasks_in_a_batch_give_the_mean_of_their_losses_and_gradients_fr
     for step in range(8):
         passes.clear()
         embeddings.zero_grad()
-        found = mixed(step)
-        found.value.backward()
+        loss = mixed(step)
+        loss.value.backward()
         assert len(passes) == 1
         drawn = [(int(order[turn]), int(before[turn])) for turn in range(3 * step, 3 * step + 3)]
-        gradients = [None if each.grad is None else each.grad.clone() for each in embeddings]
+        gradients = [None if embedding.grad is None else embedding.grad.clone() for embedding in embeddings]
         embeddings.zero_grad()
         parts, rows = [], 0
         for index, turn in drawn:
@@ -153,13 +153,13 @@ def test_several_tasks_in_a_batch_give_the_mean_of_their_losses_and_gradients_fr
             rows += len(batch.ids)
         expected = torch.stack(parts).mean()
         expected.backward()
-        torch.testing.assert_close(found.value, expected)
-        assert (found.rows, found.task) == (rows, ", ".join(tasks[index].name for index, _ in drawn))
-        for each, gradient in zip(embeddings, gradients, strict=True):
-            assert (each.grad is None) == (gradient is None)
+        torch.testing.assert_close(loss.value, expected)
+        assert (loss.rows, loss.task) == (rows, ", ".join(tasks[index].name for index, _ in drawn))
+        for parameter, gradient in zip(embeddings, gradients, strict=True):
+            assert (parameter.grad is None) == (gradient is None)
             if gradient is not None:
                 assert torch.isfinite(gradient).all()
-                torch.testing.assert_close(gradient, each.grad, atol=1e-6, rtol=1e-4)
+                torch.testing.assert_close(gradient, parameter.grad, atol=1e-6, rtol=1e-4)
         mixtures.add(frozenset(index for index, _ in drawn))
     handle.remove()
     assert len(mixtures) > 2  # of two labels, of 21, and of both
@@ -174,7 +174,7 @@ def test_the_shares_of_several_processes_sum_to_the_loss_and_gradient_of_one(
         loss = whole(step).value
         embeddings.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        expected = [None if each.grad is None else each.grad.clone() for each in embeddings]
+        expected = [None if embedding.grad is None else embedding.grad.clone() for embedding in embeddings]
         total = torch.zeros(())
         parts = []
         for rank in range(count):  # with 8 processes and 6 rows two have a row that counts nothing
@@ -182,7 +182,7 @@ def test_the_shares_of_several_processes_sum_to_the_loss_and_gradient_of_one(
             share = share_of(step).value
             share.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             total += share.detach()
-            parts.append([each.grad for each in own])
+            parts.append([embedding.grad for embedding in own])
         torch.testing.assert_close(total, loss.detach())
         for index, gradient in enumerate(expected):
             own_parts = [part[index] for part in parts]

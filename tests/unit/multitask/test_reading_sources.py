@@ -45,8 +45,8 @@ def test_validation_rows_are_never_in_training_however_the_splits_are_made(folde
     (own,) = read_sources(entry(folder, "moods"), 0)
     (held,) = read_sources(entry(folder, "moods", splits="hold-out", held_out_rows=10), 0)
     (halved,) = read_sources(entry(folder, "moods", splits="halve"), 0)
-    for found, sizes in ((own, (48, 24, 24)), (held, (38, 10, 24)), (halved, (48, 12, 12))):
-        splits = [keys(rows) for rows in (found.dataset.train, found.dataset.validation, found.dataset.test)]
+    for source, sizes in ((own, (48, 24, 24)), (held, (38, 10, 24)), (halved, (48, 12, 12))):
+        splits = [keys(rows) for rows in (source.dataset.train, source.dataset.validation, source.dataset.test)]
         assert tuple(map(len, splits)) == sizes
         assert len(set.union(*splits)) == sum(sizes)
     assert keys(halved.dataset.validation) | keys(halved.dataset.test) == keys(own.dataset.validation)
@@ -57,15 +57,15 @@ def test_validation_rows_are_never_in_training_however_the_splits_are_made(folde
 
 def test_without_a_test_split_the_validation_becomes_it_when_rows_are_held_out(folder: Path) -> None:
     (folder / "moods" / "test.jsonl.gz").unlink()
-    (found,) = read_sources(entry(folder, "moods", splits="hold-out", held_out_rows=10), 0)
-    assert (len(found.dataset.train), len(found.dataset.validation), len(found.dataset.test)) == (38, 10, 24)
+    (source,) = read_sources(entry(folder, "moods", splits="hold-out", held_out_rows=10), 0)
+    assert (len(source.dataset.train), len(source.dataset.validation), len(source.dataset.test)) == (38, 10, 24)
 
 
 def test_at_most_so_many_rows_are_taken(folder: Path) -> None:
-    (found,) = read_sources(entry(folder, "moods", rows=10), 0)
+    (source,) = read_sources(entry(folder, "moods", rows=10), 0)
     (again,) = read_sources(entry(folder, "moods", rows=10), 0)
-    assert len(found.dataset.train) == 10
-    assert found == again
+    assert len(source.dataset.train) == 10
+    assert source == again
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])

@@ -207,19 +207,19 @@ def test_a_base_has_the_fingerprints_that_its_own_backbone_sees_on_the_scale_of_
     np.testing.assert_allclose(known.mean, first.mean, atol=1e-6)
     np.testing.assert_allclose(known.deviation, first.deviation, atol=1e-6)
     assert list(known.of) == ["alike", "moods"]
-    for name, each in known.again(shipped).of.items():
-        np.testing.assert_allclose(known.of[name], each, atol=1e-5)
+    for name, fingerprint in known.again(shipped).of.items():
+        np.testing.assert_allclose(known.of[name], fingerprint, atol=1e-5)
         assert np.allclose(known.of[name], first.of[name], atol=1e-3) != train_norms
 
 
 def raw_fingerprints(engine: Engine, recipe: Recipe, projections: Projections) -> dict[str, np.ndarray]:
     """Of the recipe's sources: four batches of eight rows, far from those of any step."""
-    found = {}
+    raw = {}
     for index, rows in enumerate(read_sources(recipe.sources, recipe.seed)):
         task = SourceTask(rows.worded(engine.encoder), engine.encoder, recipe.seed + index)
         batches = [task.batch(10**6 + turn, 8) for turn in range(4)]
-        found[rows.name] = raw_fingerprint(engine, batches, projections)
-    return found
+        raw[rows.name] = raw_fingerprint(engine, batches, projections)
+    return raw
 
 
 def load_given_engine(recipe: Recipe) -> Engine:

@@ -73,7 +73,7 @@ def test_a_resumed_stage_gives_the_same_bits_as_an_uninterrupted_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, _ = train(tmp_path / "whole")
-    monkeypatch.setattr(checkpoint, "_EVERY_SECONDS", -1.0)  # after every step
+    monkeypatch.setattr(checkpoint, "EVERY_SECONDS", -1.0)  # after every step
     for dies_at in (3, 6):
         with pytest.raises(_PowerCutError):
             train(tmp_path / "cut", dies_at=dies_at)
@@ -196,7 +196,7 @@ def test_the_best_weights_of_an_earlier_run_in_the_same_folder_do_not_win(tmp_pa
 def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "_EVERY_SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "EVERY_SECONDS", -1.0)
     whole, _ = train(tmp_path / "whole")
     path = tmp_path / "cut" / "stage.safetensors"
     with pytest.raises(_PowerCutError):
@@ -230,7 +230,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_what_to_do(
             train(path.parent)
     assert "same command again" in caught.value.remedy
     assert path.read_bytes() == good
-    assert [each.name for each in path.parent.iterdir()] == [path.name]  # no half file is left
+    assert [file.name for file in path.parent.iterdir()] == [path.name]  # no half file is left
     resumed, steps = train(path.parent)
     assert steps == [3, 4, 5, 6, 7]
     assert all(torch.equal(resumed[name], whole[name]) for name in whole)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.tiny_training import make_tiny_t5
 from torch import nn
 from transformers import AutoTokenizer
 
@@ -17,24 +16,19 @@ from onboard.bases import find_base
 from onboard.bases.curriculum import Source
 from onboard.bases.fingerprints import FINGERPRINTS
 from onboard.bases.load import load_engine
-from onboard.bases.multitask.assemble import Description, Weights, save_base
+from onboard.bases.multitask.assemble import Description, TrainedBase, Weights, save_base
 from onboard.bases.multitask.hypernetwork import round_to_half
 from onboard.domain.dataset import Example
 from onboard.errors import StorageError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
+from onboard.model.methods import new_hypernetwork
 from onboard.model.quantised import round_to_stored
-from onboard.model.weights import new_hypernetwork
 
 ROUNDED: dict[Weights, Callable[[nn.Module], None]] = {"float16": round_to_half, "int8": round_to_stored}
 ROWS = (Example("a good film", None, "yes"), Example("a bad plot", None, "no"))
 SOURCE = Source("moods", "classification", ("no", "yes"), ("no", "yes"), None, None, ROWS)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_t5(tmp_path_factory.mktemp("t5"))
 
 
 def make_engine(folder: Path) -> Engine:
@@ -46,8 +40,8 @@ def make_engine(folder: Path) -> Engine:
 
 
 def write(engine: Engine, weights: Weights, output: Path) -> None:
-    described = Description("trial", "MIT", {}, "|", 32, "hyperformer++", 16, 1, {}, weights)
-    save_base(engine, {"moods": np.ones(16)}, described.document([SOURCE], {}, {}, {}), [SOURCE], output)
+    trained = TrainedBase(engine, [SOURCE], {"moods": np.ones(16)})
+    save_base(trained, Description("trial", "MIT", {}, 1, {}, weights).document(trained, {}), output)
 
 
 def weights_of(engine: Engine) -> dict[str, torch.Tensor]:
@@ -56,8 +50,8 @@ def weights_of(engine: Engine) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("weights", ["float16", "int8"])
-def test_rounded_weights_come_back_bit_for_bit(folder: Path, tmp_path: Path, weights: Weights) -> None:
-    engine = make_engine(folder)
+def test_rounded_weights_come_back_bit_for_bit(tiny_t5: Path, tmp_path: Path, weights: Weights) -> None:
+    engine = make_engine(tiny_t5)
     before = {name: value.clone() for name, value in weights_of(engine).items()}
     ROUNDED[weights](engine.backbone)
     ROUNDED[weights](engine.hypernetwork)
@@ -72,15 +66,15 @@ def test_rounded_weights_come_back_bit_for_bit(folder: Path, tmp_path: Path, wei
     assert ("int8" in (tmp_path / "card.md").read_text(encoding="utf-8")) == (weights == "int8")
 
 
-def test_a_base_in_int8_takes_little_more_than_half_of_one_in_float16(folder: Path, tmp_path: Path) -> None:
+def test_a_base_in_int8_takes_little_more_than_half_of_one_in_float16(tiny_t5: Path, tmp_path: Path) -> None:
     for weights in ROUNDED:
-        write(make_engine(folder), weights, tmp_path / weights)
+        write(make_engine(tiny_t5), weights, tmp_path / weights)
     small, large = ((tmp_path / weights / "hypernetwork.safetensors").stat().st_size for weights in ("int8", "float16"))
     assert small < 0.75 * large  # rows of 16 numbers have a scale each
 
 
-def test_nothing_of_an_earlier_base_stays_beside_the_new_one(folder: Path, tmp_path: Path) -> None:
-    engine = make_engine(folder)
+def test_nothing_of_an_earlier_base_stays_beside_the_new_one(tiny_t5: Path, tmp_path: Path) -> None:
+    engine = make_engine(tiny_t5)
     for weights in ROUNDED:
         write(engine, weights, tmp_path / weights)
     write(engine, "int8", tmp_path / "float16")
@@ -94,8 +88,8 @@ def test_nothing_of_an_earlier_base_stays_beside_the_new_one(folder: Path, tmp_p
     assert {"model.safetensors", "tokenizer.json", "notes.txt"} <= names
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_with_what_mends_it(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_told_with_what_mends_it(tiny_t5: Path, tmp_path: Path) -> None:
     (tmp_path / "embeddings.safetensors").mkdir()
     with pytest.raises(StorageError, match="cannot be written") as caught:
-        write(make_engine(folder), "float16", tmp_path)
+        write(make_engine(tiny_t5), "float16", tmp_path)
     assert "nothing is trained twice" in caught.value.remedy

@@ -98,7 +98,7 @@ def nearest_layer(backbone: Any, teacher: Teacher, sequences: list[list[int]]) -
     ours = backbone.encoder(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[1]
     taught, seen = with_start(ids, mask, torch.arange(SIZE) + 5, teacher.tokenizer.cls_token_id)
     theirs = teacher.model(input_ids=taught, attention_mask=seen, output_hidden_states=True).hidden_states[1:]
-    likeness = [torch.cosine_similarity(ours, each[:, 1:].float(), dim=-1)[mask.bool()].mean() for each in theirs]
+    likeness = [torch.cosine_similarity(ours, states[:, 1:].float(), dim=-1)[mask.bool()].mean() for states in theirs]
     return 1 + int(torch.stack(likeness).argmax())
 
 
@@ -134,6 +134,6 @@ def test_the_step_size_of_a_matrix_is_relative_to_its_size() -> None:
         "decoder.block.0.wi.weight": nn.Parameter(torch.full((4, 4), 0.05)),
     }
     groups = relative_groups(parameters, decoder=1.5)
-    assert [each for (each,), _ in groups] == list(parameters.values())
+    assert [parameter for (parameter,), _ in groups] == list(parameters.values())
     assert [multiple for _, multiple in groups] == pytest.approx([0.05, 2.0, 0.01, 1.0, 5.0, 0.075])
     assert relative_groups(parameters)[-1][1] == pytest.approx(0.05)

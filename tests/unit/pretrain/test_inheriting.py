@@ -31,7 +31,7 @@ class Heir:
 
     def sequences(self, texts: Sequence[str]) -> list[list[int]]:
         ids = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        return [[*each, EOS_ID] for each in ids]
+        return [[*sequence, EOS_ID] for sequence in ids]
 
     def inherit(self, texts: Sequence[str]) -> None:
         inherit_encoder(self.backbone, self.teacher, self.to_teacher, self.sequences(texts), self.said.append)

@@ -74,8 +74,8 @@ def ingredients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     words = [word + end for word in (*SUBJECTS, *WORDS.split(), *MADE) for end in ENDS]
     known = ["this", "sentence", "speaks", "of", "all", "day", *SOURCE_WORDS, *words]
     monkeypatch.setattr(Teacher, "load", lambda: make_teacher(known))
-    monkeypatch.setattr(topics, "_SKIPPED_WORDS", 0)
-    monkeypatch.setattr(checkpoint, "_EVERY_SECONDS", -1.0)
+    monkeypatch.setattr(topics, "SKIPPED_WORDS", 0)
+    monkeypatch.setattr(checkpoint, "EVERY_SECONDS", -1.0)
     sources = folder_entries(make_sources(tmp_path / "sources"))
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(f"This sentence speaks of {word} all day." for word in words), encoding="utf-8")
@@ -155,7 +155,7 @@ def test_what_was_measured_is_what_is_stored_in_int8(
     assert "int8" in (base.folder / "card.md").read_text(encoding="utf-8")
     for rows in read_sources(given.recipe.sources, given.recipe.seed):
         z = base.embeddings[rows.name]
-        again = measure(engine, z, rows.worded(engine.encoder), rows.dataset.test)
+        again = measure(engine, z, rows.worded(engine.encoder))
         assert again == base.document["sources"][rows.name]["metrics"]
 
 
@@ -163,12 +163,12 @@ def backbone_in(checkpoint_file: Path) -> dict[str, torch.Tensor]:
     """The backbone of a stage, as a base would store it."""
     prefix = "module.backbone."
     tensors = load_file(checkpoint_file)
-    return quantise({name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)})
+    return quantise({name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)})
 
 
 def moved(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> set[str]:
     """Names of the weights that differ, of those that are stored."""
-    return {name.removesuffix(".scale") for name, each in after.items() if not torch.equal(before[name], each)}
+    return {name.removesuffix(".scale") for name, tensor in after.items() if not torch.equal(before[name], tensor)}
 
 
 def test_without_a_rate_of_its_own_nothing_of_the_backbone_is_trained_with_the_hypernetwork_but_its_norms(
@@ -228,7 +228,7 @@ def test_states_are_dropped_in_the_loss_of_a_step_and_neither_in_validation_nor_
     for name, share in (("plain", 0.0), ("dropped", 0.5)):
         make_base(ingredients(name, **JOINT, dropout=share), tmp_path / f"base-{name}")
     assert len(scores) == 6
-    assert all(each == scores[0] for each in scores)
+    assert all(score == scores[0] for score in scores)
     plain, dropped = losses
     assert plain[0] == plain[2]
     assert dropped[0] == dropped[2]  # what is dropped depends on the step alone

@@ -12,12 +12,12 @@ from onboard.errors import NotFoundError
 
 
 def test_vectors_are_unit_means_of_the_states_in_the_order_of_the_texts(words: list[str], texts: list[str]) -> None:
-    teacher, told = make_teacher(words), []
-    vectors = teacher.vectors(texts, told.append)
+    teacher, counts = make_teacher(words), []
+    vectors = teacher.vectors(texts, counts.append)
     assert vectors.shape == (len(texts), teacher.size)
     assert vectors.dtype == np.float16
     np.testing.assert_allclose(np.linalg.norm(vectors.astype(np.float32), axis=1), 1.0, atol=2e-3)
-    assert told == [64, 128, 192, 256, 320, 384, 400]
+    assert counts == [64, 128, 192, 256, 320, 384, 400]
     for place in (0, 17, 399):
         with torch.inference_mode():
             state = teacher.model(**teacher.tokenizer(texts[place], return_tensors="pt")).last_hidden_state[0].mean(0)

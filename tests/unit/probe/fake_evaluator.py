@@ -25,7 +25,7 @@ class FakeEvaluator:
         return int((~self.known(candidate, rows)).sum()) >= min(MINIMUM_ROWS, len(rows))
 
     def measure(self, candidates: Sequence[Candidate], rows: np.ndarray, known_too: bool = False) -> None:
-        self.asked.append((tuple(each.embedding for each in candidates), tuple(rows.tolist())))
+        self.asked.append((tuple(candidate.embedding for candidate in candidates), tuple(rows.tolist())))
 
     def losses(self, candidate: Candidate, rows: np.ndarray, known_too: bool = False) -> np.ndarray:
         return self._losses[candidate.embedding][rows]

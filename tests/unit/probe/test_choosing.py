@@ -11,6 +11,7 @@ import pytest
 from evaluators import evaluator_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.published import embedding_of
 
 from onboard.data.hashes import row_hashes
 from onboard.data.splits import fair_order
@@ -46,23 +47,21 @@ def evaluator(tiny_engine: Engine) -> Make:
     return make
 
 
-def z(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
-
-
 def candidates() -> list[Candidate]:
-    tasks = [Candidate(f"t{seed}@v1", z(seed), words=("good", "bad")) for seed in range(5)]
-    return [*tasks, Candidate(RANDOM, z(50)), Candidate(MEAN, np.mean([each.z for each in tasks], axis=0))]
+    tasks = [Candidate(f"t{seed}@v1", embedding_of(seed), words=("good", "bad")) for seed in range(5)]
+    return [*tasks, Candidate(RANDOM, embedding_of(50)), Candidate(MEAN, np.mean([task.z for task in tasks], axis=0))]
 
 
 def tried(name: str, losses: Sequence[float], weights: dict[str, float] | None = None) -> Tried:
-    return Tried(Finalist(Candidate(name, z(1)), WORDS), np.array(losses), weights)
+    return Tried(Finalist(Candidate(name, embedding_of(1)), WORDS), np.array(losses), weights)
 
 
 def decided(monkeypatch: pytest.MonkeyPatch, evaluator: Evaluator, *ended: Tried) -> ProbeResult:
     """The choice after a last round that ended like this."""
-    scores = tuple(CandidateScore(each.name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for each in ended if not each.weights)
-    standing = tuple(each.finalist.candidate for each in ended if not each.weights)
+    scores = tuple(
+        CandidateScore(trial.name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for trial in ended if not trial.weights
+    )
+    standing = tuple(trial.finalist.candidate for trial in ended if not trial.weights)
     monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, np.zeros((len(standing), len(ROWS)))))
     monkeypatch.setattr(choice, "try_finalists", lambda *_: list(ended))
     return choose(evaluator, list(standing), ORDER)
@@ -70,44 +69,44 @@ def decided(monkeypatch: pytest.MonkeyPatch, evaluator: Evaluator, *ended: Tried
 
 def level(mean: float, seed: int, noise: float = 0.05) -> list[float]:
     difficulty = np.random.default_rng(0).uniform(0.0, 3.0, len(ROWS))
-    found: list[float] = (difficulty + mean + np.random.default_rng(seed).normal(0, noise, len(ROWS))).tolist()
-    return found
+    losses: list[float] = (difficulty + mean + np.random.default_rng(seed).normal(0, noise, len(ROWS))).tolist()
+    return losses
 
 
 def test_a_start_that_is_better_than_knowing_nothing_is_chosen_without_an_alarm(
     monkeypatch: pytest.MonkeyPatch, evaluator: Make
 ) -> None:
-    found = decided(monkeypatch, evaluator(), tried("a@v1", level(0.0, 1)), tried(RANDOM, level(0.5, 2)))
-    assert (found.chosen.embedding, found.alarm, found.ties) == ("a@v1", None, ())
+    outcome = decided(monkeypatch, evaluator(), tried("a@v1", level(0.0, 1)), tried(RANDOM, level(0.5, 2)))
+    assert (outcome.chosen.embedding, outcome.alarm, outcome.ties) == ("a@v1", None, ())
 
 
 def test_where_nothing_beats_random_by_more_than_the_noise_it_starts_there_and_says_so(
     monkeypatch: pytest.MonkeyPatch, evaluator: Make
 ) -> None:
     noisy = level(-0.05, 1, noise=1.0)
-    found = decided(
+    outcome = decided(
         monkeypatch, evaluator(), tried("a@v1", noisy), tried(MEAN, level(0.3, 2)), tried(RANDOM, level(0, 3))
     )
-    assert found.chosen.embedding == RANDOM
-    assert found.alarm is not None
-    assert "a@v1" in found.alarm
-    assert "random" in found.alarm
-    assert "a@v1" in found.ties
+    assert outcome.chosen.embedding == RANDOM
+    assert outcome.alarm is not None
+    assert "a@v1" in outcome.alarm
+    assert "random" in outcome.alarm
+    assert "a@v1" in outcome.ties
 
 
 def test_where_random_itself_is_best_the_alarm_says_that(monkeypatch: pytest.MonkeyPatch, evaluator: Make) -> None:
-    found = decided(monkeypatch, evaluator(), tried("a@v1", level(1.0, 1)), tried(RANDOM, level(0.0, 2)))
-    assert found.chosen.embedding == RANDOM
-    assert found.alarm == "Nothing that was learned before is a better start than random."
-    assert found.ties == ()
+    outcome = decided(monkeypatch, evaluator(), tried("a@v1", level(1.0, 1)), tried(RANDOM, level(0.0, 2)))
+    assert outcome.chosen.embedding == RANDOM
+    assert outcome.alarm == "Nothing that was learned before is a better start than random."
+    assert outcome.ties == ()
 
 
 def test_two_starts_that_the_rows_cannot_tell_apart_are_called_a_tie(
     monkeypatch: pytest.MonkeyPatch, evaluator: Make
 ) -> None:
     ended = [tried("a@v1", level(0.0, 1)), tried("b@v1", level(0.001, 2)), tried("c@v1", level(0.4, 3))]
-    found = decided(monkeypatch, evaluator(), *ended, tried(RANDOM, level(1.0, 4)))
-    assert {found.chosen.embedding, *found.ties} == {"a@v1", "b@v1"}
+    outcome = decided(monkeypatch, evaluator(), *ended, tried(RANDOM, level(1.0, 4)))
+    assert {outcome.chosen.embedding, *outcome.ties} == {"a@v1", "b@v1"}
 
 
 def test_a_mixture_that_is_best_is_chosen_with_its_weights_and_its_words(
@@ -115,12 +114,12 @@ def test_a_mixture_that_is_best_is_chosen_with_its_weights_and_its_words(
 ) -> None:
     mixed = tried(MIXTURE, level(-0.5, 4), {"a@v1": 0.7, "b@v1": 0.3})
     ended = [tried("a@v1", level(0.0, 1)), tried("b@v1", level(0.1, 2)), tried(RANDOM, level(1.0, 3)), mixed]
-    found = decided(monkeypatch, evaluator(), *ended)
-    assert found.chosen.embedding == MIXTURE
-    assert found.weights == {"a@v1": 0.7, "b@v1": 0.3}
-    assert found.chosen.words == WORDS
-    assert found.chosen.loss == found.chosen.tuned == pytest.approx(np.mean(mixed.losses))
-    assert found.scores[0] == found.chosen
+    outcome = decided(monkeypatch, evaluator(), *ended)
+    assert outcome.chosen.embedding == MIXTURE
+    assert outcome.weights == {"a@v1": 0.7, "b@v1": 0.3}
+    assert outcome.chosen.words == WORDS
+    assert outcome.chosen.loss == outcome.chosen.tuned == pytest.approx(np.mean(mixed.losses))
+    assert outcome.scores[0] == outcome.chosen
 
 
 def test_every_row_is_judged_by_a_z_that_was_not_trained_on_it(
@@ -145,8 +144,8 @@ def test_every_row_is_judged_by_a_z_that_was_not_trained_on_it(
     monkeypatch.setattr(finals, "train_side_by_side", watch_training)
     monkeypatch.setattr(finals, "_weights", watch_weights)
     monkeypatch.setattr(finals, "_held_out_losses", watch_judging)
-    few = [Finalist(each, WORDS) for each in candidates()[:2]]
-    found = try_finalists(evaluator(), few, ORDER, FinalSettings(steps=2))
+    few = [Finalist(candidate, WORDS) for candidate in candidates()[:2]]
+    trials = try_finalists(evaluator(), few, ORDER, FinalSettings(steps=2))
     first, second = trained[0], trained[2]  # of the first finalist's two halves
     assert not first & second
     assert trained[:4] == [first, first, second, second]
@@ -157,16 +156,16 @@ def test_every_row_is_judged_by_a_z_that_was_not_trained_on_it(
         assert not second & set(rows)
     for earlier, later in zip(judged[::2], judged[1::2], strict=True):
         assert sorted([*earlier, *later]) == ORDER.tolist()
-    assert [each.name for each in found] == ["t0@v1", "t1@v1", MIXTURE]
+    assert [trial.name for trial in trials] == ["t0@v1", "t1@v1", MIXTURE]
 
 
 def test_the_weights_of_a_mixture_are_convex_and_its_z_lies_between(evaluator: Make) -> None:
-    few = [Finalist(each, WORDS) for each in candidates()[:3]]
+    few = [Finalist(candidate, WORDS) for candidate in candidates()[:3]]
     *_, mixture = try_finalists(evaluator(), few, ORDER, FinalSettings(steps=3, mixed=3))
     assert mixture.weights is not None
     assert sum(mixture.weights.values()) == pytest.approx(1.0, abs=1e-5)
     assert min(mixture.weights.values()) > 0
-    expected = sum(mixture.weights[each.candidate.embedding] * each.candidate.z for each in few)
+    expected = sum(mixture.weights[finalist.candidate.embedding] * finalist.candidate.z for finalist in few)
     np.testing.assert_allclose(mixture.finalist.candidate.z, expected, atol=1e-5)
 
 
@@ -176,7 +175,7 @@ def test_finalists_with_other_words_are_not_mixed(evaluator: Make) -> None:
     *_, mixture = try_finalists(evaluator(), few, ORDER, FinalSettings(steps=1))
     assert mixture.weights is not None
     assert set(mixture.weights) == {"t0@v1", "t2@v1"}
-    assert [each.name for each in try_finalists(evaluator(), few[:2], ORDER, FinalSettings(steps=1))] == [
+    assert [trial.name for trial in try_finalists(evaluator(), few[:2], ORDER, FinalSettings(steps=1))] == [
         "t0@v1", "t1@v1",
     ]  # fmt: skip
 
@@ -186,11 +185,13 @@ def test_a_mixture_is_not_judged_on_rows_that_any_of_its_parts_was_trained_on(ev
     hashes = np.array(row_hashes(ROWS), dtype=np.int64)
     first, second = candidates()[:2]
     knowing = [replace(first, trained_rows=np.sort(hashes[:4])), replace(second, trained_rows=np.sort(hashes[6:8]))]
-    *_, mixture = try_finalists(measured, [Finalist(each, WORDS) for each in knowing], ORDER, FinalSettings(steps=1))
+    *_, mixture = try_finalists(
+        measured, [Finalist(candidate, WORDS) for candidate in knowing], ORDER, FinalSettings(steps=1)
+    )
     assert np.flatnonzero(np.isnan(mixture.losses)).tolist() == [0, 1, 2, 3, 6, 7]
     all_but_three = replace(second, trained_rows=np.sort(hashes[3:]))
     few = [Finalist(first, WORDS), Finalist(all_but_three, WORDS)]
-    assert [each.name for each in try_finalists(measured, few, ORDER, FinalSettings(steps=1))] == ["t0@v1"]
+    assert [trial.name for trial in try_finalists(measured, few, ORDER, FinalSettings(steps=1))] == ["t0@v1"]
 
 
 def test_the_temperature_of_a_finalist_is_fitted_on_rows_that_it_does_not_know(
@@ -199,7 +200,7 @@ def test_the_temperature_of_a_finalist_is_fitted_on_rows_that_it_does_not_know(
     fitted: list[int] = []
     fit = finals.at_best_temperature
     monkeypatch.setattr(
-        finals, "at_best_temperature", lambda scores, wanted: fitted.append(len(scores)) or fit(scores, wanted)
+        finals, "at_best_temperature", lambda scores, targets: fitted.append(len(scores)) or fit(scores, targets)
     )
     hashes = np.array(row_hashes(ROWS), dtype=np.int64)
     knowing = replace(candidates()[0], trained_rows=np.sort(hashes[:5]))
@@ -211,30 +212,32 @@ def test_the_temperature_of_a_finalist_is_fitted_on_rows_that_it_does_not_know(
 def test_one_that_stood_to_the_end_of_the_race_may_tie_with_the_chosen_one(evaluator: Make) -> None:
     twins = [Candidate(f"t{number}@v1", candidates()[0].z, candidates()[0].words) for number in range(6)]
     settings = replace(FAST, race=replace(FAST.race, finalists=6), finalists=2)
-    found = choose(evaluator(), twins, ORDER, settings)
-    assert {found.chosen.embedding, *found.ties} >= {each.embedding for each in twins}
+    outcome = choose(evaluator(), twins, ORDER, settings)
+    assert {outcome.chosen.embedding, *outcome.ties} >= {twin.embedding for twin in twins}
 
 
 def test_below_sixteen_rows_nothing_is_trained(evaluator: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "try_finalists", None)
-    found = choose(evaluator(ROWS[:8]), candidates(), np.arange(8))
-    assert all(score.tuned is None for score in found.scores)
-    assert len(found.scores) == 7
+    outcome = choose(evaluator(ROWS[:8]), candidates(), np.arange(8))
+    assert all(score.tuned is None for score in outcome.scores)
+    assert len(outcome.scores) == 7
 
 
 def test_where_all_know_nearly_all_rows_they_are_measured_on_what_they_know(evaluator: Make) -> None:
     hashes = np.sort(np.array(row_hashes(ROWS), dtype=np.int64))
-    knowing = [replace(each, trained_rows=hashes[:-1]) for each in candidates()]
-    found = choose(evaluator(), knowing, ORDER, FAST)
-    assert found.overlap == len(ROWS) - 1
-    assert found.chosen.rows == len(ROWS)
+    knowing = [replace(candidate, trained_rows=hashes[:-1]) for candidate in candidates()]
+    outcome = choose(evaluator(), knowing, ORDER, FAST)
+    assert outcome.overlap == len(ROWS) - 1
+    assert outcome.chosen.rows == len(ROWS)
 
 
 def test_exhaustively_every_candidate_is_measured_on_every_row(evaluator: Make) -> None:
     measured = evaluator()
-    found = choose(measured, candidates(), ORDER, replace(FAST, exhaustive=True))
-    assert {score.rows for score in found.scores} == {len(ROWS)}
-    assert {score.embedding for score in found.scores} == {each.embedding for each in candidates()} | {MIXTURE}
+    outcome = choose(measured, candidates(), ORDER, replace(FAST, exhaustive=True))
+    assert {score.rows for score in outcome.scores} == {len(ROWS)}
+    assert {score.embedding for score in outcome.scores} == {candidate.embedding for candidate in candidates()} | {
+        MIXTURE
+    }
     finalists, mixed = 3, 1  # every finalist is trained on both halves; so is the mixture, and on all rows besides
     assert measured.passes == len(ROWS) * (len(candidates()) + finalists + mixed)
     assert measured.trained == FAST.finals.steps * FAST.finals.batch * (2 * finalists + 3 * mixed)
@@ -275,9 +278,9 @@ def test_the_order_of_the_rows_changes_nothing(evaluator: Make, order: list[int]
 
 def test_the_order_of_the_labels_changes_nothing(evaluator: Make) -> None:
     expected = probed(evaluator, ROWS, WORDS, WORDS)
-    found = probed(evaluator, ROWS, WORDS[::-1], WORDS[::-1])
-    alike(expected, found)
-    assert found.chosen.words == expected.chosen.words[::-1]
+    turned = probed(evaluator, ROWS, WORDS[::-1], WORDS[::-1])
+    alike(expected, turned)
+    assert turned.chosen.words == expected.chosen.words[::-1]
 
 
 @RARELY
@@ -292,13 +295,13 @@ def test_the_better_of_those_that_know_nothing_is_tuned_beside_the_best(
     monkeypatch: pytest.MonkeyPatch, evaluator: Make
 ) -> None:
     names = ("a@v1", "b@v1", "c@v1", "d@v1", MEAN, RANDOM)
-    standing = tuple(Candidate(name, z(1)) for name in names)
+    standing = tuple(Candidate(name, embedding_of(1)) for name in names)
     scores = tuple(CandidateScore(name, 1.0, 0.9, 1.1, len(ROWS), 0, WORDS) for name in names)
     few: list[str] = []
 
     def watch(_: Any, finalists: Sequence[Finalist], *more: Any) -> list[Tried]:
-        few.extend(each.candidate.embedding for each in finalists)
-        return [Tried(each, np.array(level(0.0, place))) for place, each in enumerate(finalists)]
+        few.extend(finalist.candidate.embedding for finalist in finalists)
+        return [Tried(finalist, np.array(level(0.0, place))) for place, finalist in enumerate(finalists)]
 
     monkeypatch.setattr(choice, "race", lambda *_: Raced(standing, scores, np.zeros((len(names), len(ROWS)))))
     monkeypatch.setattr(choice, "try_finalists", watch)

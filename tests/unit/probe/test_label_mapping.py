@@ -51,16 +51,16 @@ def test_the_mapping_is_the_best_of_all_that_are_allowed(seed: int, own: int, th
     mine = [f"own {index}" for index in range(own)]
     others = [f"theirs {index}" for index in range(theirs)]
     pool = (*mine, *others)
-    found = best_words(scores, targets, pool, others)
+    mapped = best_words(scores, targets, pool, others)
     allowed = (
         words
         for words in itertools.product(*([mine[label], *others] for label in range(own)))
         if len(set(words)) == own
     )
     best = max(likelihood(scores, targets, pool, words) for words in allowed)
-    assert likelihood(scores, targets, pool, found) == pytest.approx(best, abs=1e-3)
-    assert len(set(found)) == own
-    for label, word in enumerate(found):
+    assert likelihood(scores, targets, pool, mapped) == pytest.approx(best, abs=1e-3)
+    assert len(set(mapped)) == own
+    for label, word in enumerate(mapped):
         assert word == mine[label] or word in others
 
 
@@ -69,9 +69,9 @@ def test_a_label_never_takes_another_labels_own_word() -> None:
     scores = np.full((4, 4), -8.0)
     scores[:2, 1] = scores[2:, 0] = -0.01  # each label's rows shout the other's own word
     scores[:, 2] = -4.0
-    found = best_words(scores, one_hot(labels), POOL, THEIRS)
-    assert found[0] != "no"
-    assert found[1] != "yes"
+    words = best_words(scores, one_hot(labels), POOL, THEIRS)
+    assert words[0] != "no"
+    assert words[1] != "yes"
 
 
 def test_a_word_that_both_have_may_be_swapped_for_the_candidates_polarity_decides() -> None:
@@ -84,10 +84,10 @@ def test_a_word_that_both_have_may_be_swapped_for_the_candidates_polarity_decide
 def test_the_order_of_the_rows_does_not_matter() -> None:
     rng = np.random.default_rng(3)
     scores, labels = log_softmax(rng.normal(size=(40, 4))), rng.integers(0, 2, 40)
-    found = best_words(scores, one_hot(labels.tolist()), POOL, THEIRS)
+    words = best_words(scores, one_hot(labels.tolist()), POOL, THEIRS)
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(40)
-        assert best_words(scores[order], one_hot(labels[order].tolist()), POOL, THEIRS) == found
+        assert best_words(scores[order], one_hot(labels[order].tolist()), POOL, THEIRS) == words
 
 
 def test_one_row_of_hopeless_likelihood_does_not_decide_alone() -> None:

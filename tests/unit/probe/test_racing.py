@@ -51,14 +51,14 @@ def test_never_more_than_half_stay_beyond_the_finalists() -> None:
 def test_as_many_as_are_finalists_stay_to_the_end_however_bad_they_are() -> None:
     _, evaluator, candidates = faked(losses_of([0.0, 1.0, 2.0, 3.0, 4.0]))
     raced = race(evaluator, candidates, ORDER, RaceSettings(first_rows=8, finalists=3))
-    assert [each.embedding for each in raced.standing] == ["t0@v1", "t1@v1", "t2@v1"]
+    assert [candidate.embedding for candidate in raced.standing] == ["t0@v1", "t1@v1", "t2@v1"]
     assert raced.losses.shape == (3, ROWS)
 
 
 def test_those_that_are_spared_are_measured_on_all_rows() -> None:
     _, evaluator, candidates = faked(losses_of([0.0, 1.0, 2.0, 3.0]))
     raced = race(evaluator, candidates, ORDER, RaceSettings(first_rows=8, finalists=1), spared={"t3@v1"})
-    assert [each.embedding for each in raced.standing] == ["t0@v1", "t3@v1"]
+    assert [candidate.embedding for candidate in raced.standing] == ["t0@v1", "t3@v1"]
     assert [score.rows for score in raced.scores if score.embedding == "t3@v1"] == [ROWS]
 
 
@@ -73,17 +73,17 @@ def test_the_rows_of_a_round_are_those_of_the_round_before_and_as_many_more() ->
 
 
 def test_later_rounds_stand_before_earlier_ones_whatever_their_loss() -> None:
-    found = losses_of([0.0, 0.0, 3.0, 3.0])
-    found["t3@v1"][ORDER[8:]] = -9.0  # what it would have had on rows that it never came to
-    _, evaluator, candidates = faked(found)
+    losses = losses_of([0.0, 0.0, 3.0, 3.0])
+    losses["t3@v1"][ORDER[8:]] = -9.0  # what it would have had on rows that it never came to
+    _, evaluator, candidates = faked(losses)
     raced = race(evaluator, candidates, ORDER, RaceSettings(first_rows=8, finalists=2))
     assert [score.round for score in raced.scores] == [4, 4, 1, 1]
 
 
 def test_one_that_knows_the_rows_of_a_round_goes_on_and_is_compared_on_the_others() -> None:
-    found = losses_of([0.5, 0.6, 0.0, 0.7])
-    found["t2@v1"][ORDER[:12]] = np.nan
-    _, evaluator, candidates = faked(found)
+    losses = losses_of([0.5, 0.6, 0.0, 0.7])
+    losses["t2@v1"][ORDER[:12]] = np.nan
+    _, evaluator, candidates = faked(losses)
     raced = race(evaluator, candidates, ORDER, RaceSettings(first_rows=8, finalists=1))
     assert raced.standing[0].embedding == "t2@v1"
 
@@ -125,9 +125,9 @@ def test_a_version_of_the_task_itself_wins_by_the_few_rows_that_are_new_to_it() 
 
 
 def test_one_that_knows_nearly_all_rows_does_not_take_part() -> None:
-    found = losses_of([0.0, 1.0])
-    found["t0@v1"][ORDER[3:]] = np.nan
-    _, evaluator, candidates = faked(found)
+    losses = losses_of([0.0, 1.0])
+    losses["t0@v1"][ORDER[3:]] = np.nan
+    _, evaluator, candidates = faked(losses)
     raced = race(evaluator, candidates, ORDER, RaceSettings())
     assert [score.embedding for score in raced.scores] == ["t1@v1"]
     with pytest.raises(ValueError, match="measured"):
@@ -135,8 +135,8 @@ def test_one_that_knows_nearly_all_rows_does_not_take_part() -> None:
 
 
 def test_the_order_of_the_candidates_does_not_matter() -> None:
-    found = losses_of([0.3, 0.1, 0.1, 0.2, 0.0, 0.1], noise=0.3)
-    _, evaluator, candidates = faked(found)
+    losses = losses_of([0.3, 0.1, 0.1, 0.2, 0.0, 0.1], noise=0.3)
+    _, evaluator, candidates = faked(losses)
     first = race(evaluator, candidates, ORDER, RaceSettings(finalists=2))
     second = race(evaluator, candidates[::-1], ORDER, RaceSettings(finalists=2))
     assert first.scores == second.scores

@@ -61,7 +61,7 @@ def chosen(engine: Engine, names: Sequence[str], order: Sequence[int] = ()) -> P
     targets = np.eye(len(names), dtype=np.float32)[np.arange(len(ROWS)) % len(names)]
     hashes = np.arange(len(ROWS), dtype=np.int64) + max(row_hashes(ROWS))
     called = [names[label] for label in order]
-    candidates = [replace(each, words=tuple(each.words[: len(names)])) for each in CANDIDATES]
+    candidates = [replace(candidate, words=tuple(candidate.words[: len(names)])) for candidate in CANDIDATES]
     evaluator = Evaluator(engine, ProbedTask(ids, targets[:, list(order)], called, hashes, mapped=True))
     return choose(evaluator, candidates, np.arange(len(ROWS)), ProbeSettings(finals=FinalSettings(steps=0)))
 
@@ -72,10 +72,10 @@ def chosen(engine: Engine, names: Sequence[str], order: Sequence[int] = ()) -> P
 @example(["bad", "good"])
 @example(["fine", "good", "bad"])
 def test_other_names_for_the_labels_change_nothing(tiny_engine: Engine, names: list[str]) -> None:
-    expected, found = chosen(tiny_engine, ["yes", "no", "is"][: len(names)]), chosen(tiny_engine, names)
-    alike(expected, found)
-    assert found.chosen.embedding == "strong@v1"
-    assert found.chosen.words == expected.chosen.words == KNOWN["strong@v1"][0][: len(names)]
+    expected, renamed = chosen(tiny_engine, ["yes", "no", "is"][: len(names)]), chosen(tiny_engine, names)
+    alike(expected, renamed)
+    assert renamed.chosen.embedding == "strong@v1"
+    assert renamed.chosen.words == expected.chosen.words == KNOWN["strong@v1"][0][: len(names)]
 
 
 @pytest.mark.usefixtures("_played")
@@ -83,9 +83,9 @@ def test_other_names_for_the_labels_change_nothing(tiny_engine: Engine, names: l
 @given(st.permutations(range(3)))
 def test_the_order_of_three_labels_changes_nothing(tiny_engine: Engine, order: list[int]) -> None:
     names = ["yes", "no", "is"]
-    expected, found = chosen(tiny_engine, names), chosen(tiny_engine, names, order)
-    alike(expected, found)
-    assert found.chosen.words == tuple(expected.chosen.words[label] for label in order)
+    expected, reordered = chosen(tiny_engine, names), chosen(tiny_engine, names, order)
+    alike(expected, reordered)
+    assert reordered.chosen.words == tuple(expected.chosen.words[label] for label in order)
 
 
 def alike(one: ProbeResult, other: ProbeResult) -> None:
@@ -115,7 +115,9 @@ def taken(engine: Engine, sure: float, monkeypatch: pytest.MonkeyPatch) -> float
     ids = engine.encoder.encode([(f"text {row}", None) for row in range(32)])
     evaluator = Evaluator(engine, ProbedTask(ids, np.eye(2)[labels], ["yes", "no"], np.arange(32), mapped=True))
     candidates = [Candidate(str(seed), NOTHING, words=("good", "bad")) for seed in range(100)]
-    return float(np.mean([evaluator.scores(each, np.arange(32))[0] == ("good", "bad") for each in candidates]))
+    return float(
+        np.mean([evaluator.scores(candidate, np.arange(32))[0] == ("good", "bad") for candidate in candidates])
+    )
 
 
 def test_words_that_are_right_are_taken_before_it_is_certain_and_chance_alone_seldom_takes_any(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import delete, insert
-from support.registry_samples import publish, register_sample_base
+from support.registry_samples import publish
 
 from onboard.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from onboard.registry.aliases import AliasRepository
@@ -12,10 +12,7 @@ from onboard.registry.database import Database
 from onboard.registry.tables import AliasMoveRow
 from onboard.registry.versions import VersionRepository
 
-
-@pytest.fixture(autouse=True)
-def _base(database: Database) -> None:
-    register_sample_base(database)
+pytestmark = pytest.mark.usefixtures("registered_base")
 
 
 def test_an_alias_moves_and_rolls_back_step_by_step(database: Database) -> None:

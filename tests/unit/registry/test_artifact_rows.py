@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import update
-from support.registry_samples import ARTIFACT, register_sample_base, sample_spec
+from support.registry_samples import ARTIFACT, sample_spec
 
 from onboard.domain.job import Stage
 from onboard.domain.task import SnapshotRecord
@@ -15,13 +15,10 @@ from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
 from onboard.registry.tables import ArtifactRow
 from onboard.storage.artifacts import digest_of
 
+pytestmark = pytest.mark.usefixtures("registered_base")
+
 LOOSE = digest_of(b"loose")
 HOUR = 3600.0
-
-
-@pytest.fixture(autouse=True)
-def _base(database: Database) -> None:
-    register_sample_base(database)
 
 
 def announce(database: Database, digest: str = LOOSE, hours_ago: float = 0.0) -> None:
@@ -91,14 +88,14 @@ def test_garbage_collection_knows_every_column_that_names_an_artifact() -> None:
 
 def test_bytes_without_a_row_get_one_but_never_instead_of_a_present_one(database: Database) -> None:
     announce(database)
-    found = digest_of(b"found")
+    unknown = digest_of(b"found")
     with database.write() as session:
         artifacts = ArtifactRepository(session)
         artifacts.adopt(LOOSE, 99, 0.0)
-        artifacts.adopt(found, 7, 0.0)
+        artifacts.adopt(unknown, 7, 0.0)
         assert artifacts.beginning_with(LOOSE[7:9]) == [ArtifactRecord(LOOSE, "test", 5)]
-        assert artifacts.beginning_with(found[7:9]) == [ArtifactRecord(found, UNKNOWN, 7)]
-    assert collect(database) == [found]
+        assert artifacts.beginning_with(unknown[7:9]) == [ArtifactRecord(unknown, UNKNOWN, 7)]
+    assert collect(database) == [unknown]
 
 
 def test_a_shard_holds_the_digests_that_begin_like_it(database: Database) -> None:
@@ -108,7 +105,7 @@ def test_a_shard_holds_the_digests_that_begin_like_it(database: Database) -> Non
     with database.read() as session:
         artifacts = ArtifactRepository(session)
         for digest in digests:
-            assert digest in [each.digest for each in artifacts.beginning_with(digest[7:9])]
+            assert digest in [artifact.digest for artifact in artifacts.beginning_with(digest[7:9])]
             assert len(artifacts.beginning_with(digest[7:9])) <= 2  # the sample artifact may share one
-        needed = {each.digest: each.referenced for each in artifacts.beginning_with(ARTIFACT[7:9])}
+        needed = {artifact.digest: artifact.referenced for artifact in artifacts.beginning_with(ARTIFACT[7:9])}
         assert needed[ARTIFACT]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import text
@@ -17,13 +16,6 @@ pytestmark = pytest.mark.services
 
 FIRST, SECOND = (text(f"SELECT pg_advisory_xact_lock({number})") for number in (1, 2))
 WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-
-
-@pytest.fixture
-def server(postgres_url: str) -> Iterator[Database]:
-    database = Database(postgres_url)
-    yield database
-    database.dispose()
 
 
 class Opponent:
@@ -62,18 +54,22 @@ def in_order(session: Session) -> str:
     return "done"
 
 
-def test_a_deadlock_is_told_as_one(server: Database) -> None:
-    with Opponent(server), pytest.raises(DeadlockError, match="changes the same rows"), server.write() as session:
+def test_a_deadlock_is_told_as_one(postgres_database: Database) -> None:
+    with (
+        Opponent(postgres_database),
+        pytest.raises(DeadlockError, match="changes the same rows"),
+        postgres_database.write() as session,
+    ):
         in_order(session)
 
 
-def test_what_was_undone_begins_anew(server: Database) -> None:
+def test_what_was_undone_begins_anew(postgres_database: Database) -> None:
     begun: list[Session] = []
 
     def work(session: Session) -> str:
         begun.append(session)
         return in_order(session)
 
-    with Opponent(server):
-        assert server.write_again(work) == "done"
+    with Opponent(postgres_database):
+        assert postgres_database.write_again(work) == "done"
     assert len(begun) == 2

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from sqlalchemy import update
-from support.old_and_needless import count, ended_job, service_on
+from support.old_and_needless import count, ended_job
 from support.registry_samples import ARTIFACT, BASE, sample_spec, sample_task, sample_version
 
 from onboard.domain.job import JobState
@@ -16,24 +15,19 @@ from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
-from onboard.registry.database import Database
 from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.snapshots import SnapshotRepository
-from onboard.registry.tables import SnapshotRow, StageOutputRow, TaskRow, WebhookEventRow
+from onboard.registry.tables import SnapshotRow, StageOutputRow, TaskRow
 from onboard.registry.unlearning import UnlearningRepository
 from onboard.registry.versions import VersionRepository
+from onboard.registry.webhook_tables import WebhookEventRow
 from onboard.services import Services
 from onboard.storage.artifacts import digest_of
 from onboard.versions.delete import delete_task
 
 ROWS = digest_of(b"rows")  # of every sample
-
-
-@pytest.fixture
-def service(database: Database, tmp_path: Path) -> Services:
-    return service_on(database, tmp_path / "home")
 
 
 def snapshot(service: Services, digest: str = ROWS) -> None:
@@ -55,11 +49,11 @@ def test_a_published_a_failed_and_a_waiting_job_leave_no_request_and_no_output(s
     assert count(service, SnapshotRow) == count(service, StageOutputRow) == 0
     with service.database.read() as session:
         states = [JobRepository(session).get(job.id) for job in jobs]
-        kept = [event.kind for event in EventRepository(session).list(jobs[0].id)]
+        events = [event.kind for event in EventRepository(session).list(jobs[0].id)]
     assert [job.state for job in states] == [JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED]
     assert {(job.spec.dataset, job.key, job.result) for job in states} == {("", None, None)}
     assert states[0].spec.options == {"base_digest": BASE}
-    assert set(kept) == {"state"}
+    assert set(events) == {"state"}
 
 
 def test_a_dataset_that_another_task_names_stays_and_the_task_is_named(service: Services) -> None:
@@ -79,8 +73,8 @@ def test_webhooks_tell_of_the_deletion_and_of_nothing_before_it(service: Service
     delete_task(service, "colours")
     with service.database.write() as session:
         OutboxRepository(session).address(["a"], 60.0)
-        told = {(each.type, each.data["task"]) for each in OutboxRepository(session).due("a")}
-    assert told == {("task.deleted", "colours"), ("version.published", "shapes"), ("alias.moved", "shapes")}
+        events = {(event.type, event.data["task"]) for event in OutboxRepository(session).due("a")}
+    assert events == {("task.deleted", "colours"), ("version.published", "shapes"), ("alias.moved", "shapes")}
 
 
 def test_a_task_that_an_earlier_release_only_hid_is_deleted_now(service: Services) -> None:
@@ -113,11 +107,11 @@ def test_a_rebuilt_version_takes_the_aliases_and_the_marked_hypernetwork_goes_wi
         draft = replace(rebuilt, kind="onboarded", job=job.id)
         versions.publish(draft, sample_task("shapes"), attempt=1, result={}, move_latest=False, present=1)
         assert AliasRepository(session).list("shapes") == {"latest": 2}
-        assert [each.version for each in versions.list(task="shapes")] == [2]
+        assert [version.version for version in versions.list(task="shapes")] == [2]
         assert BaseRepository(session).hypernetwork(BASE, 2).collected_at is None  # forms stands under it
         UnlearningRepository(session).remove(["forms@v1"])
         line = BaseRepository(session).hypernetworks(BASE)
-        assert [(each.version, each.artifact is None) for each in line] == [(1, False), (2, True)]
+        assert [(head.version, head.artifact is None) for head in line] == [(1, False), (2, True)]
         result = JobRepository(session).get(job.id).result
     assert result is not None
     assert result["latest"] == {"alias": "latest", "moved": True, "reason": "rebuilt without a deleted task"}

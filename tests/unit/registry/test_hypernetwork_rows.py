@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 from support import watched_jobs as past
-from support.registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, sample_version
+from support.registry_samples import ARTIFACT, BASE, BLOCKED_SECONDS, sample_task, sample_version
 
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, NotFoundError
@@ -24,14 +24,10 @@ from onboard.registry.retention import RetentionRepository
 from onboard.registry.tables import HypernetworkRow
 from onboard.registry.versions import VersionRepository
 
+pytestmark = pytest.mark.usefixtures("registered_base")
+
 DRAFT = HypernetworkVersion(base_digest=BASE, version=0, artifact=ARTIFACT, digest=ARTIFACT)
 DAY = 86_400.0
-BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
-
-
-@pytest.fixture(autouse=True)
-def _registered(database: Database) -> None:
-    register_sample_base(database)
 
 
 def advance(database: Database, count: int = 1, job: str | None = None) -> int:
@@ -66,9 +62,9 @@ def collected(database: Database) -> list[int]:
         RetentionRepository(session).hypernetworks(DAY)
     with database.read() as session:
         line = BaseRepository(session).hypernetworks(BASE)
-    assert all((each.artifact is None) == (each.collected_at is not None) for each in line)
-    assert all(each.digest == ARTIFACT for each in line)
-    return [each.version for each in line if each.artifact is None]
+    assert all((head.artifact is None) == (head.collected_at is not None) for head in line)
+    assert all(head.digest == ARTIFACT for head in line)
+    return [head.version for head in line if head.artifact is None]
 
 
 def test_a_version_that_was_tuned_remembers_its_parents_back_to_the_first(database: Database) -> None:
@@ -77,8 +73,8 @@ def test_a_version_that_was_tuned_remembers_its_parents_back_to_the_first(databa
         bases = BaseRepository(session)
         bases.set_head(BASE, 2, expected_head=3)
         assert bases.advance(DRAFT, expected_head=2).version == 4
-        assert [each.version for each in bases.line(BASE, 4)] == [4, 2, 1]
-        assert [each.version for each in bases.line(BASE, 3)] == [3, 2, 1]
+        assert [head.version for head in bases.line(BASE, 4)] == [4, 2, 1]
+        assert [head.version for head in bases.line(BASE, 3)] == [3, 2, 1]
         with pytest.raises(NotFoundError):
             bases.line(BASE, 9)
 
@@ -88,7 +84,7 @@ def test_a_version_is_retired_from_the_moment_at_which_it_is_the_head_no_more(da
     with database.write() as session:
         bases = BaseRepository(session)
         bases.set_head(BASE, 2, expected_head=3)
-        retired = {each.version: each.retired_at for each in bases.hypernetworks(BASE)}
+        retired = {head.version: head.retired_at for head in bases.hypernetworks(BASE)}
         assert retired[2] is None
         assert retired[1] is not None
         assert retired[3] == pytest.approx(read_clock(session), abs=60)
@@ -103,7 +99,7 @@ def test_only_what_nothing_needs_is_given_up_and_its_number_never_comes_again(da
     assert collected(database) == [2, 5]
     assert advance(database) == 8
     with database.read() as session:
-        assert [each.version for each in BaseRepository(session).line(BASE, 5)] == [5, 4, 3, 2, 1]
+        assert [head.version for head in BaseRepository(session).line(BASE, 5)] == [5, 4, 3, 2, 1]
     with database.write() as session:
         delete(session, "colours")
     assert collected(database) == [2, 3, 5]
@@ -166,9 +162,9 @@ def test_what_is_pinned_to_a_version_is_counted_and_what_is_in_use_is_named(data
     with database.read() as session:
         repository = HypernetworkRepository(session)
         assert repository.counts(BASE) == {2: 4, 3: 1}
-        found = repository.pinned(BASE, 2, most=9)
-        assert (found.versions, found.tasks, found.learned) == (4, 2, 1)
-        assert found.in_use == ("colours@v2", "shapes@v1")
+        pins = repository.pinned(BASE, 2, most=9)
+        assert (pins.versions, pins.tasks, pins.learned) == (4, 2, 1)
+        assert pins.in_use == ("colours@v2", "shapes@v1")
         assert repository.pinned(BASE, 2, most=1).in_use == ("colours@v2",)
         assert repository.pinned(BASE, 3, most=9).in_use == ("shapes@v3",)
         assert repository.pinned(BASE, 1, most=9).versions == 0

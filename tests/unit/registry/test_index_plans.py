@@ -176,8 +176,8 @@ def reads_whole(step: str) -> bool:
 
 
 def test_no_large_table_is_read_whole(database: Database, running: str) -> None:
-    found = {what: [step for step in plans(database, what, running) if reads_whole(step)] for what in ASKED}
-    assert {what: steps for what, steps in found.items() if steps} == {}
+    whole_reads = {what: [step for step in plans(database, what, running) if reads_whole(step)] for what in ASKED}
+    assert {what: steps for what, steps in whole_reads.items() if steps} == {}
 
 
 @pytest.mark.parametrize(("what", "queues"), [("claim", 1), ("claim from several queues", 2)])

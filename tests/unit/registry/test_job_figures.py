@@ -67,9 +67,9 @@ def test_a_job_that_was_retried_by_hand_waits_and_runs_anew(database: Database) 
         again = JobRepository(session).retry(job.id)
     assert again.started_at is None
     finish(database)
-    ((found,), _) = of_ended(database)
-    assert found.wait_seconds < 60
-    assert found.run_seconds < 60
+    ((timing,), _) = of_ended(database)
+    assert timing.wait_seconds < 60
+    assert timing.run_seconds < 60
 
 
 def test_a_retry_after_an_error_leaves_the_first_wait_as_it_was(database: Database) -> None:
@@ -80,9 +80,9 @@ def test_a_retry_after_an_error_leaves_the_first_wait_as_it_was(database: Databa
         assert job is not None
         claims.retry_later(job.id, job.attempt, {}, delay_seconds=0.0)
     finish(database)
-    ((found,), _) = of_ended(database)
-    assert found.wait_seconds == pytest.approx(500, abs=30)
-    assert found.attempts == 2
+    ((timing,), _) = of_ended(database)
+    assert timing.wait_seconds == pytest.approx(500, abs=30)
+    assert timing.attempts == 2
 
 
 def test_queues_tell_depth_and_age_by_state(database: Database) -> None:
@@ -225,7 +225,7 @@ def test_the_figures_of_a_queue_come_from_the_index_alone(sqlite_url: str) -> No
     with database.read() as session:
         JobFigures(session).ended(read_clock(session))
         QueueRepository(session).list()
-        for text, values in [each for each in statements if "FROM jobs" in each[0]]:
+        for text, values in [statement for statement in statements if "FROM jobs" in statement[0]]:
             (plan,) = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values).all()
             assert "COVERING INDEX" in plan[-1], plan
     database.dispose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.registry_samples import sample_spec
+from support.registry_samples import add_job, job_now, sample_spec
 
 from onboard.domain.job import TRANSITIONS, Job, JobSpec, JobState, Stage, require_transition, sources_of
 from onboard.errors import ConflictError, FencedError, InputError, NotFoundError
@@ -16,21 +16,11 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import QueueRepository
 
 
-def add(database: Database, **options: object) -> Job:
-    with database.write() as session:
-        return JobRepository(session).add(sample_spec(), **options)[0]
-
-
 def claim(
     database: Database, worker: str = "w1", queues: tuple[str, ...] = ("default",), **options: float
 ) -> Job | None:
     with database.write() as session:
         return ClaimRepository(session).claim(worker, queues, pid=1234, **options)
-
-
-def get(database: Database, job: Job) -> Job:
-    with database.read() as session:
-        return JobRepository(session).get(job.id)
 
 
 def run_out(database: Database, job: Job) -> None:
@@ -72,18 +62,18 @@ def test_the_same_key_returns_the_earlier_job(database: Database) -> None:
 
 
 def test_the_same_key_for_another_request_is_a_conflict(database: Database) -> None:
-    add(database, key="k")
+    add_job(database, key="k")
     with database.write() as session, pytest.raises(ConflictError, match="'k'"):
         JobRepository(session).add(sample_spec("other"), key="k")
 
 
 def test_jobs_without_a_key_are_never_taken_for_one_another(database: Database) -> None:
-    assert add(database).id != add(database).id
+    assert add_job(database).id != add_job(database).id
 
 
 def test_a_queue_has_a_name(database: Database) -> None:
     with pytest.raises(InputError):
-        add(database, queue="../etc")
+        add_job(database, queue="../etc")
 
 
 def test_an_unknown_job_is_not_found(database: Database) -> None:
@@ -92,13 +82,13 @@ def test_an_unknown_job_is_not_found(database: Database) -> None:
 
 
 def test_a_claim_takes_the_most_urgent_and_among_equals_the_oldest(database: Database) -> None:
-    low, first, second, high = (add(database, priority=priority) for priority in (-1, 0, 0, 5))
+    low, first, second, high = (add_job(database, priority=priority) for priority in (-1, 0, 0, 5))
     claimed = [claim(database) for _ in range(5)]
     assert [job.id if job else None for job in claimed] == [high.id, first.id, second.id, low.id, None]
 
 
 def test_a_claim_starts_the_job_with_a_lease(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database, "w7")
     assert job is not None
     assert (job.state, job.attempt, job.worker, job.worker_pid) == (JobState.RUNNING, 1, "w7", 1234)
@@ -108,13 +98,13 @@ def test_a_claim_starts_the_job_with_a_lease(database: Database) -> None:
 
 
 def test_a_claim_looks_into_the_workers_queues_only(database: Database) -> None:
-    add(database, queue="gpu")
+    add_job(database, queue="gpu")
     assert claim(database, queues=("default",)) is None
     assert claim(database, queues=("default", "gpu")) is not None
 
 
 def test_a_paused_queue_gives_nothing_until_it_is_resumed(database: Database) -> None:
-    add(database)
+    add_job(database)
     with database.write() as session:
         QueueRepository(session).set_paused("default", True)
     assert claim(database) is None
@@ -126,7 +116,7 @@ def test_a_paused_queue_gives_nothing_until_it_is_resumed(database: Database) ->
 
 
 def test_a_running_job_goes_on_elsewhere_once_its_lease_ran_out(database: Database) -> None:
-    add(database)
+    add_job(database)
     first = claim(database, "w1")
     assert first is not None
     assert claim(database, "w2") is None
@@ -137,7 +127,7 @@ def test_a_running_job_goes_on_elsewhere_once_its_lease_ran_out(database: Databa
 
 
 def test_a_heartbeat_keeps_the_lease(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database, lease_seconds=-1)
     assert job is not None
     with database.write() as session:
@@ -146,7 +136,7 @@ def test_a_heartbeat_keeps_the_lease(database: Database) -> None:
 
 
 def test_an_earlier_attempt_can_do_nothing_any_more(database: Database) -> None:
-    add(database)
+    add_job(database)
     old = claim(database, "w1")
     assert old is not None
     run_out(database, old)
@@ -163,11 +153,11 @@ def test_an_earlier_attempt_can_do_nothing_any_more(database: Database) -> None:
         ):
             with pytest.raises(FencedError):
                 act()
-    assert get(database, old).state is JobState.RUNNING
+    assert job_now(database, old).state is JobState.RUNNING
 
 
 def test_a_finished_job_cannot_be_finished_again(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -183,7 +173,7 @@ def test_a_finished_job_cannot_be_finished_again(database: Database) -> None:
 
 
 def test_a_drained_job_keeps_its_attempts(database: Database) -> None:
-    add(database, max_attempts=1)
+    add_job(database, max_attempts=1)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -194,7 +184,7 @@ def test_a_drained_job_keeps_its_attempts(database: Database) -> None:
 
 
 def test_a_retryable_error_waits_before_the_next_attempt(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -206,7 +196,7 @@ def test_a_retryable_error_waits_before_the_next_attempt(database: Database) -> 
 
 
 def test_a_job_that_waited_long_enough_is_claimed_again(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -215,7 +205,7 @@ def test_a_job_that_waited_long_enough_is_claimed_again(database: Database) -> N
 
 
 def test_a_retryable_error_in_the_last_attempt_is_death(database: Database) -> None:
-    add(database, max_attempts=1)
+    add_job(database, max_attempts=1)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -223,7 +213,7 @@ def test_a_retryable_error_in_the_last_attempt_is_death(database: Database) -> N
 
 
 def test_a_job_that_lost_every_worker_is_dead(database: Database) -> None:
-    add(database, max_attempts=2)
+    add_job(database, max_attempts=2)
     for _ in range(2):
         job = claim(database)
         assert job is not None
@@ -231,30 +221,30 @@ def test_a_job_that_lost_every_worker_is_dead(database: Database) -> None:
     assert claim(database) is None
     with database.write() as session:
         assert [ended.state for ended in ClaimRepository(session).end_abandoned()] == [JobState.DEAD]
-    ended = get(database, job)
+    ended = job_now(database, job)
     assert ended.finished_at is not None
     assert ended.error is not None
     assert ended.error["code"] == "dead"
 
 
 def test_ending_the_abandoned_spares_whoever_still_has_a_lease(database: Database) -> None:
-    add(database, max_attempts=1)
+    add_job(database, max_attempts=1)
     job = claim(database)
     with database.write() as session:
         assert ClaimRepository(session).end_abandoned() == []
     assert job is not None
-    assert get(database, job).state is JobState.RUNNING
+    assert job_now(database, job).state is JobState.RUNNING
 
 
 def test_cancelling_a_queued_job_ends_it_at_once(database: Database) -> None:
-    job = add(database)
+    job = add_job(database)
     with database.write() as session:
         assert JobRepository(session).cancel(job.id).state is JobState.CANCELLED
     assert claim(database) is None
 
 
 def test_cancelling_a_running_job_asks_its_worker(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -266,7 +256,7 @@ def test_cancelling_a_running_job_asks_its_worker(database: Database) -> None:
 
 
 def test_a_cancelled_job_whose_worker_died_is_not_run_again(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -275,11 +265,11 @@ def test_a_cancelled_job_whose_worker_died_is_not_run_again(database: Database) 
     assert claim(database) is None
     with database.write() as session:
         ClaimRepository(session).end_abandoned()
-    assert get(database, job).state is JobState.CANCELLED
+    assert job_now(database, job).state is JobState.CANCELLED
 
 
 def test_a_finished_job_cannot_be_cancelled(database: Database) -> None:
-    job = add(database)
+    job = add_job(database)
     with database.write() as session:
         JobRepository(session).cancel(job.id)
     with database.write() as session, pytest.raises(ConflictError, match="cancelled"):
@@ -287,7 +277,7 @@ def test_a_finished_job_cannot_be_cancelled(database: Database) -> None:
 
 
 def test_a_retry_gives_fresh_attempts_and_forgets_the_error(database: Database) -> None:
-    add(database, max_attempts=1)
+    add_job(database, max_attempts=1)
     job = claim(database)
     assert job is not None
     with database.write() as session:
@@ -302,7 +292,7 @@ def test_a_retry_gives_fresh_attempts_and_forgets_the_error(database: Database) 
 
 @pytest.mark.parametrize("running", [False, True])
 def test_an_open_job_needs_no_retry(database: Database, running: bool) -> None:
-    job = add(database)
+    job = add_job(database)
     if running:
         claim(database)
     with database.write() as session, pytest.raises(ConflictError):
@@ -310,7 +300,7 @@ def test_an_open_job_needs_no_retry(database: Database, running: bool) -> None:
 
 
 def test_a_dead_process_loses_its_lease_and_no_other_does(database: Database) -> None:
-    add(database), add(database)
+    add_job(database), add_job(database)
     one, two = claim(database, "w1"), claim(database, "w2")
     assert one is not None
     assert two is not None
@@ -324,14 +314,14 @@ def test_a_dead_process_loses_its_lease_and_no_other_does(database: Database) ->
 
 
 def test_events_tell_the_story_in_order_and_since(database: Database) -> None:
-    add(database)
+    add_job(database)
     job = claim(database)
     assert job is not None
     with database.write() as session:
         claims = ClaimRepository(session)
         claims.append(job.id, 1, "stage_started", "probe started", stage=Stage.PROBE)
         claims.append(job.id, 1, "stage_finished", "done", stage=Stage.PROBE, seconds=1.5, numbers={"loss": 0.25})
-    assert get(database, job).stage is Stage.PROBE
+    assert job_now(database, job).stage is Stage.PROBE
     with database.read() as session:
         events = EventRepository(session).list(job.id)
         later = EventRepository(session).list(job.id, since=events[1].id)
@@ -343,7 +333,7 @@ def test_events_tell_the_story_in_order_and_since(database: Database) -> None:
 
 def test_listing_filters_and_pages_from_the_newest(database: Database) -> None:
     jobs = [
-        add(database, queue=queue, owner=owner) for queue, owner in (("a", "x"), ("b", "x"), ("a", "y"), ("a", "x"))
+        add_job(database, queue=queue, owner=owner) for queue, owner in (("a", "x"), ("b", "x"), ("a", "y"), ("a", "x"))
     ]
     with database.write() as session:
         repository = JobRepository(session)
@@ -361,7 +351,7 @@ def test_listing_filters_and_pages_from_the_newest(database: Database) -> None:
 
 
 def test_queues_say_how_much_waits_and_for_how_long(database: Database) -> None:
-    add(database, queue="gpu"), add(database, queue="gpu")
+    add_job(database, queue="gpu"), add_job(database, queue="gpu")
     claim(database, queues=("gpu",))
     with database.write() as session:
         QueueRepository(session).set_paused("cpu", True)

@@ -186,8 +186,8 @@ def test_a_glance_sees_what_was_committed_and_leaves_its_connection_fit_for_tran
 def test_a_full_disk_of_postgresql_is_told_as_that(postgres_url: str) -> None:
     database = Database(postgres_url)
     said_by_the_server = "DO $$BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END$$"
-    told = pytest.raises(StorageError, match=r"disk of the database .* is full: could not extend file")
-    with told, database.write() as session:
+    refusal = pytest.raises(StorageError, match=r"disk of the database .* is full: could not extend file")
+    with refusal, database.write() as session:
         session.execute(text(said_by_the_server))
     database.dispose()
 

@@ -126,9 +126,9 @@ class Queue(RuleBasedStateMachine):
 
     def claim(self, draw: Draw) -> None:
         worker, queues, pid = draw(WORKERS), draw(CHOICES), len(self.tokens)
-        wanted = self.model.claim(worker, pid, queues)
+        expected = self.model.claim(worker, pid, queues)
         job = self.write(lambda session: ClaimRepository(session).claim(worker, queues, pid=pid, lease_seconds=LEASE))
-        assert (job and (job.id, job.attempt)) == (wanted and (wanted.id, wanted.attempt))
+        assert (job and (job.id, job.attempt)) == (expected and (expected.id, expected.attempt))
         if job:
             self.tokens.append((job.id, job.attempt))
 
@@ -138,8 +138,8 @@ class Queue(RuleBasedStateMachine):
         if not owned:
             return
         lost = draw(owned)
-        found = self.write(lambda session: ClaimRepository(session).expire(lost.worker, lost.pid))
-        assert {job.id for job in found} == self.model.expire(lost.worker, lost.pid)
+        jobs = self.write(lambda session: ClaimRepository(session).expire(lost.worker, lost.pid))
+        assert {job.id for job in jobs} == self.model.expire(lost.worker, lost.pid)
         self.claim(draw)
 
     def act(self, draw: Draw) -> None:
@@ -191,9 +191,9 @@ class Queue(RuleBasedStateMachine):
     @invariant()
     def rows_are_those_of_the_model(self) -> None:
         with self.registry.database.read() as session:
-            kept = JobRepository(session).list(limit=1000)
+            rows = JobRepository(session).list(limit=1000)
             runnable = ClaimRepository(session).runnable()
-        assert {job.id: seen(job) for job in kept} == {job.id: job.seen() for job in self.model.jobs.values()}
+        assert {job.id: seen(job) for job in rows} == {job.id: job.seen() for job in self.model.jobs.values()}
         queues = [job.queue for job in self.model.runnable()]
         assert runnable == {queue: queues.count(queue) for queue in queues}
 
@@ -201,7 +201,7 @@ class Queue(RuleBasedStateMachine):
         with self.registry.database.read() as session:
             events, versions = EventRepository(session), VersionRepository(session).list()
             for job in self.model.jobs.values():
-                assert [each.message for each in events.list(job.id) if each.kind == "state"] == job.states
+                assert [event.message for event in events.list(job.id) if event.kind == "state"] == job.states
         published = {
             task: [version.job for version in versions if version.task == task] for task in self.model.versions
         }

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sqlalchemy import delete, event, func, select, update
-from support.registry_samples import sample_spec
+from support.registry_samples import add_job, claim_job
 
 from onboard.domain.job import Job, JobState
 from onboard.domain.transition import BUCKET_SECONDS, Transition
@@ -21,18 +21,6 @@ from onboard.testing import MemoryDoorbell
 from workers.reconciler import reconcile
 
 
-def add(database: Database, queue: str = "default") -> Job:
-    with database.write() as session:
-        return JobRepository(session).add(sample_spec(), queue=queue)[0]
-
-
-def claim(database: Database, queue: str = "default", lease_seconds: float = 60.0) -> Job:
-    with database.write() as session:
-        job = ClaimRepository(session).claim("w1", [queue], lease_seconds=lease_seconds)
-    assert job is not None
-    return job
-
-
 def finish(database: Database, job: Job, state: JobState = JobState.FAILED) -> None:
     with database.write() as session:
         ClaimRepository(session).finish(job.id, job.attempt, state, error={"message": "no"})
@@ -44,10 +32,10 @@ def seen(database: Database) -> Sequence[Transition]:
 
 
 def counts(database: Database) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for each in seen(database):
-        found[f"{each.previous} → {each.state}"] += each.count
-    return dict(found)
+    total: Counter[str] = Counter()
+    for transition in seen(database):
+        total[f"{transition.previous} → {transition.state}"] += transition.count
+    return dict(total)
 
 
 def fold(database: Database, settled_seconds: float = 0.0) -> None:
@@ -66,10 +54,10 @@ def date(database: Database, *moments: float) -> None:
 def kinds_of_ends(database: Database) -> None:
     """Jobs that ended in every way."""
     for _ in range(3):
-        add(database)
-    finish(database, claim(database))
-    claim(database, lease_seconds=-1), claim(database, lease_seconds=-1), claim(database, lease_seconds=-1)
-    finish(database, again := claim(database), JobState.CANCELLED)
+        add_job(database)
+    finish(database, claim_job(database))
+    claim_job(database, lease_seconds=-1), claim_job(database, lease_seconds=-1), claim_job(database, lease_seconds=-1)
+    finish(database, again := claim_job(database), JobState.CANCELLED)
     with database.write() as session:
         ClaimRepository(session).end_abandoned()
         JobRepository(session).retry(again.id)
@@ -94,8 +82,8 @@ def test_every_change_of_state_is_counted_and_a_lost_lease_is_told_apart(databas
 
 
 def test_a_cancelled_job_whose_worker_is_lost_counts_as_a_lost_lease(database: Database) -> None:
-    add(database)
-    job = claim(database, lease_seconds=-1)
+    add_job(database)
+    job = claim_job(database, lease_seconds=-1)
     with database.write() as session:
         JobRepository(session).cancel(job.id)
         ClaimRepository(session).end_abandoned()
@@ -103,9 +91,9 @@ def test_a_cancelled_job_whose_worker_is_lost_counts_as_a_lost_lease(database: D
 
 
 def test_dead_after_an_error_is_no_lost_lease(database: Database) -> None:
-    add(database)
+    add_job(database)
     for _ in range(3):
-        job = claim(database)
+        job = claim_job(database)
         with database.write() as session:
             ClaimRepository(session).retry_later(job.id, job.attempt, {"message": "away"}, delay_seconds=0.0)
     assert counts(database) == {
@@ -120,7 +108,7 @@ def test_what_is_folded_is_counted_once(database: Database) -> None:
     assert sorted(map(str, seen(database))) == before
     fold(database)
     assert sorted(map(str, seen(database))) == before
-    add(database)
+    add_job(database)
     assert counts(database) == {**ENDS, "new → queued": 4}
     fold(database)
     assert counts(database) == {**ENDS, "new → queued": 4}
@@ -132,14 +120,14 @@ def test_figures_stay_when_jobs_are_deleted(database: Database) -> None:
     with database.write() as session:
         session.execute(delete(JobRow))
     assert counts(database) == ENDS
-    add(database)  # takes no id of an event that was counted
+    add_job(database)  # takes no id of an event that was counted
     assert counts(database) == {**ENDS, "new → queued": 4}
     fold(database)
     assert counts(database) == {**ENDS, "new → queued": 4}
 
 
 def test_events_are_folded_when_they_have_settled(database: Database) -> None:
-    add(database), add(database)
+    add_job(database), add_job(database)
     date(database, time.time() - 7200, time.time())
     fold(database, settled_seconds=3600)
     with database.read() as session:
@@ -148,43 +136,49 @@ def test_events_are_folded_when_they_have_settled(database: Database) -> None:
 
 
 def test_durations_are_put_into_buckets_and_summed_by_queue(database: Database) -> None:
-    add(database, "a"), add(database, "a"), add(database, "b"), claim(database, "a"), claim(database, "a")
+    (
+        add_job(database, queue="a"),
+        add_job(database, queue="a"),
+        add_job(database, queue="b"),
+        claim_job(database, queue="a"),
+        claim_job(database, queue="a"),
+    )
     date(database, 0, 0, 0, 30, 30.5)
     for _ in range(2):  # the same from the events and from what is folded
-        waits = sorted((each for each in seen(database) if each.state is JobState.RUNNING), key=lambda e: e.seconds)
-        assert [(each.queue, each.up_to_seconds, each.count, each.seconds) for each in waits] == [
+        waits = sorted((wait for wait in seen(database) if wait.state is JobState.RUNNING), key=lambda e: e.seconds)
+        assert [(wait.queue, wait.up_to_seconds, wait.count, wait.seconds) for wait in waits] == [
             ("a", 30.0, 1, 30.0), ("a", 60.0, 1, 30.5),
         ]  # fmt: skip
         fold(database)
 
 
 def test_the_last_bucket_has_no_end(database: Database) -> None:
-    add(database), claim(database)
+    add_job(database), claim_job(database)
     date(database, 0, 2 * BUCKET_SECONDS[-2])
     fold(database)
-    (wait,) = [each for each in seen(database) if each.state is JobState.RUNNING]
+    (wait,) = [transition for transition in seen(database) if transition.state is JobState.RUNNING]
     assert wait.up_to_seconds == BUCKET_SECONDS[-1] == float("inf")
 
 
 def test_the_pause_before_a_new_attempt_is_no_waiting(database: Database) -> None:
-    add(database)
-    job = claim(database)
+    add_job(database)
+    job = claim_job(database)
     with database.write() as session:
         ClaimRepository(session).retry_later(job.id, 1, {"message": "away"}, delay_seconds=20.0)
         session.execute(update(JobRow).values(not_before_at=database_now()))
-    claim(database)
+    claim_job(database)
     date(database, 0, 1, 2, 25)
-    assert sum(each.seconds for each in seen(database) if each.state is JobState.RUNNING) == 1 + 3
+    assert sum(transition.seconds for transition in seen(database) if transition.state is JobState.RUNNING) == 1 + 3
 
 
 def test_a_clock_that_was_set_back_takes_nothing_away(database: Database) -> None:
-    add(database), claim(database)
+    add_job(database), claim_job(database)
     date(database, 100, 50)
-    assert [each.seconds for each in seen(database)] == [0.0, 0.0]
+    assert [transition.seconds for transition in seen(database)] == [0.0, 0.0]
 
 
 def test_the_reconciler_folds_what_has_settled(database: Database) -> None:
-    add(database), add(database)
+    add_job(database), add_job(database)
     date(database, time.time() - 7200, time.time())
     reconcile(database, MemoryDoorbell(), "w1", lease_seconds=60)
     with database.read() as session:
@@ -193,7 +187,7 @@ def test_the_reconciler_folds_what_has_settled(database: Database) -> None:
 
 def test_jobs_are_counted_by_queue_and_state(database: Database) -> None:
     kinds_of_ends(database)
-    add(database, "other")
+    add_job(database, queue="other")
     with database.read() as session:
         assert TransitionRepository(session).standing() == {
             ("default", JobState.FAILED): 1,

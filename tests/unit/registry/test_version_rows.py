@@ -11,7 +11,6 @@ from support.registry_samples import (
     ARTIFACT,
     BASE,
     publish,
-    register_sample_base,
     running_job,
     sample_base,
     sample_task,
@@ -34,10 +33,7 @@ from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.artifacts import digest_of
 
-
-@pytest.fixture(autouse=True)
-def _base(database: Database) -> None:
-    register_sample_base(database)
+pytestmark = pytest.mark.usefixtures("registered_base")
 
 
 def test_publishing_numbers_the_version_and_ends_the_job_with_its_result(database: Database) -> None:
@@ -143,9 +139,9 @@ def test_the_shipped_tasks_of_a_second_base_are_further_versions_and_latest_stay
     with database.read() as session:
         versions = VersionRepository(session)
         assert versions.resolve("sst2").base_digest == digest_of(b"one")
-        assert [each.version for each in versions.list(task="sst2")] == [1, 2]
-        assert [each.version for each in versions.list(base_digest=digest_of(b"two"))] == [2]
-        assert [each.version for each in versions.list(latest_only=True)] == [1]
+        assert [version.version for version in versions.list(task="sst2")] == [1, 2]
+        assert [version.version for version in versions.list(base_digest=digest_of(b"two"))] == [2]
+        assert [version.version for version in versions.list(latest_only=True)] == [1]
         assert BaseRepository(session).get("tiny").digest == digest_of(b"two")
 
 
@@ -157,7 +153,7 @@ def test_the_newest_versions_are_read_page_by_page(database: Database) -> None:
     with database.read() as session:
         versions = VersionRepository(session)
         pages = [versions.newest("sst2", 2), versions.newest("sst2", 2, before=4), versions.newest("sst2", 2, before=2)]
-    assert [[each.version for each in page] for page in pages] == [[4, 5], [2, 3], [1]]
+    assert [[version.version for version in page] for page in pages] == [[4, 5], [2, 3], [1]]
 
 
 def test_the_line_of_hypernetworks_has_one_head_that_moves_by_compare_and_swap(database: Database) -> None:
@@ -171,7 +167,7 @@ def test_the_line_of_hypernetworks_has_one_head_that_moves_by_compare_and_swap(d
         assert bases.get(BASE).head == 1
         third = bases.advance(draft, expected_head=1)
         assert (third.version, third.parent) == (3, 1)
-        assert [each.version for each in bases.hypernetworks(BASE)] == [1, 2, 3]
+        assert [head.version for head in bases.hypernetworks(BASE)] == [1, 2, 3]
         with pytest.raises(NotFoundError):
             bases.set_head(BASE, 9, expected_head=3)
 
@@ -182,9 +178,9 @@ def test_snapshots_and_stage_outputs_are_found_by_their_digests(database: Databa
     with database.write() as session:
         for _ in range(2):
             SnapshotRepository(session).add(record)
-        found = SnapshotRepository(session).get("sha256:rows")
-        assert replace(found, created_at=0.0) == record
-        assert [type(label) for label in found.labels] == [str, int, bool]
+        stored = SnapshotRepository(session).get("sha256:rows")
+        assert replace(stored, created_at=0.0) == record
+        assert [type(label) for label in stored.labels] == [str, int, bool]
         outputs = StageOutputRepository(session)
         assert outputs.get("key") is None
         outputs.put("key", job.id, Stage.PROBE, ARTIFACT)
@@ -204,8 +200,8 @@ def test_no_version_without_its_artifact_and_its_hypernetwork(database: Database
 
 def named(database: Database) -> list[tuple[str, str | None]]:
     with database.read() as session:
-        found = VersionRepository(session).startable(BASE)
-    return [(f"{each.task}@v{each.version}", each.fingerprint) for each in found]
+        versions = VersionRepository(session).startable(BASE)
+    return [(f"{version.task}@v{version.version}", version.fingerprint) for version in versions]
 
 
 def test_a_new_task_can_start_from_the_aliased_versions_of_every_living_task(database: Database) -> None:
@@ -255,12 +251,12 @@ def test_a_version_keeps_the_fingerprint_of_its_data_and_what_it_was_mixed_from(
     with database.write() as session:
         added = VersionRepository(session).add(draft, sample_task())
     with database.read() as session:
-        found = VersionRepository(session).resolve("colours")
-    assert found == added
-    assert found.parents == ("shapes@v1", "mean")
-    assert found.to_json()["mixed_from"] == mixed
-    again = EmbeddingVersion.from_json(found.to_json())
-    assert replace(again, created_at=0.0) == replace(found, created_at=0.0, fingerprint=None)
+        stored = VersionRepository(session).resolve("colours")
+    assert stored == added
+    assert stored.parents == ("shapes@v1", "mean")
+    assert stored.to_json()["mixed_from"] == mixed
+    again = EmbeddingVersion.from_json(stored.to_json())
+    assert replace(again, created_at=0.0) == replace(stored, created_at=0.0, fingerprint=None)
     assert named(database) == [("colours@v1", "AACAPw==")]
 
 
@@ -273,17 +269,17 @@ def test_a_version_keeps_what_was_held_out_of_its_training(
         missing = session.scalar(text("SELECT count(*) FROM embedding_versions WHERE held_out IS NULL"))
     assert missing == (held_out is None)
     with database.read() as session:
-        found = VersionRepository(session).resolve("colours@v1")
-    assert found.held_out == held_out
-    assert "held_out" not in found.to_json()
-    assert EmbeddingVersion.from_json(found.to_json()).held_out is None
+        stored = VersionRepository(session).resolve("colours@v1")
+    assert stored.held_out == held_out
+    assert "held_out" not in stored.to_json()
+    assert EmbeddingVersion.from_json(stored.to_json()).held_out is None
 
 
 def test_a_version_that_an_earlier_service_tells_of_was_mixed_from_nothing(database: Database) -> None:
     with database.write() as session:
-        told = VersionRepository(session).add(sample_version(), sample_task()).to_json()
-    del told["mixed_from"], told["learned_under"]
-    again = EmbeddingVersion.from_json(told)
+        document = VersionRepository(session).add(sample_version(), sample_task()).to_json()
+    del document["mixed_from"], document["learned_under"]
+    again = EmbeddingVersion.from_json(document)
     assert (again.mixed_from, again.parents, again.origin) == ({}, ("random",), 1)
 
 
@@ -291,13 +287,13 @@ def test_a_version_that_an_earlier_service_tells_of_was_mixed_from_nothing(datab
 def test_more_versions_than_a_statement_takes_are_found_in_order(
     database: Database, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "_PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(versions, "PAIRS_AT_ONCE", at_once)
     for task in ("colours", "shapes", "shapes", "colours", "shapes"):
         publish(database, task)
-    wanted = [("shapes", 3), ("colours", 2), ("nothing", 1), ("shapes", 1), ("colours", 1), ("shapes", 3)]
+    references = [("shapes", 3), ("colours", 2), ("nothing", 1), ("shapes", 1), ("colours", 1), ("shapes", 3)]
     with database.read() as session:
-        found = VersionRepository(session).published(each for each in wanted)
-    assert [each.reference for each in found] == ["colours@v1", "colours@v2", "shapes@v1", "shapes@v3"]
+        published = VersionRepository(session).published(reference for reference in references)
+    assert [version.reference for version in published] == ["colours@v1", "colours@v2", "shapes@v1", "shapes@v3"]
 
 
 def test_only_a_version_of_a_living_task_is_found_by_its_number(database: Database) -> None:

@@ -54,9 +54,9 @@ def visible(html: str) -> str:
 def paths(value: Any, prefix: tuple = ()) -> list[tuple]:
     """The path of every key and element of a document."""
     if isinstance(value, dict):
-        return [p for key, each in value.items() for p in [(*prefix, key), *paths(each, (*prefix, key))]]
+        return [p for key, inner in value.items() for p in [(*prefix, key), *paths(inner, (*prefix, key))]]
     if isinstance(value, list):
-        return [p for i, each in enumerate(value[:2]) for p in [(*prefix, i), *paths(each, (*prefix, i))]]
+        return [p for i, inner in enumerate(value[:2]) for p in [(*prefix, i), *paths(inner, (*prefix, i))]]
     return []
 
 
@@ -71,7 +71,7 @@ def replaced(document: dict, path: tuple, value: Any) -> dict:
 
 def test_a_full_report_holds_every_section(document):
     shown = visible(render(document))
-    for wanted in (
+    for fact in (
         "answers 81% of held-out rows right (73–87%, n = 30)",
         "TF-IDF + logistic regression",
         "Nothing was trained, chosen or stopped on these rows.",
@@ -90,7 +90,7 @@ def test_a_full_report_holds_every_section(document):
         "onboard predict tickets@v3",
         "60 rows",
     ):
-        assert wanted in shown
+        assert fact in shown
 
 
 def test_the_page_needs_no_network_and_holds_no_script(document):
@@ -176,9 +176,9 @@ def test_nothing_that_helps_is_told_above_the_numbers(document):
     alarm = "Nothing is a better start than mean by more than the noise (a@v1: 0.010 nats a row, the noise is 0.020)."
     document["init"] |= {"chosen": "mean", "alarm": alarm}
     shown = visible(render(document))
-    told = "Nothing learned before was found to help this task: training started from mean"
-    assert shown.index(told) < shown.index("Test rows") < shown.index(alarm)
-    assert told not in visible(render(document | {"init": document["init"] | {"alarm": None}}))
+    notice = "Nothing learned before was found to help this task: training started from mean"
+    assert shown.index(notice) < shown.index("Test rows") < shown.index(alarm)
+    assert notice not in visible(render(document | {"init": document["init"] | {"alarm": None}}))
 
 
 def test_a_row_that_looks_mislabelled_is_told_in_a_sentence(document):

@@ -94,18 +94,18 @@ def test_durations_are_written_for_people(seconds, expected):
 
 def test_what_more_labels_would_buy_is_said_or_why_it_cannot_be() -> None:
     points = [{"rows": 12.0, "accuracy": 0.61}, {"rows": 24.0, "accuracy": 0.7}]
-    told = {"points": points, "more": 32, "gain": 0.052, "low": 0.01, "high": 0.11, "reason": None}
-    found = more_labels({"more_rows": told})
-    assert found is not None
-    assert found.rows == []
-    assert found.sentences == [
+    curve = {"points": points, "more": 32, "gain": 0.052, "low": 0.01, "high": 0.11, "reason": None}
+    section = more_labels({"more_rows": curve})
+    assert section is not None
+    assert section.rows == []
+    assert section.sentences == [
         "With 32 more labels accuracy would change by about +5 points (95% interval +1 to +11).",
         "Learning curve: 61% right with 12 rows, 70% right with 24 rows.",
     ]
     untold = {"points": [], "more": 32, "gain": None, "low": None, "high": None, "reason": "16 rows are too few."}
-    found = more_labels({"more_rows": untold})
-    assert found is not None
-    assert found.sentences == ["What 32 more labels would bring cannot be told. 16 rows are too few."]
+    section = more_labels({"more_rows": untold})
+    assert section is not None
+    assert section.sentences == ["What 32 more labels would bring cannot be told. 16 rows are too few."]
     for nothing in ({}, {"more_rows": None}, {"more_rows": {"gain": "much"}}):
         assert more_labels(nothing) is None
 
@@ -120,9 +120,9 @@ def test_what_more_labels_would_buy_is_said_or_why_it_cannot_be() -> None:
     ],
 )
 def test_a_gain_is_told_only_where_the_interval_has_nothing_else(gain, low, high, said) -> None:
-    found = more_labels({"more_rows": {"more": 32, "gain": gain, "low": low, "high": high}})
-    assert found is not None
-    assert found.sentences == [f"With 32 more labels accuracy would change by about {said}"]
+    section = more_labels({"more_rows": {"more": 32, "gain": gain, "low": low, "high": high}})
+    assert section is not None
+    assert section.sentences == [f"With 32 more labels accuracy would change by about {said}"]
 
 
 def job(rows: int, counts: list[int], **more: object) -> dict[str, object]:
@@ -134,12 +134,12 @@ def job(rows: int, counts: list[int], **more: object) -> dict[str, object]:
 def test_too_few_rows_to_tell_what_more_would_bring_are_told() -> None:
     assert FEWEST_ROWS == learning_curve.FEWEST_ROWS
     for few in (job(12, [6, 6], validation_kind="cross-validated"), job(4, [2, 2])):
-        found = more_labels(few)
-        assert found is not None
-        assert found.sentences == ["What more labels would bring cannot be told with fewer than 24 training rows."]
-    found = more_labels(job(30, [1] * 30))
-    assert found is not None
-    assert found.sentences == ["What more labels would bring cannot be told: every label has one training row."]
+        section = more_labels(few)
+        assert section is not None
+        assert section.sentences == ["What more labels would bring cannot be told with fewer than 24 training rows."]
+    section = more_labels(job(30, [1] * 30))
+    assert section is not None
+    assert section.sentences == ["What more labels would bring cannot be told: every label has one training row."]
     dataset = {"kind": "regression", "rows": {"train": 12}}
     for nothing in (
         job(24, [12, 12]),
@@ -154,26 +154,26 @@ def test_few_held_out_rows_cannot_tell_either() -> None:
     assert FEWEST_HELD_OUT == learning.FEWEST_CHOOSING
     rows = {"train": 40, "validation": FEWEST_HELD_OUT - 1}
     dataset = {"kind": "classification", "rows": rows, "labels": [{"label": "a", "count": 20}] * 2}
-    found = more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset))
-    assert found is not None
-    assert found.sentences == ["What more labels would bring cannot be told by fewer than 16 held-out rows."]
+    section = more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset))
+    assert section is not None
+    assert section.sentences == ["What more labels would bring cannot be told by fewer than 16 held-out rows."]
     rows["validation"] = FEWEST_HELD_OUT
     assert more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset)) is None
 
 
 def test_after_a_tuning_the_curve_is_said_to_be_that_of_the_embedding_alone() -> None:
-    told = {"more": 32, "gain": 0.05, "low": 0.01, "high": 0.1}
-    found = more_labels({"more_rows": told, "tuning": {"kept": True}})
-    assert found is not None
-    assert found.sentences[0].startswith(
+    curve = {"more": 32, "gain": 0.05, "low": 0.01, "high": 0.1}
+    section = more_labels({"more_rows": curve, "tuning": {"kept": True}})
+    assert section is not None
+    assert section.sentences[0].startswith(
         "With 32 more labels the accuracy of the embedding alone, before the tuning, would change by about +5 points"
     )
 
 
 def test_without_an_estimate_its_reason_says_why_nothing_is_told_of_more_labels() -> None:
-    found = more_labels(job(36, [18, 18], validation_kind=None, validation_reason="Fewer than 8 of them can."))
-    assert found is not None
-    assert found.sentences == ["What more labels would bring cannot be told. Fewer than 8 of them can."]
+    section = more_labels(job(36, [18, 18], validation_kind=None, validation_reason="Fewer than 8 of them can."))
+    assert section is not None
+    assert section.sentences == ["What more labels would bring cannot be told. Fewer than 8 of them can."]
 
 
 @pytest.mark.parametrize(
@@ -182,20 +182,20 @@ def test_without_an_estimate_its_reason_says_why_nothing_is_told_of_more_labels(
      (63809.4, 31059.0, "63809 ± 31059"), (1.25, 0.0, "1.25")],
 )  # fmt: skip
 def test_numbers_have_the_digits_that_their_spread_leaves(value: float, spread: float, shown: str) -> None:
-    found = more_labels({"label_next": {"rows": [{"text": "a", "value": value, "spread": spread}]}})
-    assert found is not None
-    assert found.rows[0].answer == shown
+    section = more_labels({"label_next": {"rows": [{"text": "a", "value": value, "spread": spread}]}})
+    assert section is not None
+    assert section.rows[0].answer == shown
 
 
 def test_texts_to_label_next_are_shown_with_what_is_answered_now() -> None:
     answers = [{"label": True, "probability": 0.52}, {"label": "no", "probability": 0.46}]
     rows = [{"text": "so so", "answers": answers}, {"text_a": "a", "text_b": "b", "value": 2.5, "spread": 0.71}]
-    found = more_labels({"label_next": {"rows": rows, "read": 900, "known": 3, "repeated": 7, "considered": 890}})
-    assert found is not None
-    assert found.rows == [Asked("true 52% or no 46%", ["so so"]), Asked("2.50 ± 0.71", ["a", "b"])]
-    assert "These 2 texts are" in found.sentences[0]
-    assert "the least sure first; variants of one text are avoided where the file has enough" in found.sentences[0]
-    assert "of 890 that were looked at; the file has 900 rows" in found.sentences[0]
+    section = more_labels({"label_next": {"rows": rows, "read": 900, "known": 3, "repeated": 7, "considered": 890}})
+    assert section is not None
+    assert section.rows == [Asked("true 52% or no 46%", ["so so"]), Asked("2.50 ± 0.71", ["a", "b"])]
+    assert "These 2 texts are" in section.sentences[0]
+    assert "the least sure first; variants of one text are avoided where the file has enough" in section.sentences[0]
+    assert "of 890 that were looked at; the file has 900 rows" in section.sentences[0]
     for nothing in ({"label_next": None}, {"label_next": {"rows": []}}, {"label_next": "x"}):
         assert more_labels(nothing) is None
     one = more_labels({"label_next": {"rows": [{"value": "x"}, 3], "considered": 2}})

@@ -18,7 +18,7 @@ def printed(document, *, terminal: bool = False, width: int = 100) -> str:
 
 def test_a_terminal_shows_the_facts_of_the_page(document):
     shown = printed(document)
-    for wanted in (
+    for fact in (
         "81% (73–87%)",
         "trec@v1",
         "chosen",
@@ -28,7 +28,7 @@ def test_a_terminal_shows_the_facts_of_the_page(document):
         "billing 41% or delivery 38%",
         "train 1 min 15 s",
     ):
-        assert wanted in shown
+        assert fact in shown
 
 
 def test_without_a_terminal_there_are_neither_colours_nor_rules(document):
@@ -60,8 +60,8 @@ def test_pairs_that_share_a_text_are_told_apart(document):
 @pytest.mark.parametrize(("width", "most"), [(80, 2), (104, 1)])
 def test_long_names_of_starting_points_take_two_lines_at_most(document, terminal, width, most):
     name = "topics-question-40-food-depends-programming-exams-formu-4b724767"
-    each = {"loss": 1.0, "low": 0.9, "high": 1.1, "rows": 256, "accuracy": 1.0, "tuned": 1.0, "round": 1}
-    document["init"] = {"chosen": name, "candidates": [each | {"embedding": name}, each | {"round": 6}]}
+    candidate = {"loss": 1.0, "low": 0.9, "high": 1.1, "rows": 256, "accuracy": 1.0, "tuned": 1.0, "round": 1}
+    document["init"] = {"chosen": name, "candidates": [candidate | {"embedding": name}, candidate | {"round": 6}]}
     lines = printed(document, terminal=terminal, width=width).splitlines()
     first, second = (index for index, line in enumerate(lines) if "1.000" in line)
     assert second - first == most
@@ -111,5 +111,5 @@ def test_a_sparkline_runs_from_high_to_low():
 
 def test_importing_the_report_imports_neither_jinja2_nor_rich_nor_numpy():
     code = "import sys, onboard.report; print(sorted({'jinja2', 'rich', 'numpy', 'torch'} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

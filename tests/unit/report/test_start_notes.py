@@ -38,8 +38,8 @@ def test_the_alarm_stands_first_and_then_what_the_numbers_do_not_say() -> None:
 
 
 def test_a_start_that_is_hardly_ahead_of_one_that_knows_nothing_is_told_as_such() -> None:
-    (told,) = start_notes({"ties": ["c@v1", "random"], "chosen": "a@v1"})
-    assert told == (
+    (note,) = start_notes({"ties": ["c@v1", "random"], "chosen": "a@v1"})
+    assert note == (
         "A tie: the rows cannot tell it from c@v1, random. "
         "It is ahead of random by one standard error or more, not by two."
     )
@@ -82,9 +82,9 @@ def test_rows_that_were_known_to_all_are_told() -> None:
         assert start_notes(other) == []
 
 
-@pytest.mark.parametrize(("kept", "unlike"), [(UNLIKE_FROM - 1, False), (UNLIKE_FROM, True)])
-def test_unlike_embeddings_are_told_of_only_where_some_were_measured(kept: int, unlike: bool) -> None:
-    (note,) = start_notes({"prefilter": {"considered": 1000, "kept": kept}})
+@pytest.mark.parametrize(("measured", "unlike"), [(UNLIKE_FROM - 1, False), (UNLIKE_FROM, True)])
+def test_unlike_embeddings_are_told_of_only_where_some_were_measured(measured: int, unlike: bool) -> None:
+    (note,) = start_notes({"prefilter": {"considered": 1000, "kept": measured}})
     assert note.endswith("most like these, and a few that are unlike them." if unlike else "most like these.")
     assert prefilter.NEAREST + prefilter.SPREAD + collecting._NEAREST == UNLIKE_FROM
 
@@ -135,8 +135,10 @@ def test_the_table_says_how_far_each_came_and_the_chosen_one_stands_first() -> N
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("count", "told"), [(10, ""), (11, "1 worse candidate is"), (30, "20 worse candidates are")])
-def test_table_and_chart_show_the_same_candidates_and_how_many_there_are_besides(count: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "besides"), [(10, ""), (11, "1 worse candidate is"), (30, "20 worse candidates are")]
+)
+def test_table_and_chart_show_the_same_candidates_and_how_many_there_are_besides(count: int, besides: str) -> None:
     init = {"chosen": "t9@v1", "candidates": [measured(f"t{number}@v1", OWN) for number in range(count)]}
     chart = candidates_chart(init)
     assert chart is not None
@@ -144,8 +146,8 @@ def test_table_and_chart_show_the_same_candidates_and_how_many_there_are_besides
     assert shown == [track.label for track in chart.tracks]
     assert len(shown) == MOST_CANDIDATES
     assert shown[0] == "t9@v1"
-    assert told in chart.caption
-    assert bool(told) == ("not shown" in chart.caption)
+    assert besides in chart.caption
+    assert bool(besides) == ("not shown" in chart.caption)
 
 
 def test_no_loss_is_below_nothing_and_few_rows_have_no_interval() -> None:
@@ -206,15 +208,15 @@ def test_candidates_with_the_same_words_share_a_sentence() -> None:
 )
 def test_words_are_the_labels_own_only_where_they_say_the_same(labels: list, words: list[str], own: bool) -> None:
     init = {"candidates": [{"embedding": "a@v1", "loss": 1.0, "words": words}]}
-    ((_, told),) = word_rows({"dataset": {"labels": [{"label": label} for label in labels]}, "init": init})
-    assert (told == "the labels' own") == own
+    ((_, shown),) = word_rows({"dataset": {"labels": [{"label": label} for label in labels]}, "init": init})
+    assert (shown == "the labels' own") == own
 
 
 def test_labels_that_are_sentences_are_shortened() -> None:
     sentence = "The customer wants the money back because the parcel has not arrived"
     init = {"candidates": [{"embedding": "a@v1", "loss": 1.0, "words": ["refund"]}]}
-    ((_, told),) = word_rows({"dataset": {"labels": [{"label": sentence}]}, "init": init})
-    assert told == "“refund” for The customer wants t…cel has not arrived"
+    ((_, words),) = word_rows({"dataset": {"labels": [{"label": sentence}]}, "init": init})
+    assert words == "“refund” for The customer wants t…cel has not arrived"
 
 
 def test_of_many_labels_only_some_words_are_told_and_of_a_regression_none() -> None:

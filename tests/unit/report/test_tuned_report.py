@@ -69,9 +69,9 @@ def test_the_training_says_what_became_of_the_hypernetwork(tuning: Any, guard: A
 def test_both_reports_show_the_table_and_its_notes(document: dict[str, Any]) -> None:
     document["guard"] = {"verdict": "accepted", "share": 0.5, "tasks": [FAILED, PASSED], "unchecked": 7}
     document["tuning"] = {"asked": "always", "kept": True, "reason": "The loss went from 0.9 to 0.4 nats."}
-    wanted = "trec@v2", "872 held-out rows", "50% of the step", "7 more were not looked at", "0.9 to 0.4"
+    facts = "trec@v2", "872 held-out rows", "50% of the step", "7 more were not looked at", "0.9 to 0.4"
     for shown in (render(document), printed(document, width=140)):
-        assert [each for each in wanted if each not in shown] == []
+        assert [fact for fact in facts if fact not in shown] == []
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ def test_packs_of_many_large_tries_are_not_kept(tiny_base: Base) -> None:
     engine = load_engine(tiny_base, "cpu").under(load_engine(tiny_base, "cpu").hypernetwork)
     engine._packed.cache_clear()
     tries = [engine.trie(["bad", "good"]), engine.trie(MANY)]
-    for given, kept in ((tries[:1], 1), (tries[1:], 2), (tries, 3), (tries * 2000, 3)):
+    for given, packs in ((tries[:1], 1), (tries[1:], 2), (tries, 3), (tries * 2000, 3)):
         engine._pack_of(given)
-        assert engine._packed.cache_info().currsize == kept
+        assert engine._packed.cache_info().currsize == packs
 
 
 def test_the_answers_come_in_input_order_over_many_batches(predictor: Predictor) -> None:

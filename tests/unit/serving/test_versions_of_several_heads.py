@@ -62,8 +62,8 @@ def test_each_version_is_answered_by_the_hypernetwork_that_it_is_pinned_to(servi
         engine = engine_at(services, tiny_base, version)
         ids = engine.encoder.encode([(text, None) for text in TEXTS])
         expected = np.exp(log_probabilities(engine, ids, embedding_of(1), engine.trie(LABELS[1])))
-        found = [answer.probabilities for answer in answers if answer.version == version]
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        probabilities = [answer.probabilities for answer in answers if answer.version == version]
+        np.testing.assert_allclose(probabilities, expected, atol=1e-5)
         seen.append(expected)
     assert min(np.abs(seen[0] - seen[1]).max(), np.abs(seen[1] - seen[2]).max()) > 1e-3
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.published import embedding_of
 
 from bench.harness.as_a_job import train_embedding
 from onboard.errors import CancelledError, JobFailedError
@@ -26,32 +27,11 @@ from onboard.train.settings import FewShotSettings
 
 SIZE = 16
 SHORT = FewShotSettings(steps=6, batch=4, seeds=1)
-TEXTS = [
-    "good film",
-    "bad plot",
-    "a fine and great film",
-    "awful plot",
-    "happy film",
-    "sad",
-    "great film and plot",
-    "poor",
-]
-
-
-@pytest.fixture
-def rows(tiny_engine: Engine) -> LabelledRows:
-    ids = tiny_engine.encoder.encode([(text, None) for text in TEXTS])
-    return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
-
-
-@pytest.fixture
-def trie(tiny_engine: Engine) -> LabelTrie:
-    return tiny_engine.trie(["yes", "no"])
 
 
 @pytest.fixture
 def start() -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(SIZE).astype(np.float32)
+    return embedding_of(0)
 
 
 def state(engine: Engine) -> dict[str, bytes]:
@@ -104,9 +84,9 @@ def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
     order = batches([len(ids) for ids in rows.ids], 8, 4, 0)
-    (found,) = fewshot.train_side_by_side(tiny_engine, [Run(start, trie, order)], rows.ids, rows.targets, Steps(0.1))
-    np.testing.assert_allclose(found.z, (found.course[6] + found.course[7]) / 2, atol=1e-6)
-    assert np.abs(found.course[6] - found.course[7]).max() > 1e-3
+    (trained,) = fewshot.train_side_by_side(tiny_engine, [Run(start, trie, order)], rows.ids, rows.targets, Steps(0.1))
+    np.testing.assert_allclose(trained.z, (trained.course[6] + trained.course[7]) / 2, atol=1e-6)
+    assert np.abs(trained.course[6] - trained.course[7]).max() > 1e-3
 
 
 @settings(max_examples=80, deadline=None)
@@ -114,12 +94,12 @@ def test_the_result_is_the_mean_of_the_last_quarter_of_the_steps(
 def test_every_epoch_covers_every_row_once(lengths: list[int], batch: int, seed: int) -> None:
     size = min(batch, len(lengths))
     per_epoch = max(1, len(lengths) // size)
-    found = batches(lengths, 3 * per_epoch, batch, seed)
-    assert len(found) == 3 * per_epoch
+    order = batches(lengths, 3 * per_epoch, batch, seed)
+    assert len(order) == 3 * per_epoch
     for epoch in range(3):
-        rows = np.concatenate(found[epoch * per_epoch : (epoch + 1) * per_epoch])
+        rows = np.concatenate(order[epoch * per_epoch : (epoch + 1) * per_epoch])
         assert sorted(rows.tolist()) == list(range(len(lengths)))
-    assert all(size <= len(each) < 2 * size for each in found)
+    assert all(size <= len(rows_of_step) < 2 * size for rows_of_step in order)
 
 
 def test_there_are_as_many_batches_as_steps_and_they_depend_on_the_seed_alone() -> None:
@@ -174,19 +154,19 @@ def test_a_part_of_the_rows_is_trained_on_in_batches_as_much_smaller(
 
 
 def test_batches_may_hold_one_row_and_a_half_so_that_each_row_of_a_fold_is_seen_as_often() -> None:
-    found = batches([7] * 24, 32, 1.5, 0)
-    assert {len(each) for each in found} == {1, 2}
-    assert np.bincount(np.concatenate(found)).tolist() == [2] * 24
-    assert {len(each) for each in batches([7] * 6, 9, 0.5, 0)} == {1}
+    order = batches([7] * 24, 32, 1.5, 0)
+    assert {len(rows_of_step) for rows_of_step in order} == {1, 2}
+    assert np.bincount(np.concatenate(order)).tolist() == [2] * 24
+    assert {len(rows_of_step) for rows_of_step in batches([7] * 6, 9, 0.5, 0)} == {1}
 
 
 def test_of_the_way_from_the_start_a_share_may_be_taken(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
-    found = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=4, batch=4), 0)
-    np.testing.assert_allclose(found.shortened(start, 0.25).z, 0.75 * start + 0.25 * found.z, atol=1e-6)
-    assert found.shortened(start, 1.0) == found
-    assert found.shortened(start, 0.25).losses == found.losses
+    trained = train_embedding(tiny_engine, start, rows, trie, FewShotSettings(steps=4, batch=4), 0)
+    np.testing.assert_allclose(trained.shortened(start, 0.25).z, 0.75 * start + 0.25 * trained.z, atol=1e-6)
+    assert trained.shortened(start, 1.0) == trained
+    assert trained.shortened(start, 0.25).losses == trained.losses
 
 
 def test_batches_of_like_length_waste_less_padding_than_batches_at_random() -> None:
@@ -231,17 +211,17 @@ def test_a_loss_that_is_no_number_fails_the_job_at_once(
 def test_the_training_tells_every_step_and_can_be_stopped_at_any(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, start: np.ndarray
 ) -> None:
-    told: list[tuple[int, float]] = []
+    steps: list[tuple[int, float]] = []
 
     def stop_at_the_third(step: int, loss: float) -> None:
-        told.append((step, loss))
+        steps.append((step, loss))
         if step == 3:
             raise CancelledError("The job was cancelled.")
 
     with pytest.raises(CancelledError):
         train_embedding(tiny_engine, start, rows, trie, SHORT, 0, Execution(stop_at_the_third))
     whole = train_embedding(tiny_engine, start, rows, trie, SHORT, 0)
-    assert told == [(step, whole.losses[step - 1]) for step in (1, 2, 3)]
+    assert steps == [(step, whole.losses[step - 1]) for step in (1, 2, 3)]
 
 
 def test_soft_targets_of_a_scale_train_too(tiny_engine: Engine, rows: LabelledRows, start: np.ndarray) -> None:

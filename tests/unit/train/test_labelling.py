@@ -20,8 +20,8 @@ Z = np.random.default_rng(2).standard_normal(16).astype(np.float32)
 
 
 def test_uncertainty_is_nothing_when_sure_and_one_without_an_idea() -> None:
-    found = uncertainty(np.array([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0]]))
-    np.testing.assert_allclose(found, [0.0, 1.0, np.log(2) / np.log(3)], atol=1e-6)
+    unsure = uncertainty(np.array([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0]]))
+    np.testing.assert_allclose(unsure, [0.0, 1.0, np.log(2) / np.log(3)], atol=1e-6)
     np.testing.assert_array_equal(uncertainty(np.ones((2, 1))), [0.0, 0.0])
 
 
@@ -29,9 +29,9 @@ def test_uncertainty_is_nothing_when_sure_and_one_without_an_idea() -> None:
 def test_a_number_keeps_the_digits_that_its_scale_asks_for(low: float, high: float) -> None:
     buckets = Buckets(low, high)
     probabilities = np.full(buckets.count, 1 / buckets.count)
-    found = _number(Next(0, probabilities, 1.0), buckets)
-    assert found["value"] == pytest.approx((low + high) / 2, abs=1e-3 * buckets.width)
-    assert found["spread"] == pytest.approx(np.std(buckets.values), abs=1e-3 * buckets.width)
+    answer = _number(Next(0, probabilities, 1.0), buckets)
+    assert answer["value"] == pytest.approx((low + high) / 2, abs=1e-3 * buckets.width)
+    assert answer["spread"] == pytest.approx(np.std(buckets.values), abs=1e-3 * buckets.width)
 
 
 def test_each_next_one_is_farthest_from_all_that_were_taken_and_repeats_are_left_out() -> None:
@@ -59,15 +59,15 @@ def test_only_the_most_uncertain_are_told_apart_and_they_are_shown_in_that_order
 ) -> None:
     monkeypatch.setattr(labelling, "SHORTLIST", 30)
     trie = tiny_engine.trie(["a", "b"])
-    found = label_next(tiny_engine, ids, trie, Z)
-    assert len({each.row for each in found}) == len(found) == labelling.WANTED
-    unsure = [each.uncertainty for each in found]
+    suggested = label_next(tiny_engine, ids, trie, Z)
+    assert len({suggestion.row for suggestion in suggested}) == len(suggested) == labelling.WANTED
+    unsure = [suggestion.uncertainty for suggestion in suggested]
     assert unsure == sorted(unsure, reverse=True)
-    np.testing.assert_allclose([each.probabilities.sum() for each in found], 1.0, atol=1e-5)
+    np.testing.assert_allclose([suggestion.probabilities.sum() for suggestion in suggested], 1.0, atol=1e-5)
     monkeypatch.setattr(labelling, "WANTED", len(ids))
-    everything = [each.row for each in label_next(tiny_engine, ids, trie, Z)]
-    assert {each.row for each in found} <= set(everything[:30])
-    assert [each.row for each in found] != everything[:20]  # some of them say what others say
+    everything = [suggestion.row for suggestion in label_next(tiny_engine, ids, trie, Z)]
+    assert {suggestion.row for suggestion in suggested} <= set(everything[:30])
+    assert [suggestion.row for suggestion in suggested] != everything[:20]  # some of them say what others say
 
 
 @pytest.mark.parametrize(("texts", "named"), [(1, 1), (3, 1), (7, 3), (30, 15), (41, 20), (64, 20)])
@@ -94,11 +94,13 @@ def test_what_is_answered_surely_is_not_asked_for_unless_nothing_else_is_there(
         labelling, "log_probabilities", lambda _, given, *rest: np.log(np.stack([sure, 1 - sure], 1))[: len(given)]
     )
     trie = tiny_engine.trie(["a", "b"])
-    assert [each.row for each in label_next(tiny_engine, ids[:6], trie, Z)] == [2, 4]
-    assert [each.row for each in label_next(tiny_engine, ids[:2], trie, Z)] == [1]
+    assert [suggestion.row for suggestion in label_next(tiny_engine, ids[:6], trie, Z)] == [2, 4]
+    assert [suggestion.row for suggestion in label_next(tiny_engine, ids[:2], trie, Z)] == [1]
 
 
 def test_memory_that_runs_short_changes_nothing(tiny_engine: Engine, ids: list[list[int]]) -> None:
     trie = tiny_engine.trie(["a", "b"])
     wide, narrow = (label_next(tiny_engine, ids, trie, Z, at_once=RowsAtOnce(limit)) for limit in (None, 3))
-    np.testing.assert_allclose([each.uncertainty for each in wide], [each.uncertainty for each in narrow], atol=1e-4)
+    np.testing.assert_allclose(
+        [suggestion.uncertainty for suggestion in wide], [suggestion.uncertainty for suggestion in narrow], atol=1e-4
+    )

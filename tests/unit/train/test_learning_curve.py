@@ -27,13 +27,13 @@ def curve(count: int, accuracy: dict[float, float], spread: bool = True, there: 
 
 
 def test_a_curve_that_rises_goes_on_rising_with_the_logarithm_of_the_rows() -> None:
-    found = curve(2000, SHARES)
-    assert found.gain is not None
-    gain, low, high = found.gain
+    more = curve(2000, SHARES)
+    assert more.gain is not None
+    gain, low, high = more.gain
     assert gain == pytest.approx(0.245 * np.log((2000 + MORE_ROWS) / 2000), rel=0.05)
     assert low < gain < high
-    assert [rows for rows, _ in found.points] == [750, 1125, 1500]
-    assert [accuracy for _, accuracy in found.points] == pytest.approx(list(SHARES.values()))
+    assert [rows for rows, _ in more.points] == [750, 1125, 1500]
+    assert [accuracy for _, accuracy in more.points] == pytest.approx(list(SHARES.values()))
 
 
 def test_fewer_rows_make_it_less_certain() -> None:
@@ -60,26 +60,26 @@ def test_one_point_is_no_curve() -> None:
 
 
 def test_nothing_gets_better_than_all_right() -> None:
-    found = curve(128, {0.5: 0.9, 1.0: 0.99})
-    assert found.gain is not None
-    assert found.gain[0] <= 0.02
-    assert found.gain[2] <= 0.02
+    more = curve(128, {0.5: 0.9, 1.0: 0.99})
+    assert more.gain is not None
+    assert more.gain[0] <= 0.02
+    assert more.gain[2] <= 0.02
 
 
 @pytest.mark.parametrize("accuracies", [{0.5: 0.75, 1.0: 0.75}, {0.5: 0.7, 1.0: 0.75}, {0.5: 0.75, 1.0: 0.7}])
 def test_rows_that_stay_right_or_wrong_tell_nothing(accuracies: dict[float, float]) -> None:
     """The bootstrap of a few changed rows would be sure of what it has not seen."""
-    found = curve(64, accuracies)
-    assert found.gain is None
-    assert found.reason == "Too few rows became right or wrong as more were trained on."
-    assert len(found.points) == 2
+    more = curve(64, accuracies)
+    assert more.gain is None
+    assert more.reason == "Too few rows became right or wrong as more were trained on."
+    assert len(more.points) == 2
 
 
 def test_where_all_was_right_no_gain_can_show() -> None:
-    found = curve(64, {0.5: 0.8, 1.0: 1.0})
-    assert found.gain is None
-    assert found.reason is not None
-    assert found.reason.startswith("Everything was answered right")
+    more = curve(64, {0.5: 0.8, 1.0: 1.0})
+    assert more.gain is None
+    assert more.reason is not None
+    assert more.reason.startswith("Everything was answered right")
 
 
 def test_the_interval_is_no_narrower_than_a_row_on_either_side() -> None:
@@ -92,9 +92,9 @@ def test_the_interval_is_no_narrower_than_a_row_on_either_side() -> None:
         share: np.log(np.where(right[:, None], targets, 1 - targets) * 0.8 + 0.1)
         for share, right in ((0.5, few), (1.0, many))
     }
-    found = more_rows(scores, {0.5: 1e-9, 1.0: 48.0}, targets, np.arange(count) % 4, count)  # hardly a slope
-    assert found.gain is not None
-    gain, low, high = found.gain
+    more = more_rows(scores, {0.5: 1e-9, 1.0: 48.0}, targets, np.arange(count) % 4, count)  # hardly a slope
+    assert more.gain is not None
+    gain, low, high = more.gain
     assert low <= gain - 1 / count + 1e-9
     assert high >= gain + 1 / count - 1e-9
 

@@ -66,14 +66,14 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
         ]
 
     def spy_predict(engine: Engine, ids: Sequence[Sequence[int]], generated: Any, *more: Any) -> np.ndarray:
-        predicted.extend((int(z), tuple(each)) for z, each in zip(generated[more[1]], ids, strict=True))
+        predicted.extend((int(z), tuple(row)) for z, row in zip(generated[more[1]], ids, strict=True))
         return np.full((len(ids), 2), float(np.log(0.5)))
 
     monkeypatch.setattr(fewshot, "train_side_by_side", spy_train)
     monkeypatch.setattr(crossvalidation, "mixed_log_probabilities", spy_predict)
     monkeypatch.setattr(tiny_engine, "hypernetwork", lambda z: z[:, 0].numpy())
     dataset = dataset_of(18)
-    ids = [tuple(each) for each in labelled(tiny_engine, dataset).ids]
+    ids = [tuple(row) for row in labelled(tiny_engine, dataset).ids]
     assert len(set(ids)) == 18  # every row can be told apart
     learned(tiny_engine, dataset, FewShotSettings(steps=8, batch=4, seeds=1, curve=(0.5,)))
     assert len(trained_on) == 1 + 2 * FOLDS  # all rows, the folds, and a half of each fold
@@ -90,45 +90,43 @@ def test_no_fold_trains_on_a_row_that_it_holds_out(tiny_engine: Engine, monkeypa
 
 
 def test_every_row_gets_probabilities_that_sum_to_one_and_the_fold_that_made_them(tiny_engine: Engine) -> None:
-    told = list[int]()
-    found = learned(tiny_engine, dataset_of(10), on_step=lambda step, loss: told.append(step)).folds_to_json()
-    assert found is not None
-    probabilities = np.array(found["probabilities"])
+    steps = list[int]()
+    folds = learned(tiny_engine, dataset_of(10), on_step=lambda step, loss: steps.append(step)).folds
+    assert folds is not None
+    probabilities = np.exp(folds.scores)
     assert probabilities.shape == (10, 2)
     np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-5)
-    assert set(found["fold"]) == set(range(FOLDS))
-    assert told == [1, 2]  # all of them in one go
+    assert set(folds.fold.tolist()) == set(range(FOLDS))
+    assert steps == [1, 2]  # all of them in one go
 
 
 def test_a_fold_is_what_training_on_its_rows_alone_gives(tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "has_bfloat16", lambda: False)  # rounded, what is beside a row counts a little
     dataset = dataset_of(12)
     rows, trie = labelled(tiny_engine, dataset), tiny_engine.trie(["a", "b"])
-    found = learned(tiny_engine, dataset)
-    np.testing.assert_allclose(
-        found.trained.z, train_embedding(tiny_engine, START, rows, trie, SETTINGS, 0).shortened(START, found.share).z,
-        atol=1e-5,
-    )  # fmt: skip
-    assert found.folds is not None
+    outcome = learned(tiny_engine, dataset)
+    whole = train_embedding(tiny_engine, START, rows, trie, SETTINGS, 0)
+    np.testing.assert_allclose(outcome.trained.z, whole.shortened(START, outcome.share).z, atol=1e-5)
+    assert outcome.folds is not None
     for fold in part_rows(dataset, 0):
         part = LabelledRows([rows.ids[row] for row in fold.kept], rows.targets[fold.kept])
         alone = train_embedding(tiny_engine, START, part, trie, replace(SETTINGS, batch=3), 0)  # 9 rows of 12
-        alone = alone.shortened(START, found.share)
+        alone = alone.shortened(START, outcome.share)
         scores = log_probabilities(tiny_engine, [rows.ids[row] for row in fold.held], alone.z, trie)
-        np.testing.assert_allclose(found.folds.scores[fold.held], scores, atol=1e-4)
+        np.testing.assert_allclose(outcome.folds.scores[fold.held], scores, atol=1e-4)
 
 
 def test_the_folds_and_their_shares_are_stratified() -> None:
     dataset = dataset_of(16)
     for fold in part_rows(dataset, 0, (0.5,)):
-        for rows, each in ((fold.held, 2), (fold.kept, 6), (fold.shares[0.5], 3)):
-            assert sorted(str(dataset.train[row].label) for row in rows) == ["a"] * each + ["b"] * each
+        for rows, count in ((fold.held, 2), (fold.kept, 6), (fold.shares[0.5], 3)):
+            assert sorted(str(dataset.train[row].label) for row in rows) == ["a"] * count + ["b"] * count
 
 
 def test_too_few_rows_have_no_estimate(tiny_engine: Engine) -> None:
     for count, estimated in ((FEWEST_FOLDED_ROWS - 1, False), (FEWEST_FOLDED_ROWS, True)):
-        found = learned(tiny_engine, dataset_of(count))
-        assert (found.folds_to_json() is not None) == estimated
+        outcome = learned(tiny_engine, dataset_of(count))
+        assert (outcome.folds is not None) == estimated
     assert not part_rows(dataset_of(FEWEST_CURVE_ROWS - 1), 0, (0.5,))[0].shares
     assert learned(tiny_engine, dataset_of(12), cross_validated=False).folds is None
 
@@ -141,21 +139,21 @@ def test_rows_that_the_start_knows_are_trained_on_by_every_fold_and_judge_nothin
         assert set(np.flatnonzero(known)) <= set(fold.kept)
         assert sorted([*fold.held, *fold.kept]) == list(range(16))
     settings = FewShotSettings(steps=8, batch=4, seeds=1, curve=(0.5,))
-    found = learned(tiny_engine, dataset, settings, known=known)
-    assert found.folds is not None
-    np.testing.assert_array_equal(found.folds.judged, np.flatnonzero(~known))
-    assert found.folds.scores.shape == found.folds.curve[0.5].shape == (12, 2)
+    outcome = learned(tiny_engine, dataset, settings, known=known)
+    assert outcome.folds is not None
+    np.testing.assert_array_equal(outcome.folds.judged, np.flatnonzero(~known))
+    assert outcome.folds.scores.shape == outcome.folds.curve[0.5].shape == (12, 2)
     engine, rows, trie = tiny_engine, labelled(tiny_engine, dataset), tiny_engine.trie(["a", "b"])
-    for number, z in enumerate(found.folds.z):
-        held = np.flatnonzero(found.folds.fold == number)
+    for number, z in enumerate(outcome.folds.z):
+        held = np.flatnonzero(outcome.folds.fold == number)
         scores = log_probabilities(engine, [rows.ids[row] for row in held], z, trie)
-        places = np.searchsorted(found.folds.judged, held)
-        np.testing.assert_allclose(found.folds.scores[places], scores, atol=1e-5)
-    assert found.folds.rows == {
+        places = np.searchsorted(outcome.folds.judged, held)
+        np.testing.assert_allclose(outcome.folds.scores[places], scores, atol=1e-5)
+    assert outcome.folds.rows == {
         0.5: np.mean([len({*fold.shares[0.5], *np.flatnonzero(known)}) for fold in parted]),
         1.0: np.mean([len(fold.kept) for fold in parted]),
     }
-    assert found.more_rows(rows.targets) is not None
+    assert outcome.more_rows(rows.targets) is not None
     assert learned(tiny_engine, dataset, known=np.arange(16) >= 7).folds is None, "seven are too few"
 
 
@@ -173,11 +171,11 @@ def test_a_suspect_is_named_by_its_place_among_all_training_rows(
     tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = np.arange(16) < 4
-    found, targets = learned(tiny_engine, dataset_of(16), known=known), labelled(tiny_engine, dataset_of(16)).targets
+    outcome, targets = learned(tiny_engine, dataset_of(16), known=known), labelled(tiny_engine, dataset_of(16)).targets
     monkeypatch.setattr(
         "onboard.train.learning.suspected_errors", lambda scores, targets: [Suspect(len(targets) - 1, 0, 0.9, 0.1)]
     )
-    assert [each.row for each in found.suspects(targets)] == [15]
+    assert [suspect.row for suspect in outcome.suspects(targets)] == [15]
 
 
 def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:
@@ -185,7 +183,10 @@ def test_the_same_seed_gives_the_same_bytes(tiny_engine: Engine) -> None:
     first, again, other = (learned(tiny_engine, dataset_of(16), settings, seed=seed) for seed in (1, 1, 2))
     assert first.trained.z.tobytes() == again.trained.z.tobytes()
     assert first.to_json() == again.to_json()
-    assert first.folds_to_json() == again.folds_to_json()
+    assert first.folds is not None
+    assert again.folds is not None
+    for name in ("fold", "scores", "z"):
+        assert getattr(first.folds, name).tobytes() == getattr(again.folds, name).tobytes()
     assert first.trained.z.tobytes() != other.trained.z.tobytes()
 
 
@@ -218,9 +219,9 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
 
     monkeypatch.setattr(fewshot, "train_side_by_side", spy_train)
     curved = FewShotSettings(steps=6, batch=8, seeds=1, curve=(0.5,))
-    found = learned(tiny_engine, dataset_of(16), curved)
+    outcome = learned(tiny_engine, dataset_of(16), curved)
     assert sizes == [[8, *[6] * FOLDS, *[3] * FOLDS]]  # 16 rows, 12 and 6
-    more = found.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
+    more = outcome.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
     assert more is not None
     assert [rows for rows, _ in more.points] == [6, 12]
     passes = 6 * (8 + FOLDS * 6 + FOLDS * 3)
@@ -239,24 +240,24 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
 
 def test_held_out_rows_judge_embeddings_of_two_halves_which_change_nothing_else(tiny_engine: Engine) -> None:
     rows, held = dataset_of(20), labelled(tiny_engine, dataset_of(16))
-    found, plain = (
+    judged, plain = (
         learned(tiny_engine, rows, settings, cross_validated=False, held=held)
         for settings in (SETTINGS, replace(SETTINGS, curve=()))
     )
-    np.testing.assert_allclose(found.trained.z, plain.trained.z, atol=1e-6)
-    assert (found.share, found.chosen_on, plain.halves) == (plain.share, 16, None)
-    assert found.halves is not None
-    assert found.halves.half.tolist() == [0, 1] * 8
+    np.testing.assert_allclose(judged.trained.z, plain.trained.z, atol=1e-6)
+    assert (judged.share, judged.chosen_on, plain.halves) == (plain.share, 16, None)
+    assert judged.halves is not None
+    assert judged.halves.half.tolist() == [0, 1] * 8
     trie, half = tiny_engine.trie(["a", "b"]), two_halves(rows, 0)
     assert sorted(np.concatenate(half).tolist()) == list(range(20))
     targets = labelled(tiny_engine, rows).targets
-    more = found.more_rows(targets)
+    more = judged.more_rows(targets)
     assert more is not None
     assert [count for count, _ in more.points] == [10, 20]
     assert "16 rows are too few" in str(more.reason)
     assert plain.more_rows(targets) is None
-    of_all = log_probabilities(tiny_engine, held.ids, found.trained.z, trie)
-    np.testing.assert_allclose(found.halves.scores[1.0], of_all, atol=1e-5)
+    of_all = log_probabilities(tiny_engine, held.ids, judged.trained.z, trie)
+    np.testing.assert_allclose(judged.halves.scores[1.0], of_all, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -271,16 +272,16 @@ def test_rows_that_were_not_trained_on_say_how_much_of_the_way_is_taken(
     left = [1.0, *losses]  # at the start, and after each share of the way
     monkeypatch.setattr(step_length, "mean_loss", lambda *_: left.pop(0))
     more = {"cross_validated": False, "held": labelled(tiny_engine, dataset_of(16))} if held else {}
-    found, whole = learned(tiny_engine, dataset_of(16), **more), learned(tiny_engine, dataset_of(16), **NEVER)
+    outcome, whole = learned(tiny_engine, dataset_of(16), **more), learned(tiny_engine, dataset_of(16), **NEVER)
     assert not left
-    assert (found.share, found.chosen_on, whole.share) == (taken, 16 if held else None, 1.0)
-    assert found.to_json()["share"] == taken
-    np.testing.assert_allclose(found.trained.z, START + taken * (whole.trained.z - START), atol=1e-5)
-    if found.folds is not None:
+    assert (outcome.share, outcome.chosen_on, whole.share) == (taken, 16 if held else None, 1.0)
+    assert outcome.to_json()["share"] == taken
+    np.testing.assert_allclose(outcome.trained.z, START + taken * (whole.trained.z - START), atol=1e-5)
+    if outcome.folds is not None:
         monkeypatch.setattr(step_length, "mean_loss", lambda *_: 0.0)
         fully = learned(tiny_engine, dataset_of(16)).folds
         assert fully is not None
-        np.testing.assert_allclose(found.folds.z, START + taken * (fully.z - START), atol=1e-5)
+        np.testing.assert_allclose(outcome.folds.z, START + taken * (fully.z - START), atol=1e-5)
 
 
 def test_where_held_out_rows_lose_hardly_any_of_the_way_is_taken_and_too_few_have_no_say(
@@ -291,11 +292,11 @@ def test_where_held_out_rows_lose_hardly_any_of_the_way_is_taken_and_too_few_hav
 
     monkeypatch.setattr(learning, "log_probabilities", farther_is_worse)
     held = labelled(tiny_engine, dataset_of(16))
-    found = learned(tiny_engine, dataset_of(16), cross_validated=False, held=held)
-    assert (found.share, found.chosen_on) == (0.125, 16)
+    outcome = learned(tiny_engine, dataset_of(16), cross_validated=False, held=held)
+    assert (outcome.share, outcome.chosen_on) == (0.125, 16)
     few = LabelledRows(held.ids[:15], held.targets[:15])
-    found = learned(tiny_engine, dataset_of(16), cross_validated=False, held=few)
-    assert (found.share, found.chosen_on) == (1.0, None)
+    outcome = learned(tiny_engine, dataset_of(16), cross_validated=False, held=few)
+    assert (outcome.share, outcome.chosen_on) == (1.0, None)
 
 
 def test_many_held_out_rows_choose_by_a_fair_part_of_them() -> None:
@@ -312,6 +313,6 @@ def test_several_orders_of_the_batches_are_averaged(tiny_engine: Engine) -> None
         for seeds in (1, 2)
     )
     orders = [fewshot.batches([3] * 12, 3, 4, 0, number) for number in (0, 1)]
-    assert [each.tolist() for each in orders[0]] != [each.tolist() for each in orders[1]]
+    assert [batch.tolist() for batch in orders[0]] != [batch.tolist() for batch in orders[1]]
     assert two.trained.z.dtype == np.float32
     assert 0 < np.abs(one.trained.z - two.trained.z).max() < np.abs(one.trained.z - START).max()

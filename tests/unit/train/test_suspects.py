@@ -20,10 +20,11 @@ def estimate(sure: float, flipped: dict[int, float]) -> np.ndarray:
 
 
 def test_rows_that_are_confidently_contradicted_are_told_the_clearest_first() -> None:
-    found = suspected_errors(estimate(0.9, {3: 0.85, 8: 0.97, 11: 0.7}), TARGETS)
-    assert [(each.row, each.seems) for each in found] == [(8, 1), (3, 0)]  # 0.7 against 0.3 is no clear contradiction
-    assert found[0].probability > 0.96
-    assert found[0].given_probability < 0.04
+    suspects = suspected_errors(estimate(0.9, {3: 0.85, 8: 0.97, 11: 0.7}), TARGETS)
+    rows = [(suspect.row, suspect.seems) for suspect in suspects]
+    assert rows == [(8, 1), (3, 0)]  # 0.7 against 0.3 is no clear contradiction
+    assert suspects[0].probability > 0.96
+    assert suspects[0].given_probability < 0.04
 
 
 def test_a_model_that_knows_little_doubts_nobody() -> None:
@@ -43,7 +44,7 @@ def test_a_labels_only_row_is_not_doubted_as_nothing_was_taught_of_it() -> None:
     targets = np.vstack([np.hstack([TARGETS, np.zeros((COUNT, 1))]), [[0, 0, 1], [0, 0, 1]]])
     sure = np.log(np.where(targets > 0, 0.98, 0.01))
     sure[-2:] = np.log([0.98, 0.01, 0.01])  # their label is not believed
-    assert [each.row for each in suspected_errors(sure, targets)] == [COUNT, COUNT + 1]
+    assert [suspect.row for suspect in suspected_errors(sure, targets)] == [COUNT, COUNT + 1]
     assert suspected_errors(sure[:-1], targets[:-1]) == []
 
 
@@ -54,26 +55,26 @@ def test_right_labels_are_not_doubted() -> None:
 def test_the_warning_names_rows_and_labels() -> None:
     rows = tuple(Example(f"text {index:02d}", None, ("no", "yes")[index % 2]) for index in range(COUNT))
     dataset = Dataset("classification", ("no", "yes"), rows)
-    found = warning_of(suspected_errors(estimate(0.9, {3: 0.85, 8: 0.97}), TARGETS), dataset)
-    assert found["count"] == 2
-    assert found["message"] == (
+    warning = warning_of(suspected_errors(estimate(0.9, {3: 0.85, 8: 0.97}), TARGETS), dataset)
+    assert warning["count"] == 2
+    assert warning["message"] == (
         "2 training rows look mislabelled to embeddings that were trained without them: "
         "“text 08” is labelled no; yes looks likelier."
     )
-    assert found["examples"][1] == {"text": "text 03", "label": "yes", "likelier": "no"}
+    assert warning["examples"][1] == {"text": "text 03", "label": "yes", "likelier": "no"}
 
 
 def test_every_suspect_is_named() -> None:
     rows = tuple(Example(f"text {index:02d}", None, ("no", "yes")[index % 2]) for index in range(COUNT))
     suspects = suspected_errors(estimate(0.9, dict.fromkeys(range(8), 0.95)), TARGETS)
-    found = warning_of(suspects, Dataset("classification", ("no", "yes"), rows))
-    assert found["count"] == len(found["examples"]) == 8
+    warning = warning_of(suspects, Dataset("classification", ("no", "yes"), rows))
+    assert warning["count"] == len(warning["examples"]) == 8
 
 
 def test_both_texts_of_a_pair_are_shown() -> None:
     rows = tuple(Example(f"premise {index} {'x' * 60}", f"hypothesis {index}", "no") for index in range(COUNT))
     dataset = Dataset("classification", ("no", "yes"), rows)
-    found = warning_of(suspected_errors(estimate(0.9, {8: 0.97}), TARGETS), dataset)
+    warning = warning_of(suspected_errors(estimate(0.9, {8: 0.97}), TARGETS), dataset)
     shown = f"premise 8 {'x' * 29}… | hypothesis 8"
-    assert f"“{shown}” is labelled no; yes looks likelier." in found["message"]
-    assert found["examples"][0]["text"] == shown
+    assert f"“{shown}” is labelled no; yes looks likelier." in warning["message"]
+    assert warning["examples"][0]["text"] == shown

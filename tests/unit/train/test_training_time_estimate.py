@@ -41,11 +41,11 @@ class Counted:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    found = Counted()
-    monkeypatch.setattr(fewshot, "train_side_by_side", found.train)
-    monkeypatch.setattr(learning, "log_probabilities", found.score)
-    monkeypatch.setattr(crossvalidation, "mixed_log_probabilities", found.score)
-    return found
+    counts = Counted()
+    monkeypatch.setattr(fewshot, "train_side_by_side", counts.train)
+    monkeypatch.setattr(learning, "log_probabilities", counts.score)
+    monkeypatch.setattr(crossvalidation, "mixed_log_probabilities", counts.score)
+    return counts
 
 
 def labelled(rows: Sequence[Example], tokens: int) -> LabelledRows:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.published import embedding_of
 
 from onboard.bases import Base
 from onboard.bases.load import fresh_engine
@@ -30,19 +31,7 @@ SIZE = 16
 SHORT = TuningSettings(
     steps=5, batch=4, learning_rate=3e-3, z_learning_rate=1e-2, beta=1.0, regulariser="divergence", sampled=4
 )
-NEW = ["good film", "bad plot", "a fine and great film", "awful plot", "happy film", "sad", "great plot", "poor"]
 CANARIES = ["the film was good", "it is not a plot", "no", "same and other", "a sad and awful film"]
-
-
-@pytest.fixture
-def rows(tiny_engine: Engine) -> LabelledRows:
-    ids = tiny_engine.encoder.encode([(text, None) for text in NEW])
-    return LabelledRows(ids, np.eye(2, dtype=np.float32)[[0, 1] * 4])
-
-
-@pytest.fixture
-def trie(tiny_engine: Engine) -> LabelTrie:
-    return tiny_engine.trie(["yes", "no"])
 
 
 @pytest.fixture
@@ -52,7 +41,7 @@ def canaries(tiny_engine: Engine) -> list[list[int]]:
 
 @pytest.fixture
 def z() -> np.ndarray:
-    return vector(0)
+    return embedding_of(0)
 
 
 @pytest.fixture
@@ -60,13 +49,9 @@ def earlier(tiny_engine: Engine) -> list[ProtectedTask]:
     """Tasks of two and of three labels."""
     words = (["good", "bad"], ["same", "other", "not"], ["positive", "negative"])
     return [
-        ProtectedTask(f"task{number}@v1", vector(number), tiny_engine.trie(labels), tiny_engine.hypernetwork)
+        ProtectedTask(f"task{number}@v1", embedding_of(number), tiny_engine.trie(labels), tiny_engine.hypernetwork)
         for number, labels in enumerate(words, 1)
     ]
-
-
-def vector(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(SIZE).astype(np.float32)
 
 
 def state(*modules: torch.nn.Module) -> list[bytes]:
@@ -75,24 +60,24 @@ def state(*modules: torch.nn.Module) -> list[bytes]:
 
 def changed(hypernetwork: Hypernetwork, amount: float = 0.02) -> Hypernetwork:
     """A copy with other weights."""
-    found = copy.deepcopy(hypernetwork)
+    copied = copy.deepcopy(hypernetwork)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for weight in found.parameters():
+        for weight in copied.parameters():
             weight.add_(amount * torch.randn(weight.shape, generator=generator))
-    return found
+    return copied
 
 
 def moved_answers(engine: Engine, tuned: Tuned, earlier: list[ProtectedTask], texts: list[list[int]]) -> float:
     """Mean divergence of the answers under earlier embeddings, in nats."""
-    found = []
-    for each in earlier:
-        before = log_probabilities(engine, texts, each.z, each.trie)
-        generated = tuned.hypernetwork(torch.from_numpy(each.z)[None])
+    moves = []
+    for task in earlier:
+        before = log_probabilities(engine, texts, task.z, task.trie)
+        generated = tuned.hypernetwork(torch.from_numpy(task.z)[None])
         with torch.inference_mode():
-            after = engine.score(texts, generated, [each.trie]).numpy()
-        found.append((np.exp(before) * (before - after)).sum(1).mean())
-    return float(np.mean(found))
+            after = engine.score(texts, generated, [task.trie]).numpy()
+        moves.append((np.exp(before) * (before - after)).sum(1).mean())
+    return float(np.mean(moves))
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_ones(
@@ -173,7 +158,7 @@ def test_an_earlier_task_is_held_to_the_hypernetwork_that_it_was_learned_under(
     older = changed(tiny_engine.hypernetwork)
     from_head = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(earlier, canaries), settings, 0)
     assert from_head.penalties[0] == pytest.approx(0.0, abs=1e-9)
-    mixed = [earlier[0], *(replace(each, reference=older) for each in earlier[1:])]
+    mixed = [earlier[0], *(replace(task, reference=older) for task in earlier[1:])]
     from_older = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(mixed, canaries), settings, 0)
     assert from_older.penalties[0] > 1e-6
     longer = replace(settings, steps=30, beta=100.0)
@@ -219,17 +204,17 @@ def test_a_tuning_that_diverges_fails_with_a_remedy(
 def test_every_step_is_told_and_tuning_can_be_stopped_at_any(
     tiny_engine: Engine, rows: LabelledRows, trie: LabelTrie, z: np.ndarray
 ) -> None:
-    told: list[tuple[int, float]] = []
+    steps: list[tuple[int, float]] = []
 
     def stop_at_the_third(step: int, loss: float) -> None:
-        told.append((step, loss))
+        steps.append((step, loss))
         if step == 3:
             raise CancelledError("The job was cancelled.")
 
     with pytest.raises(CancelledError):
         tune(tiny_engine, TrainingSet(rows, trie), z, Protection(), SHORT, 0, Execution(on_step=stop_at_the_third))
     whole = tune(tiny_engine, TrainingSet(rows, trie), z, Protection(), SHORT, 0)
-    assert told == [(step, whole.losses[step - 1]) for step in (1, 2, 3)]
+    assert steps == [(step, whole.losses[step - 1]) for step in (1, 2, 3)]
 
 
 def test_the_drift_of_weights_that_all_grew_by_a_tenth_is_a_hundredth(
@@ -262,26 +247,29 @@ def test_the_divergence_is_that_of_the_answers_before_from_those_after(
 ) -> None:
     other = changed(tiny_engine.hypernetwork).requires_grad_(True)
     drawn = Drawn(np.array([0, 1, 2, 1]), np.array([4, 0, 2, 3]))
-    found = Holding(tiny_engine, Protection(earlier, canaries), "divergence").backward(other, drawn, 1.0, RowsAtOnce())
+    divergence = Holding(tiny_engine, Protection(earlier, canaries), "divergence").backward(
+        other, drawn, 1.0, RowsAtOnce()
+    )
     expected = []
     for index, text in zip(drawn.embeddings, drawn.texts, strict=True):
-        each = earlier[index]
-        before = np.exp(log_probabilities(tiny_engine, [canaries[text]], each.z, each.trie)[0].astype(np.float64))
+        task = earlier[index]
+        before = np.exp(log_probabilities(tiny_engine, [canaries[text]], task.z, task.trie)[0].astype(np.float64))
         with torch.inference_mode():
-            generated = other(torch.from_numpy(each.z)[None])
-            after = np.exp(tiny_engine.score([canaries[text]], generated, [each.trie])[0].double().numpy())
+            generated = other(torch.from_numpy(task.z)[None])
+            after = np.exp(tiny_engine.score([canaries[text]], generated, [task.trie])[0].double().numpy())
         expected.append((before * np.log(before / after)).sum())
-    assert found == pytest.approx(np.mean(expected), rel=1e-3)
-    assert found > 1e-6
+    assert divergence == pytest.approx(np.mean(expected), rel=1e-3)
+    assert divergence > 1e-6
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 20), st.integers(1, 12), st.integers(0, 5))
 def test_no_embedding_and_no_text_is_drawn_much_more_often_than_another(
     embeddings: int, texts: int, sampled: int, steps: int, seed: int
 ) -> None:
-    found = draws(embeddings, texts, sampled, steps, seed)
-    assert [len(each.embeddings) for each in found] == [len(each.texts) for each in found] == [sampled] * steps
-    for drawn, count in (([each.embeddings for each in found], embeddings), ([each.texts for each in found], texts)):
+    drawn_steps = draws(embeddings, texts, sampled, steps, seed)
+    drawn_embeddings, drawn_texts = [step.embeddings for step in drawn_steps], [step.texts for step in drawn_steps]
+    assert [*map(len, drawn_embeddings)] == [*map(len, drawn_texts)] == [sampled] * steps
+    for drawn, count in ((drawn_embeddings, embeddings), (drawn_texts, texts)):
         often = np.bincount(np.concatenate(drawn), minlength=count)
         assert len(often) == count
         assert often.max() - often.min() <= 1

@@ -14,9 +14,9 @@ GOOD_START = EmbeddingAlone(accuracy=0.75, rows=32, majority=0.5, tfidf=0.6, tra
 
 
 def test_an_embedding_that_beats_both_baselines_is_left_alone() -> None:
-    found = worth_tuning(GOOD_START)
-    assert not found.tune
-    assert "75% of 32 rows" in found.reason
+    worth = worth_tuning(GOOD_START)
+    assert not worth.tune
+    assert "75% of 32 rows" in worth.reason
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_an_embedding_that_beats_both_baselines_is_left_alone() -> None:
     ],
 )
 def test_one_that_is_no_better_than_a_baseline_is_tuned(change: dict[str, Any], why: str) -> None:
-    found = worth_tuning(replace(GOOD_START, **change))
-    assert found.tune
-    assert why in found.reason
+    worth = worth_tuning(replace(GOOD_START, **change))
+    assert worth.tune
+    assert why in worth.reason
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from onboard.registry.database import Database
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.retention import RetentionRepository
-from onboard.registry.tables import WebhookDeliveryRow, WebhookEventRow
 from onboard.registry.versions import VersionRepository
+from onboard.registry.webhook_tables import WebhookDeliveryRow, WebhookEventRow
 from onboard.testing import MemoryDoorbell
 from workers.reconciler import reconcile
 
@@ -58,10 +58,10 @@ def move(database: Database, alias: str = "production") -> None:
 
 def verify_of_the_docs() -> Any:
     text = (Path(__file__).parents[3] / "docs" / "webhooks.md").read_text()
-    found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert found is not None
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert block is not None
     names: dict[str, Any] = {}
-    exec(found[1], names)
+    exec(block[1], names)
     return names["verify"]
 
 
@@ -107,15 +107,17 @@ def test_a_publication_and_every_move_of_an_alias_are_told(database: Database, r
     publish(database, latest=False)
     move(database)
     assert deliver(database, hooks(receiver.url), "w1") == 4
-    told = [message.document for message in receiver.messages]
-    kinds = sorted((each["type"], each["data"]["version"], each["data"].get("alias")) for each in told)
+    documents = [message.document for message in receiver.messages]
+    kinds = sorted(
+        (document["type"], document["data"]["version"], document["data"].get("alias")) for document in documents
+    )
     assert kinds == [
         ("alias.moved", 1, "latest"),
         ("alias.moved", 1, "production"),
         ("version.published", 1, None),
         ("version.published", 2, None),
     ]
-    (promoted,) = (each for each in told if each["data"].get("alias") == "production")
+    (promoted,) = (document for document in documents if document["data"].get("alias") == "production")
     expected = {"task": "colours", "alias": "production", "version": 1, "previous": None, "actor": "ops"}
     assert promoted["data"] == {**expected, "reason": "promoted"}
     assert len({message.headers["webhook-id"] for message in receiver.messages}) == 4
@@ -194,12 +196,12 @@ def test_retries_become_rarer_and_end_after_three_days(database: Database, recei
     with database.read() as session:
         (state,) = OutboxRepository(session).standing()
     assert (state.waiting, state.given_up) == (0, 2)
-    samples = {each.labels["state"]: each.value for each in _metric(database).samples}
+    samples = {sample.labels["state"]: sample.value for sample in _metric(database).samples}
     assert samples == {"waiting": 0, "failing": 0, "given_up": 2}
 
 
 def _metric(database: Database) -> Any:
-    return next(each for each in make_registry(database).collect() if each.name == "onboard_webhook_deliveries")
+    return next(metric for metric in make_registry(database).collect() if metric.name == "onboard_webhook_deliveries")
 
 
 def test_the_newest_error_is_shown_and_what_was_given_up_a_day_ago_is_not(

@@ -30,7 +30,9 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 def resolving_to(*addresses: str) -> Callable[..., list[Any]]:
-    return lambda *_asked, **_options: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, 443)) for each in addresses]
+    return lambda *_asked, **_options: [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in addresses
+    ]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +262,7 @@ def test_settings_of_webhooks_are_read_and_show_no_secret(monkeypatch: pytest.Mo
     monkeypatch.setenv("ONBOARD_WEBHOOK_HOSTS", "a.example.com b.EXAMPLE.com")
     monkeypatch.setenv("ONBOARD_WEBHOOK_SECRET", f"{SECRET} {SECRET[:-1]}A")
     webhooks = Settings().webhooks
-    assert [(each.host, each.port, each.target) for each in webhooks.endpoints] == [
+    assert [(endpoint.host, endpoint.port, endpoint.target) for endpoint in webhooks.endpoints] == [
         ("a.example.com", 443, "/hook?key=hidden"),
         ("b.example.com", 8443, "/"),
     ]

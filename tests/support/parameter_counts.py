@@ -8,8 +8,8 @@ import torch
 
 from onboard.model.backbone import norm_parameters
 from onboard.model.hypernetwork import POSITIONS, Hypernetwork
+from onboard.model.methods import new_hypernetwork
 from onboard.model.methods.hyperformer_plus_plus import HyperFormerPlusPlus
-from onboard.model.weights import new_hypernetwork
 
 
 def closed_form(

@@ -1,0 +1,65 @@
+"""What a submission is, as options of a command: `onboard.domain.submission` declares them, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
+
+import typer
+
+from onboard.domain.submission import Field, Submission, fields_of
+
+
+def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command, whose first argument is a submission, an option for each of its fields."""
+    return _with_options(declaration, [_option(declared) for declared in fields_of(declaration)])
+
+
+def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The same with those fields that say what the rows are; the dataset is the command's argument FILE."""
+    dataset, *others = [declared for declared in fields_of(declaration) if declared.option.checked]
+    file = Parameter(
+        "file", Parameter.KEYWORD_ONLY, annotation=Annotated[str, typer.Argument(help=dataset.option.help)]
+    )
+    return _with_options(declaration, [file, *map(_option, others)])
+
+
+def _with_options(
+    declaration: type[Any], options: list[Parameter]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        _, *own = signature(command, eval_str=True).parameters.values()
+
+        def run(**values: Any) -> None:
+            rest = {parameter.name: values.pop(parameter.name) for parameter in own}
+            dataset = {"dataset": values.pop("file")} if "file" in values else {}
+            given = {name: value for name, value in values.items() if value is not None}
+            command(declaration(**dataset, **given), **rest)
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__annotations__ = {}
+        run.__signature__ = Signature(  # type: ignore[attr-defined]  # what typer reads
+            [*options, *(parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own)]
+        )
+        return run
+
+    return decorate
+
+
+def _option(declared: Field) -> Parameter:
+    kind, default = _type(declared), None if declared.repeated else declared.default
+    names = [declared.flag] if kind is bool else []  # no --no-… beside it
+    return Parameter(
+        declared.name,
+        Parameter.KEYWORD_ONLY,
+        default=Parameter.empty if default is MISSING else default,
+        annotation=Annotated[kind | None if default is None else kind, typer.Option(*names, help=declared.option.help)],
+    )
+
+
+def _type(declared: Field) -> Any:
+    if declared.repeated:
+        return list[str]
+    return declared.type if isinstance(declared.type, type) else str

@@ -1,0 +1,68 @@
+"""The forms of a submission: made of its declaration, checked like any request, and described in OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from onboard.domain import submission
+from onboard.domain.submission import Submission, fields_of
+
+_Texts = list[Annotated[str, Field(max_length=200)]]
+
+
+def form_of(declaration: type[Any], name: str, about: str, *, checked: bool) -> type[BaseModel]:
+    """A form with the fields of a declaration; what is a file is none of them.
+
+    Args:
+        name, about: of the form, for generators of clients.
+        checked: only those that say what the rows are, else these and then the others.
+    """
+    listed = [field for field in fields_of(declaration) if field.option.form is not None and not field.is_file]
+    listed = [field for field in listed if field.option.checked or not checked]
+    listed.sort(key=lambda field: not field.option.checked)
+    fields: dict[str, Any] = {field.name: _form_field(field) for field in listed}
+    return create_model(name, __config__=ConfigDict(extra="forbid"), __doc__=about, **fields)
+
+
+def described(form: type[BaseModel], declaration: type[Any] = Submission) -> dict[str, Any]:
+    """The body's description for `openapi_extra`: the form's fields and the files."""
+    schema = form.model_json_schema()
+    schema["properties"] = {name: _given(described) for name, described in schema["properties"].items()}
+    for field in fields_of(declaration):
+        if field.is_file:
+            schema["properties"][field.name] = {"type": "string", "format": "binary", "description": _text_of(field)}
+    schema["required"] = ["dataset"]
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+def _form_field(field: submission.Field) -> tuple[Any, Any]:
+    kind = _Texts if field.repeated else field.type
+    default = list(field.default) if field.repeated else field.default
+    limits = Field(default, description=_text_of(field), **field.option.limits)
+    return (kind | None if field.default is None else kind), limits
+
+
+def _text_of(field: submission.Field) -> str:
+    return field.option.form or field.option.help
+
+
+def _given(field: dict[str, Any]) -> dict[str, Any]:
+    """A field as a form can have it: it is left out, where a document would say null."""
+    kind: dict[str, Any]
+    (kind,) = [choice for choice in field.get("anyOf", [{}]) if choice.get("type") != "null"]
+    return {key: value for key, value in field.items() if key != "anyOf" and value is not None} | kind
+
+
+DatasetForm: Final = form_of(
+    Submission,
+    "DatasetForm",
+    "Fields of an upload, named like the flags of `onboard check`.\n\n"
+    "The files are dataset, validation, test and unlabelled.",
+    checked=True,
+)
+JobForm: Final = form_of(
+    Submission, "JobForm", "Fields of a submission, named like the flags of `onboard submit`.", checked=False
+)
+REPEATED: Final = frozenset(field.name for field in fields_of(Submission) if field.repeated)

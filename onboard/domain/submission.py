@@ -1,0 +1,185 @@
+"""What a submission is, declared once: command line, HTTP form, client and documentation are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from onboard.domain.job import KindChoice, ProbeStrategy, TuneHypernetwork
+from onboard.domain.names import NAME_PATTERN
+from onboard.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the doors say of a field of a submission.
+
+    Args:
+        help: what it is for, one sentence.
+        checked: `onboard check` takes it too: what the rows are depends on it.
+        form: what the HTTP form says instead, if anything; None: it has no such field.
+        wrong: of a choice, what a value is that is none of them.
+        limits: what the HTTP form lets pass, in JSON Schema's sense: ge, gt, le, lt, pattern, max_length.
+    """
+
+    help: str
+    checked: bool = False
+    form: str | None = ""
+    wrong: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+
+_NAME = {"pattern": NAME_PATTERN}
+_SHORT = {"max_length": 200}
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A dataset and what is wanted of it.
+
+    A field that is added here, with its `Option`, is an option of `onboard submit`, a field of `POST /v1/jobs`, an
+    argument of `onboard.client.Onboard.submit` and a row of docs/api.md; a job finds it among `JobSpec.options`.
+
+    Raises:
+        InputError: a choice that is none.
+    """
+
+    dataset: Annotated[
+        str | Path,
+        Option(
+            "JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].", checked=True,
+            form="JSONL, CSV, TSV or Parquet, plain or gzip; instead of a file the text hf://NAME[/CONFIG].",
+        ),
+    ]  # fmt: skip
+    task: Annotated[str | None, Option("Name of the task; default: the file's stem.", checked=True, limits=_NAME)] = (
+        None
+    )
+    _: KW_ONLY
+    init: Annotated[str, Option("auto (probes what fits), random, mean, fingerprint, TASK[@REF].", limits=_SHORT)] = (
+        "auto"
+    )
+    probe: Annotated[
+        ProbeStrategy,
+        Option("How auto chooses: race, or exhaustive (all on all rows).", wrong="is no strategy of the probe"),
+    ] = "race"
+    tune_hypernetwork: Annotated[
+        TuneHypernetwork,
+        Option(
+            "Tune the shared hypernetwork too, if no earlier task loses: never, auto (where it pays), always.",
+            wrong="is no choice of --tune-hypernetwork",
+        ),
+    ] = "auto"
+    method: Annotated[str, Option("Fine-tuning method; the base's own if left out.", limits=_SHORT)] = ""
+    validation: Annotated[Path | None, Option("File with the validation split.", checked=True)] = None
+    test: Annotated[Path | None, Option("File with the test split.", checked=True)] = None
+    unlabelled: Annotated[
+        Path | None, Option("File of texts: the report names up to 20 to label next.", checked=True)
+    ] = None
+    kind: Annotated[
+        KindChoice, Option("auto, classification or regression.", checked=True, wrong="is not a kind of task")
+    ] = "auto"
+    labels: Annotated[
+        str, Option("The label set, A,B,…; labels outside it are errors.", checked=True, limits={"max_length": 65_536})
+    ] = ""
+    text_field: Annotated[
+        Sequence[str], Option("Field of the text; twice for pairs.", checked=True, limits={"max_length": 2})
+    ] = ()
+    label_field: Annotated[str | None, Option("Field of the label.", checked=True, limits=_SHORT)] = None
+    metric: Annotated[str, Option("Metric that decides; default accuracy or spearman.", limits=_SHORT)] = ""
+    shots: Annotated[
+        int | None, Option("Training rows in total, drawn balanced.", checked=True, limits={"ge": 1, "le": 2**31})
+    ] = None
+    seed: Annotated[int, Option("Seed of every random draw.", checked=True, limits={"ge": 0, "lt": 2**31})] = 0
+    base: Annotated[
+        str | None,
+        Option(
+            "Name or folder of the base; default ONBOARD_BASE.", form="Name of the base; default: the deployment's.",
+            limits=_NAME,
+        ),
+    ] = None  # fmt: skip
+    new_labels: Annotated[bool, Option("Let an existing task have another label set.")] = False
+    queue: Annotated[str, Option("Queue that the job waits in.", limits=_NAME)] = "default"
+    priority: Annotated[int, Option("More urgent is higher.", limits={"ge": -(2**31), "lt": 2**31})] = 0
+    time_limit: Annotated[
+        float | None, Option("Seconds after which an attempt fails.", limits={"gt": 0, "allow_inf_nan": False})
+    ] = None
+    key: Annotated[str | None, Option("Idempotency key: the same key never makes a second job.", form=None)] = None
+
+    def __post_init__(self) -> None:
+        for declared in fields_of(type(self)):
+            value = getattr(self, declared.name)
+            if declared.choices and value not in declared.choices:
+                raise InputError(
+                    f"{value!r} {declared.option.wrong}.",
+                    f"Use one of {', '.join(declared.choices)}.",
+                    **{declared.name: value},
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field as it is declared.
+
+    Args:
+        type: without None.
+        default: MISSING where it must be given.
+        option: what the doors say of it.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    option: Option
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that it may have, where it is a choice."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it may be given more than once."""
+        return get_origin(self.type) is Sequence
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it names a file, which is uploaded; the dataset may be on the hub as well."""
+        return self.type is Path or Path in get_args(self.type)
+
+    @property
+    def flag(self) -> str:
+        """The option of the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+def fields_of(declaration: type[Any]) -> tuple[Field, ...]:
+    """The fields of a declaration, in their order."""
+    hints = get_type_hints(declaration, include_extras=True)
+    return tuple(_field(declared.name, hints[declared.name], declared.default) for declared in fields(declaration))
+
+
+def _field(name: str, hint: Any, default: Any) -> Field:
+    kind, option = get_args(hint)
+    if NoneType in get_args(kind):
+        (kind,) = [choice for choice in get_args(kind) if choice is not NoneType]
+    return Field(name, kind, default, option)
+
+
+def asked(submission: Any) -> dict[str, Any]:
+    """What it asks beyond the defaults; the dataset always."""
+    values = {declared.name: getattr(submission, declared.name) for declared in fields_of(type(submission))}
+    defaults = {declared.name: declared.default for declared in fields_of(type(submission))}
+    return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def table(declaration: type[Any] = Submission) -> str:
+    """The fields as a Markdown table, for docs/api.md."""
+    rows = ["| command | form, client | default | `onboard check` too | what it is |", "|---|---|---|---|---|"]
+    for declared in fields_of(declaration):
+        default = "" if declared.default in (MISSING, None, "", ()) else f"`{declared.default}`".lower()
+        checked = "yes" if declared.option.checked else ""
+        rows.append(f"| `{declared.flag}` | `{declared.name}` | {default} | {checked} | {declared.option.help} |")
+    return "\n".join(rows)

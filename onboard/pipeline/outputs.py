@@ -1,0 +1,218 @@
+"""What each stage of a job leaves, with its JSON form: that is stored, so that the next attempt goes on after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from onboard.domain.report import (
+    AliasMoveJson,
+    BaselinesJson,
+    ConfusionJson,
+    InitJson,
+    LabelNextJson,
+    MetricsJson,
+    MoreRowsJson,
+    TrainingJson,
+    ValidationKind,
+    WarningJson,
+)
+from onboard.domain.tuning import GuardJson, TuningJson
+from onboard.versions.protected import Identity
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Predictions of training rows by embeddings that were trained without them.
+
+    Args:
+        fold: of each training row (n,), or `IN_NONE`.
+        probabilities: (m, K) float64 of the rows that are in a fold, in their order.
+        z: (folds, t) float32, of each fold.
+    """
+
+    fold: np.ndarray
+    probabilities: np.ndarray
+    z: np.ndarray
+
+
+def _written(value: object) -> object:
+    """A field as JSON."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Folds):
+        return _written(vars(value))
+    if isinstance(value, dict):
+        return {name: _written(part) for name, part in value.items()}
+    return [_written(part) for part in value] if isinstance(value, tuple) else value
+
+
+# How fields are read that are not what JSON holds.
+_Readers = dict[str, Callable[[Any], object]]
+
+
+def _floats(numbers: Iterable[Any]) -> np.ndarray:
+    return np.array([*numbers], dtype=np.float32)
+
+
+def _integers(numbers: Iterable[Any]) -> np.ndarray:
+    return np.array([*numbers], dtype=np.int64)
+
+
+def _folds(document: Mapping[str, Any] | None) -> Folds | None:
+    if document is None:
+        return None
+    return Folds(_integers(document["fold"]), np.array(document["probabilities"]), _floats(document["z"]))
+
+
+def _by_share(document: Mapping[str, Any] | None) -> dict[str, np.ndarray] | None:
+    return None if document is None else {share: np.array(numbers) for share, numbers in document.items()}
+
+
+class StageOutput:
+    """What a frozen dataclass needs to be left by a stage: its JSON form, and `numbers` for the log."""
+
+    numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """The output as a JSON-compatible document, the fields in their order."""
+        return {name: _written(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote. Raises KeyError, TypeError, ValueError for anything else."""
+        read = {name: reader(document[name]) for name, reader in cls._readers.items()}
+        return cls(**{**document, **read})
+
+
+@dataclass(frozen=True)
+class ProbeOutput(StageOutput):
+    """Where the training starts.
+
+    Args:
+        z: (t,) float32.
+        words: that stand for the labels.
+        fingerprint: of the dataset, packed.
+        init: what it is, and what it was chosen from.
+        known: sorted hashes (k,) of the job's rows that trained what the training starts from, or the head.
+    """
+
+    z: np.ndarray
+    words: tuple[str, ...]
+    fingerprint: str
+    init: InitJson
+    known: np.ndarray
+    numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {"z": _floats, "words": tuple, "known": _integers}
+
+
+@dataclass(frozen=True)
+class TrainOutput(StageOutput):
+    """The embedding alone.
+
+    Args:
+        z: (t,) float32.
+        training: how it went.
+        folds: None without a cross-validation.
+        more_rows: what more labelled rows would buy; None where that was not asked.
+        label_next: of the unlabelled texts; None where there are none.
+        warnings: of what was seen in the rows.
+    """
+
+    z: np.ndarray
+    training: TrainingJson
+    folds: Folds | None
+    more_rows: MoreRowsJson | None
+    label_next: LabelNextJson | None
+    warnings: list[WarningJson]
+    numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {"z": _floats, "folds": _folds}
+
+
+@dataclass(frozen=True)
+class NoStep(StageOutput):
+    """Nothing was tuned, or nothing of it is worth guarding; `diverged` where the tuning failed."""
+
+    artifact: None
+    diverged: bool
+    tuning: TuningJson
+    numbers: dict[str, object]
+
+
+@dataclass(frozen=True)
+class ProposedStep(StageOutput):
+    """What tuning puts to the guard.
+
+    Args:
+        z: (t,) float32 after the whole proposed step.
+        artifact: the hypernetwork after it.
+        folds: probabilities (m, K) of the training rows without themselves, by what may be left of the step; None
+            without folds.
+        losses: the new task's by the same (0 is the embedding alone), as far as they were measured, nats.
+        tuning: how it went.
+    """
+
+    z: np.ndarray
+    artifact: str
+    folds: dict[str, np.ndarray] | None
+    losses: dict[str, float]
+    tuning: TuningJson
+    numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {"z": _floats, "folds": _by_share}
+
+
+TuneOutput = NoStep | ProposedStep
+
+
+def tune_output(document: Mapping[str, Any]) -> TuneOutput:
+    """What tuning left, from its JSON. Raises as `StageOutput.from_json`."""
+    return ProposedStep.from_json(document) if document["artifact"] else NoStep.from_json(document)
+
+
+@dataclass(frozen=True)
+class GuardOutput(StageOutput):
+    """What the guard let through.
+
+    Args:
+        guard: its verdict.
+        share: of the proposed step; 0 where nothing was let through.
+        considered: the embeddings in use that it knew of.
+        tuning: how that went, and whether what was let through is kept.
+        folds: after this share; None without folds, or where nothing was let through.
+        label_next: the same after this share; None where nothing is kept.
+    """
+
+    guard: GuardJson
+    share: float
+    considered: tuple[Identity, ...]
+    tuning: TuningJson
+    folds: Folds | None
+    label_next: LabelNextJson | None
+    numbers: dict[str, object]
+    _readers: ClassVar[_Readers] = {"considered": lambda identities: tuple(map(tuple, identities)), "folds": _folds}
+
+
+@dataclass(frozen=True)
+class EvaluateOutput(StageOutput):
+    """How good the version is, as its report says it (`JobReport`).
+
+    Args:
+        metric: that decides.
+        metrics, baselines: by split; the second only of splits with rows.
+        latest: whether the alias moves; `present` is the version that it names so far.
+    """
+
+    metric: str
+    metrics: dict[str, MetricsJson | None]
+    validation_kind: ValidationKind | None
+    validation_reason: str | None
+    baselines: dict[str, BaselinesJson]
+    weak: bool
+    weak_reason: str
+    confusion: ConfusionJson | None
+    latest: AliasMoveJson
+    numbers: dict[str, object]

@@ -1,0 +1,69 @@
+"""The `onboard` program in this process: starting another one for every command would take minutes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from support.program import remedy_in
+
+if TYPE_CHECKING:
+    from onboard.settings import Settings
+    from support.served import Served
+
+
+class Said(NamedTuple):
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """What stands on standard output with --json."""
+        return json.loads(self.out)
+
+    @property
+    def remedy(self) -> str:
+        return remedy_in(self.err)
+
+    def check(self, what: str) -> dict[str, Any]:
+        """One finding of `doctor --json`."""
+        finding: dict[str, Any] = next(check for check in self.document["checks"] if check["what"] == what)
+        return finding
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Runs commands; what it sets is undone when the test ends."""
+
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def at_home(self, settings: Settings) -> None:
+        """From now on commands work with this home, base and device."""
+        for name in ("home", "base", "device"):
+            self.monkeypatch.setenv(f"ONBOARD_{name.upper()}", str(getattr(settings, name)))
+
+    def on_side(self, side: str, service: Served) -> None:
+        """From now on commands work beside the service's database ("here") or ask the service ("there")."""
+        for name, value in {**service.place.environment, **(service.settings if side == "there" else {})}.items():
+            self.monkeypatch.setenv(name, value)
+        if side == "here":
+            self.monkeypatch.delenv("ONBOARD_API_URL", raising=False)
+
+    def __call__(self, *words: object) -> Said:
+        """One command to its end."""
+        from cli.main import main
+
+        self.capsys.readouterr()  # what the test itself printed
+        self.monkeypatch.setattr(sys, "argv", ["onboard", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = self.capsys.readouterr()
+        return Said(int(ended.value.code or 0), printed.out, printed.err)
