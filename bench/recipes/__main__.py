@@ -4,9 +4,9 @@
 
 Known are the source tasks, each learned as if it were new: its own embedding and the made tasks that bear its name are
 not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of
-`bench.harness.unseen`. The targets have no say. One training tells what every share of the way from the start gives, and which of them the rows
-would have chosen that were predicted without themselves, as the service has it. With --rivals other steps and
-batches are tried beside the service's.
+`bench.harness.unseen`. The targets have no say. One training tells what every share of the way from the start gives,
+and which of them the rows would have chosen that were predicted without themselves, as the service has it. With
+--rivals other steps and batches are tried beside the service's.
 
 Every training leaves a line of JSON in --output; what is there is not done again, and several processes may share it,
 each with a --part of its own. Needs the datasets beside the checkout (../shared/data); says so and stops where they are

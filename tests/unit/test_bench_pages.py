@@ -33,8 +33,8 @@ def test_a_page_is_what_its_stored_numbers_give(name: str) -> None:
 
 
 def test_every_command_of_a_bench_that_is_told_can_be_run() -> None:
-    told = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.py"), ROOT / "Makefile"]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in told)
+    paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.py"), ROOT / "Makefile"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     commands = sorted(set(re.findall(r"-m (bench(?:\.\w+)+)", text)))
     assert len(commands) > 15
     for command in commands:
