@@ -55,7 +55,7 @@ def test_a_function_has_one_thing_to_say() -> None:
     assert len(long) <= 5, long  # fewer every time one is parted
 
 
-@pytest.mark.parametrize("package", [*PRODUCT, "tests", "bench"])
+@pytest.mark.parametrize("package", [*PRODUCT, "bench", "tests"])
 def test_local_names_say_what_they_hold(package: str) -> None:
     silent = [
         f"{where}: {', '.join(names)}"
