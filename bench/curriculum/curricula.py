@@ -108,15 +108,13 @@ def _whole(options: Options) -> Curriculum:
 def curriculum_of(name: str, whole: Curriculum) -> Curriculum:
     """One of `CURRICULA`, or `N tasks`: the sources and a draw of the others, alike over all kinds."""
     if name in CURRICULA:
-        return whole.without([kind for kind in KINDS if kind not in CURRICULA[name]])
+        return whole.only(lambda kind, _: kind in CURRICULA[name])
     count = int(name.split()[0])
     own = whole.of("sources")
     others = [task.name for task in whole.tasks[len(own) :]]
-    chosen = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
-    chosen |= {task.name for task in own}
-    groups = [(tuple(task for task in tasks if task.name in chosen), share) for tasks, share in whole.groups]
-    filled = [(group, kind) for group, kind in zip(groups, whole.kinds, strict=True) if group[0]]
-    return Curriculum(tuple(group for group, _ in filled), tuple(kind for _, kind in filled))
+    drawn = {others[index] for index in np.random.default_rng(0).permutation(len(others))[: count - len(own)]}
+    drawn |= {task.name for task in own}
+    return whole.only(lambda _, task: task.name in drawn)
 
 
 def counts_of(options: Options) -> CurriculumCounts:

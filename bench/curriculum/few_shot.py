@@ -16,7 +16,7 @@ from onboard.bases import Base
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.splits import fair_order
 from onboard.domain.dataset import Example
-from onboard.evaluate import score_baselines
+from onboard.evaluate.baselines import score_baselines
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.pipeline.material import Workbench

@@ -17,7 +17,7 @@ from bench.stream.material import Material
 from bench.stream.methods import GUARDED, LORA, METHODS
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.domain.task import EmbeddingVersion
-from onboard.evaluate import evaluate_classification
+from onboard.evaluate.evaluation import evaluate_classification
 from onboard.model.weights import save_hypernetwork
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 

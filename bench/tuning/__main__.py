@@ -34,7 +34,7 @@ from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
 from onboard.data.splits import shots
-from onboard.evaluate import score_baselines
+from onboard.evaluate.baselines import score_baselines
 from onboard.guard import Step
 from onboard.guard.canaries import canary_ids
 from onboard.guard.line_search import guard

@@ -30,7 +30,7 @@ def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric
     evidence is no reason to call a version weak.
 
     Args:
-        found: the version's metrics on test rows where there are any, else on validation rows; None where there are
+        measured: the version's metrics on test rows where there are any, else on validation rows; None where there are
             neither.
         trivial: the baseline `majority` or `mean` on the same rows.
         deciding: name of the deciding metric (`headline_metric`).

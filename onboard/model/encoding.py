@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,6 @@ from torch import Tensor
 
 from onboard.data.limits import MAX_TOKENS
 from onboard.errors import InputError
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Token ids of texts, and which of the texts had to be cut to the limit."""
-
-    ids: list[list[int]]
-    cut: list[bool]
 
 
 class TextEncoder:
@@ -48,21 +39,16 @@ class TextEncoder:
 
     def encode(self, texts: Sequence[tuple[str, str | None]], max_tokens: int | None = None) -> list[list[int]]:
         """Token ids of single texts (a, None) and pairs (a, b), cut after fewer tokens where that is asked."""
-        return self.encode_with_cuts(texts, max_tokens).ids
-
-    def encode_with_cuts(self, texts: Sequence[tuple[str, str | None]], max_tokens: int | None = None) -> Encoded:
-        """The same, and which texts were cut."""
         room = min(self.max_tokens, max_tokens or self.max_tokens)
         first = self._tokens([a for a, _ in texts])
         second = iter(self._tokens([b for _, b in texts if b is not None]))
-        ids, cut = [], []
+        ids = []
         for (_, b), left in zip(texts, first, strict=True):
             right = [] if b is None else next(second)
             middle = [] if b is None else self._separator
             keep_left, keep_right = shares(len(left), len(right), room - 1 - len(middle))
             ids.append([*left[:keep_left], *middle, *right[:keep_right], self.eos_id])
-            cut.append(keep_left < len(left) or keep_right < len(right))
-        return Encoded(ids, cut)
+        return ids
 
     def is_pair(self, ids: Sequence[int]) -> bool:
         """Whether token ids hold the separator, as those of a pair do (and of a single text that has it itself)."""

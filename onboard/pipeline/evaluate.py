@@ -19,23 +19,13 @@ from onboard.domain.progress import Progress
 from onboard.domain.report import AliasMoveJson, ConfusionJson, MetricsJson, ValidationKind
 from onboard.domain.task import EmbeddingVersion, label_keys, words_in_order
 from onboard.errors import DamagedError, NotFoundError
-from onboard.evaluate import (
-    Comparison,
-    Metric,
-    compare_classification,
-    compare_regression,
-    confusion,
-    cross_validate_baselines,
-    cross_validated,
-    evaluate_classification,
-    evaluate_regression,
-    headline_metric,
-    may_replace,
-    score_baselines,
-    weakness,
-)
-from onboard.evaluate.baselines import Baselines
-from onboard.evaluate.verdicts import Weakness
+from onboard.evaluate.baselines import Baselines, cross_validate_baselines, score_baselines
+from onboard.evaluate.crossvalidation import cross_validated
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
+from onboard.evaluate.intervals import Metric
+from onboard.evaluate.metrics import confusion
+from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
+from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,8 +52,14 @@ def _written(value: object) -> object:
 
 # How fields are read that are not what JSON holds.
 _Readers = dict[str, Callable[[Any], object]]
-_floats = partial(np.array, dtype=np.float32)
-_integers = partial(np.array, dtype=np.int64)
+
+
+def _floats(numbers: Iterable[Any]) -> np.ndarray:
+    return np.array([*numbers], dtype=np.float32)
+
+
+def _integers(numbers: Iterable[Any]) -> np.ndarray:
+    return np.array([*numbers], dtype=np.int64)
 
 
 def _folds(document: Mapping[str, Any] | None) -> Folds | None:

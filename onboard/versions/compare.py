@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases import Base
-    from onboard.evaluate import Comparison, Metric
+    from onboard.evaluate.intervals import Metric
+    from onboard.evaluate.paired import Comparison
     from onboard.model.engine import Engine
 
 MOST_ROWS: Final = 2000  # that both answer; of more, those with the smallest hashes: always the same draw
@@ -292,14 +293,17 @@ def _answers(
 
 
 def _regression(true: np.ndarray, before: np.ndarray, after: np.ndarray) -> Measured:
-    from onboard.evaluate import compare_regression, evaluate_regression
+    from onboard.evaluate.evaluation import evaluate_regression
+    from onboard.evaluate.paired import compare_regression
 
     metrics = evaluate_regression(true, before), evaluate_regression(true, after)
     return Measured(compare_regression(true, before, after), metrics)
 
 
 def _classification(true: np.ndarray, labels: tuple[Label, ...], before: np.ndarray, after: np.ndarray) -> Measured:
-    from onboard.evaluate import compare_classification, confusion, evaluate_classification
+    from onboard.evaluate.evaluation import evaluate_classification
+    from onboard.evaluate.metrics import confusion
+    from onboard.evaluate.paired import compare_classification
 
     matrices = [confusion(true, probabilities.argmax(1), len(labels)).tolist() for probabilities in (before, after)]
     answers = zip(true.tolist(), before.argmax(1).tolist(), after.argmax(1).tolist(), strict=True)

@@ -26,7 +26,7 @@ from support.old_and_needless import (
     store,
 )
 from support.real_s3 import S3Server
-from support.registry_samples import sample_base, sample_spec, sample_task, sample_version
+from support.registry_samples import BLOCKED_SECONDS, sample_base, sample_spec, sample_task, sample_version
 
 from onboard.domain.job import JobState, Stage
 from onboard.domain.task import HypernetworkVersion
@@ -44,8 +44,6 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.settings import Settings
 from onboard.storage.artifacts import ArtifactStore, digest_of
-
-BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 
 
 def test_old_artifacts_that_nothing_needs_go_with_their_bytes(service: Services) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from support.old_and_needless import DAY, count, counts, digests, ended_job, store, with_retention
 from support.real_services import wait_until
 from support.real_workers import Deployment
-from support.registry_samples import sample_spec
+from support.registry_samples import BLOCKED_SECONDS, sample_spec
 
 from onboard.domain.job import JobState
 from onboard.domain.task import SnapshotRecord
@@ -32,7 +32,6 @@ from onboard.services import Services
 
 OF_THE_DOOR = {"webhook_events": 0, "sessions": 0}
 GIVEN_UP = {"hypernetworks": 0}
-BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 
 
 def test_a_dataset_that_is_submitted_again_at_that_moment_stays(service: Services) -> None:

@@ -17,6 +17,7 @@ from onboard.storage.artifacts import digest_of
 ARTIFACT = digest_of(b"tensors")
 BASE = digest_of(b"base")
 BACKBONE = digest_of(b"backbone")
+BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 
 
 def sample_spec(task: str = "colours", **options: object) -> JobSpec:

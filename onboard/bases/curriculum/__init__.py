@@ -13,7 +13,7 @@ from __future__ import annotations
 from onboard.bases.curriculum.batch import TrainingTask
 from onboard.bases.curriculum.counts import KINDS, CurriculumCounts, KindCounts
 from onboard.bases.curriculum.curriculum import Curriculum, build_curriculum
-from onboard.bases.curriculum.source import Source, read_source
+from onboard.bases.curriculum.source import Source
 from onboard.bases.curriculum.workshop import Material
 from onboard.model.batch import Batch
 
@@ -27,5 +27,4 @@ __all__ = [
     "Source",
     "TrainingTask",
     "build_curriculum",
-    "read_source",
 ]

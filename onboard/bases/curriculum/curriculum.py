@@ -6,7 +6,7 @@ kinds turn the points into a space in which a new embedding can be found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,17 +61,13 @@ class Curriculum:
     @property
     def plain(self) -> Curriculum:
         """What a backbone without task embeddings can learn: the answer follows from the label words and the text."""
-        return self._only(lambda kind, task: kind == "sources" or task.name.startswith(_PLAIN))
+        return self.only(lambda kind, task: kind == "sources" or task.name.startswith(_PLAIN))
 
-    def without(self, kinds: Collection[str]) -> Curriculum:
-        """The curriculum without some kinds: what shows what they are worth."""
-        return self._only(lambda kind, _: kind not in kinds)
-
-    def _only(self, fits: Callable[[str, TrainingTask], bool]) -> Curriculum:
+    def only(self, fits: Callable[[str, TrainingTask], bool]) -> Curriculum:
+        """The tasks that fit, by kind and task; what has none of them is left out."""
         fitting = []
         for kind, (group, share) in zip(self.kinds, self.groups, strict=True):
-            tasks = tuple(task for task in group if fits(kind, task))
-            if tasks:
+            if tasks := tuple(task for task in group if fits(kind, task)):
                 fitting.append((kind, (tasks, share)))
         return Curriculum(tuple(group for _, group in fitting), tuple(kind for kind, _ in fitting))
 

@@ -27,6 +27,11 @@ class Rule:
     wordings: Sequence[Sequence[str]]
 
 
+def _rule(name: str, classes: int, decide: Callable[[str], int], *wordings: str) -> Rule:
+    """A rule whose wordings are given as words with spaces between them."""
+    return Rule(name, classes, decide, tuple(tuple(words.split()) for words in wordings))
+
+
 def _any(words: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
 
@@ -208,90 +213,31 @@ def _time_or_place(text: str) -> int:
 
 
 RULES: Final = (
-    Rule("asks", 2, is_question, (("question", "statement"), ("asks", "tells"), ("asking", "stating"))),
-    Rule(
-        "question-word", 7, question_word, (QUESTION_WORDS, QUESTION_WORDS[:2], QUESTION_WORDS[:4], QUESTION_WORDS[:5])
-    ),
-    Rule("question-kind", 2, _open_or_closed, (("open", "closed"), ("explain", "confirm"), ("free", "fixed"))),
-    Rule(
-        "tense",
-        3,
-        tense,
-        (
-            ("past", "present"),
-            ("past", "present", "future"),
-            ("earlier", "now", "later"),
-            ("was", "is", "will"),
-            ("before", "now"),
-            ("history", "today", "tomorrow"),
-        ),
-    ),
-    Rule(
-        "person",
-        6,
-        _only(_I, _YOU, _HE, _SHE, _THEY, _WE),
-        (
-            ("i", "you", "he", "she", "they", "we"),
-            ("i", "you"),
-            ("i", "you", "he", "she"),
-            ("me", "you", "him", "her"),
-            ("self", "reader", "man", "woman", "people"),
-        ),
-    ),
-    Rule("sex", 2, _only(_MALE, _FEMALE), (("male", "female"), ("man", "woman"), ("he", "she"), ("boy", "girl"))),
-    Rule(
-        "negation",
-        2,
-        _present(_NOT, _HALF_NOT),
-        (("plain", "negated"), ("affirms", "denies"), ("with", "without"), ("no", "yes")),
-    ),
-    Rule(
-        "number",
-        2,
-        _present(_DIGIT, _NUMBER_WORD),
-        (("none", "number"), ("words", "digits"), ("text", "figures"), ("no", "yes")),
-    ),
-    Rule("quotation", 2, _present(_QUOTE, _SOME_QUOTE), (("plain", "quoted"), ("told", "spoken"), ("no", "yes"))),
-    Rule("plural", 2, _only(_SINGULAR, _PLURAL), (("one", "many"), ("singular", "plural"), ("single", "several"))),
-    Rule("comparison", 2, _present(_THAN, _MOST), (("describes", "compares"), ("single", "comparison"), ("no", "yes"))),
-    Rule("time-or-place", 2, _time_or_place, (("time", "place"), ("when", "where"), ("date", "site"))),
-    Rule("time", 2, _present(_TIME, _SOON), (("none", "time"), ("timeless", "dated"), ("no", "yes"))),
-    Rule("place", 2, _present(_PLACE, _THERE), (("none", "place"), ("anywhere", "somewhere"), ("no", "yes"))),
-    Rule(
-        "connection",
-        4,
-        _only(_BECAUSE, _IF, _BUT, _WHEN),
-        (
-            ("reason", "condition", "contrast", "time"),
-            ("because", "if", "but", "when"),
-            ("cause", "condition"),
-            ("reason", "condition", "contrast"),
-        ),
-    ),
-    Rule("modality", 2, _only(_MAY, _MUST), (("possible", "necessary"), ("may", "must"), ("perhaps", "required"))),
-    Rule(
-        "amount",
-        3,
-        _only(_ALL, _SOME, _NONE),
-        (("all", "some", "none"), ("every", "several", "zero"), ("whole", "part")),
-    ),
-    Rule("voice", 2, _voice, (("passive", "active"), ("receives", "acts"))),
-    Rule("belief", 2, _only(_RECORD, _THINK), (("fact", "belief"), ("record", "feeling"), ("report", "opinion"))),
-    Rule(
-        "command", 3, _command, (("command", "statement", "question"), ("order", "claim", "query"), ("orders", "tells"))
-    ),
-    Rule(
-        "opening",
-        3,
-        _only(_ARTICLE, _PRONOUN, _PREPOSITION),
-        (("article", "pronoun", "preposition"), ("the", "it", "in")),
-    ),
-    Rule("exclamation", 2, _present(_WISH, _CALM), (("calm", "excited"), ("said", "shouted"), ("quiet", "loud"))),
-    Rule("list", 2, _present(_LIST, _COMMA), (("single", "list"), ("one", "several"), ("simple", "series"))),
-    Rule(
-        "aside",
-        2,
-        _present(_BRACKET, re.compile(r"[()\[\]—–]")),
-        (("direct", "aside"), ("plain", "noted"), ("no", "yes")),
-    ),
-)
+    _rule("asks", 2, is_question, "question statement", "asks tells", "asking stating"),
+    _rule("question-word", 7, question_word, *(" ".join(QUESTION_WORDS[:count]) for count in (7, 2, 4, 5))),
+    _rule("question-kind", 2, _open_or_closed, "open closed", "explain confirm", "free fixed"),
+    _rule("tense", 3, tense, "past present", "past present future", "earlier now later", "was is will", "before now",
+          "history today tomorrow"),
+    _rule("person", 6, _only(_I, _YOU, _HE, _SHE, _THEY, _WE), "i you he she they we", "i you", "i you he she",
+          "me you him her", "self reader man woman people"),
+    _rule("sex", 2, _only(_MALE, _FEMALE), "male female", "man woman", "he she", "boy girl"),
+    _rule("negation", 2, _present(_NOT, _HALF_NOT), "plain negated", "affirms denies", "with without", "no yes"),
+    _rule("number", 2, _present(_DIGIT, _NUMBER_WORD), "none number", "words digits", "text figures", "no yes"),
+    _rule("quotation", 2, _present(_QUOTE, _SOME_QUOTE), "plain quoted", "told spoken", "no yes"),
+    _rule("plural", 2, _only(_SINGULAR, _PLURAL), "one many", "singular plural", "single several"),
+    _rule("comparison", 2, _present(_THAN, _MOST), "describes compares", "single comparison", "no yes"),
+    _rule("time-or-place", 2, _time_or_place, "time place", "when where", "date site"),
+    _rule("time", 2, _present(_TIME, _SOON), "none time", "timeless dated", "no yes"),
+    _rule("place", 2, _present(_PLACE, _THERE), "none place", "anywhere somewhere", "no yes"),
+    _rule("connection", 4, _only(_BECAUSE, _IF, _BUT, _WHEN), "reason condition contrast time", "because if but when",
+          "cause condition", "reason condition contrast"),
+    _rule("modality", 2, _only(_MAY, _MUST), "possible necessary", "may must", "perhaps required"),
+    _rule("amount", 3, _only(_ALL, _SOME, _NONE), "all some none", "every several zero", "whole part"),
+    _rule("voice", 2, _voice, "passive active", "receives acts"),
+    _rule("belief", 2, _only(_RECORD, _THINK), "fact belief", "record feeling", "report opinion"),
+    _rule("command", 3, _command, "command statement question", "order claim query", "orders tells"),
+    _rule("opening", 3, _only(_ARTICLE, _PRONOUN, _PREPOSITION), "article pronoun preposition", "the it in"),
+    _rule("exclamation", 2, _present(_WISH, _CALM), "calm excited", "said shouted", "quiet loud"),
+    _rule("list", 2, _present(_LIST, _COMMA), "single list", "one several", "simple series"),
+    _rule("aside", 2, _present(_BRACKET, re.compile(r"[()\[\]—–]")), "direct aside", "plain noted", "no yes"),
+)  # fmt: skip

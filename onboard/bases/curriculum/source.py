@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from onboard.data.regression import BUCKETS, Buckets
-from onboard.data.verbaliser import verbalise
-from onboard.domain.dataset import Example, Kind, Label, class_indices, in_canonical_order
-from onboard.errors import NotFoundError
+from onboard.data.regression import Buckets
+from onboard.domain.dataset import Example, Kind, Label, class_indices
 
 
 @dataclass(frozen=True)
@@ -61,37 +55,3 @@ class Source:
             return np.array([buckets.soft_target(float(value)) for value in self.values()], dtype=np.float32)
         one_hot: np.ndarray = np.eye(len(self.labels), dtype=np.float32)[self.values()]
         return one_hot
-
-
-def read_source(folder: Path) -> Source:
-    """A source from its folder; numbers that are no integers and of more than 20 kinds make it a regression.
-
-    Raises:
-        NotFoundError: the train or the validation split is missing.
-    """
-    rows, validation = _read_split(folder, "train"), _read_split(folder, "validation")
-    labels = in_canonical_order(row.label for row in rows)
-    if _are_scores(labels):
-        values = [float(row.label) for row in rows]
-        low, high = min(values), max(values)
-        return Source(folder.name, "regression", (), Buckets(low, high).words, low, high, rows, validation)
-    return Source(folder.name, "classification", labels, verbalise(labels), None, None, rows, validation)
-
-
-def _read_split(folder: Path, split: str) -> tuple[Example, ...]:
-    path = folder / f"{split}.jsonl.gz"
-    if not path.is_file():
-        raise NotFoundError(
-            f"source {folder.name} has no {split} split ({path})", f"put {split}.jsonl.gz into {folder}"
-        )
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    return tuple(Example(row.get("text", row.get("text_a")), row.get("text_b"), row["label"]) for row in rows)
-
-
-def _are_scores(labels: Sequence[Label]) -> bool:
-    try:
-        values = {float(label) for label in labels}
-    except ValueError:
-        return False
-    return len(values) >= BUCKETS and any(value % 1 for value in values)

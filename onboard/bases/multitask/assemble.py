@@ -21,7 +21,7 @@ from onboard.bases.multitask.validation import HeldOut
 from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset
 from onboard.errors import StorageError
-from onboard.evaluate import score_baselines
+from onboard.evaluate.baselines import score_baselines
 from onboard.model.engine import Engine
 from onboard.model.methods import FIRST_METHOD, METHODS
 from onboard.model.quantised_backbone import save_quantised_backbone

@@ -18,7 +18,7 @@ from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Dataset, Example, in_canonical_rows
 from onboard.domain.names import require_name
 from onboard.errors import InputError, NotFoundError, UnavailableError
-from onboard.evaluate import headline_metric
+from onboard.evaluate.evaluation import headline_metric
 from onboard.model.encoding import TextEncoder
 
 _ENDINGS = (".jsonl.gz", ".jsonl", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")

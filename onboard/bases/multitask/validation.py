@@ -14,7 +14,8 @@ from onboard.bases.multitask.loop import Scores
 from onboard.bases.multitask.tasks import EncodedRows
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, class_indices
-from onboard.evaluate import Metric, evaluate_classification, evaluate_regression
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
+from onboard.evaluate.intervals import Metric
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.scoring import LabelTrie

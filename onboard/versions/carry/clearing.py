@@ -9,7 +9,7 @@ import numpy as np
 from onboard.bases import Base
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import DamagedError
-from onboard.evaluate import may_replace
+from onboard.evaluate.verdicts import may_replace
 from onboard.guard import TaskVerdict, clear
 from onboard.guard.canaries import canary_ids
 from onboard.hypernetworks.engines import engine_at

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onboard.domain.task import EmbeddingVersion
 
 if TYPE_CHECKING:
-    from onboard.evaluate import Comparison
+    from onboard.evaluate.paired import Comparison
     from onboard.guard import TaskVerdict
 
 

@@ -12,14 +12,9 @@ from onboard.bases import Base
 from onboard.data.hashes import rows_without
 from onboard.domain.dataset import Example
 from onboard.domain.task import EmbeddingVersion
-from onboard.evaluate import (
-    Comparison,
-    Metric,
-    compare_classification,
-    compare_regression,
-    evaluate_classification,
-    evaluate_regression,
-)
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
+from onboard.evaluate.intervals import Metric
+from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
 from onboard.hypernetworks.engines import engine_at
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onboard.bases.curriculum import read_source
+from bench.harness.source_folders import read_source
 from onboard.errors import NotFoundError
 
 

@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, Example
-from onboard.evaluate import baselines, cross_validate_baselines, score_baselines
+from onboard.evaluate import baselines
+from onboard.evaluate.baselines import cross_validate_baselines, score_baselines
 from onboard.evaluate.evaluation import evaluate_classification
 from onboard.evaluate.verdicts import weakness
 

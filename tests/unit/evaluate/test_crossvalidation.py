@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from onboard.evaluate import cross_validated, evaluate_classification, evaluate_regression, merge_folds
+from onboard.evaluate.crossvalidation import cross_validated, merge_folds
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression
 
 
 def test_merging_puts_every_prediction_back_to_its_row():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onboard.errors import InputError, JobFailedError
-from onboard.evaluate import evaluate_classification, evaluate_regression, headline_metric
+from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
 
 
 def certain(predicted: list[int], classes: int) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onboard.evaluate import compare_classification, compare_regression
+from onboard.evaluate.paired import compare_classification, compare_regression
 from onboard.statistics.proportions import mcnemar
 
 

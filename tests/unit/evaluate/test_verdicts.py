@@ -3,7 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onboard.evaluate import Comparison, Metric, evaluate_regression, may_replace, weakness
+from onboard.evaluate.evaluation import evaluate_regression
+from onboard.evaluate.intervals import Metric
+from onboard.evaluate.paired import Comparison
+from onboard.evaluate.verdicts import may_replace, weakness
 
 
 def metric(value: float, low: float | None, high: float | None) -> Metric:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 from support import watched_jobs as past
-from support.registry_samples import ARTIFACT, BASE, sample_task, sample_version
+from support.registry_samples import ARTIFACT, BASE, BLOCKED_SECONDS, sample_task, sample_version
 
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError, NotFoundError
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.usefixtures("registered_base")
 
 DRAFT = HypernetworkVersion(base_digest=BASE, version=0, artifact=ARTIFACT, digest=ARTIFACT)
 DAY = 86_400.0
-BLOCKED_SECONDS = 0.5  # for a thread that is to be held up by a lock
 
 
 def advance(database: Database, count: int = 1, job: str | None = None) -> int:
