@@ -1,13 +1,15 @@
 """CSV and TSV: a header that names the columns, then one row per record. All values are strings.
 
 CSV follows RFC 4180 (quotes, doubled inside; a quoted text may hold line breaks); where the header holds no comma, `;`
-or a tab separates. TSV has no quoting: a tab always separates and a line break always ends the row, so stray quotes in
-sentences are harmless; a field that is quoted as a whole, quotes inside doubled, is unquoted.
+or a tab separates, or what a first line `sep=` names. TSV has no quoting: a tab always separates and a line break
+always ends the row, so stray quotes in sentences are harmless; a field that is quoted as a whole, quotes inside
+doubled, is unquoted.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -21,6 +23,10 @@ _QUOTE_REMEDY: Final = (
 )
 _TSV_REMEDY: Final = "TSV cannot hold tabs or line breaks in a text: save the file as CSV or JSONL."
 _HEADER_REMEDY: Final = "The first row must name the columns once each: text,label."
+_HEADER_QUOTE_REMEDY: Final = "Close every quote of the first line, with no blank between a quote and a separator."
+_SEPARATORS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_NAMED_SEPARATOR: Final = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
+_QUOTED: Final = re.compile(r'"(?:[^"]|"")*"')
 _WHOLLY_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
 
 
@@ -74,29 +80,58 @@ class _DelimitedReader(Reader):
 
 
 class CsvReader(_DelimitedReader):
-    """Reads CSV, strictly: an unclosed quote is reported, it does not swallow the rest in silence."""
+    """Reads CSV, strictly: an unclosed quote is reported, it does not swallow the rest in silence.
+
+    A first line `sep=;`, as Excel reads and writes it, names the separator.
+    """
 
     _column_remedy = _QUOTE_REMEDY
 
     def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(self._decoded_lines(silent=silent), delimiter=self._delimiter(), strict=True)
+        lines = self._decoded_lines(silent=silent)
+        first = next(lines, "")
+        named = _NAMED_SEPARATOR.fullmatch(first)
+        mark = named[1] if named else self._separator(first)
+        reader = csv.reader(lines if named else itertools.chain([first], lines), delimiter=mark, strict=True)
+        skipped, header = (1 if named else 0), True
         while True:
-            start = reader.line_num + 1
+            start = skipped + reader.line_num + 1
             try:
                 fields = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
+                if header:
+                    message = f"has a header that cannot be read: {_explain(error)}"
+                    raise UnreadableError("bad_csv", message, _HEADER_QUOTE_REMEDY, line=start) from error
                 self._row += 1
                 if not silent:
                     self._problems.add("bad_csv", _explain(error), _QUOTE_REMEDY, row=self._row, line=start)
                 continue
             if fields and (len(fields) > 1 or not fields[0].isspace()):  # "" in quotes is a row, a blank line is none
+                header = False
                 yield start, fields
 
-    def _delimiter(self) -> str:
-        header = next(self._decoded_lines(silent=True), "")
-        return next((mark for mark in (",", ";", "\t") if mark in header), ",")
+    def _separator(self, header: str) -> str:
+        """The first of comma, `;` and tab that stands in the header outside of quotes.
+
+        Raises:
+            UnreadableError: another one stands there too, and the first row has another number of columns.
+        """
+        bare = _QUOTED.sub("", header)
+        mark, *others = [mark for mark in _SEPARATORS if mark in bare] or [","]
+        if others:
+            names, *rows = itertools.islice(csv.reader(self._decoded_lines(silent=True), delimiter=mark), 2)
+            if rows and len(rows[0]) != len(names):
+                message = (
+                    f"is read with {_SEPARATORS[mark]} between its columns, as one stands in the header: "
+                    f"that has {len(names)} columns, the first row {len(rows[0])}"
+                )
+                remedy = (
+                    f"If it is {_SEPARATORS[others[0]]}: write sep={others[0]} as the first line, or quote the names."
+                )
+                raise UnreadableError("separator", message, remedy, line=1)
+        return mark
 
 
 class TsvReader(_DelimitedReader):

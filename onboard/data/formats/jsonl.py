@@ -1,21 +1,27 @@
-"""JSONL: one JSON object per line."""
+"""JSON objects: one a line (JSONL), or all in one array."""
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from onboard.data.formats.source import Line, lines_of, open_bytes
+from onboard.data.formats.source import UTF8_MARK, Line, lines_of, open_bytes, too_large
 from onboard.data.formats.table import Reader, Row, RowError, UnreadableError
-from onboard.data.limits import MAX_LINE_BYTES
+from onboard.data.limits import MAX_FILE_BYTES, MAX_LINE_BYTES
 
 _LOOKAHEAD_ROWS: Final = 100
 _HEAD_BYTES: Final = 1024
+PIECE_BYTES: Final = 1 << 16
 _REMEDY: Final = 'Write one object per line, like {"text": "…", "label": "…"}.'
+_ARRAY_REMEDY: Final = 'Write one array of objects, like [{"text": "…", "label": "…"}, …], or one object per line.'
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
+_BEYOND_JSON: Final = "nests too deep or holds a number of thousands of digits"
 
 
 class _DoubledKeyError(Exception):
@@ -34,63 +40,141 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)
 
 
 class JsonlReader(Reader):
-    """Reads JSONL. A row's number is its line; blank lines are passed over. Columns beyond those asked for come too."""
+    """Reads JSONL, and one JSON array of objects. Columns beyond those asked for come too.
+
+    A row's number is its line, blank lines are passed over; in an array it is the object's place.
+    """
 
     def columns(self) -> tuple[str, ...]:
         """The keys of the first hundred objects, in order of appearance."""
         keys: dict[str, None] = {}
-        for line in itertools.islice(self._lines(), _LOOKAHEAD_ROWS):
-            try:
-                keys.update(dict.fromkeys(_parse(line)))
-            except RowError:
-                continue
+        for _, row in itertools.islice(self._objects(), _LOOKAHEAD_ROWS):
+            if not isinstance(row, RowError):
+                keys.update(dict.fromkeys(row))
         return tuple(keys)
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:  # noqa: ARG002 - part of every reader
         """Stream the objects; lines that are none are reported."""
-        for line in self._lines():
-            try:
-                yield Row(line.number, None, _parse(line))
-            except RowError as error:
-                self._problems.add(error.code, error.message, error.remedy, row=line.number)
+        for number, row in self._objects():
+            if isinstance(row, RowError):
+                self._problems.add(row.code, row.message, row.remedy, row=number)
+            else:
+                yield Row(number, None, row)
 
-    def _lines(self) -> Iterator[Line]:
-        _refuse_whole_document(self._path)
+    def _objects(self) -> Iterator[tuple[int, dict[str, object] | RowError]]:
+        with open_bytes(self._path) as stream:
+            head = stream.read(_HEAD_BYTES).removeprefix(UTF8_MARK).lstrip()
+        if head.partition(b"\n")[0].strip() == b"{":
+            remedy = f"Convert it: jq -c . {self._path.name} > data.jsonl"
+            raise UnreadableError("not_jsonl", "spreads its JSON objects over several lines", remedy, row=1)
+        if head.startswith(b"["):
+            yield from ((number, _object_of(value)) for number, value in enumerate(_array(self._path), start=1))
+            return
         for line in lines_of(self._path):
             if line.data is None or line.data.strip():
-                yield line
+                yield line.number, _parse(line)
 
 
-def _parse(line: Line) -> dict[str, object]:
+def _parse(line: Line) -> dict[str, object] | RowError:
     if line.data is None:
         message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
-        raise RowError("line_too_long", message, "Shorten the text; only its beginning is ever read.")
+        return RowError("line_too_long", message, "Shorten the text; only its beginning is ever read.")
     try:
-        value = _DECODER.decode(line.data.decode("utf-8"))
+        return _object_of(_DECODER.decode(line.data.decode("utf-8")))
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 (byte {line.offset + error.start} of the file)"
-        raise RowError("not_utf8", message, "Save the file as UTF-8.") from error
+        return RowError("not_utf8", message, "Save the file as UTF-8.")
     except _DoubledKeyError as error:
-        message = f"gives the key {str(error)!r} twice"
-        raise RowError("doubled_column", message, "Give every key once.") from error
+        return RowError("doubled_column", f"gives the key {str(error)!r} twice", "Give every key once.")
     except json.JSONDecodeError as error:
-        raise RowError("bad_json", f"is not JSON: {error.msg} (character {error.colno})", _REMEDY) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits; thousands of open brackets
-        raise RowError("bad_json", "nests too deep or holds a number of thousands of digits", _REMEDY) from error
-    if not isinstance(value, dict):
-        raise RowError("not_an_object", f"is {_kind_of(value)}, not a JSON object", _REMEDY)
-    return value
+        return RowError("bad_json", f"is not JSON: {error.msg} (character {error.colno})", _REMEDY)
+    except (ValueError, RecursionError):
+        return RowError("bad_json", _BEYOND_JSON, _REMEDY)
 
 
-def _refuse_whole_document(path: Path) -> None:
+def _object_of(value: object) -> dict[str, object] | RowError:
+    if isinstance(value, dict):
+        return value
+    return RowError("not_an_object", f"is {_kind_of(value)}, not a JSON object", _REMEDY)
+
+
+def _array(path: Path) -> Iterator[object]:
+    """The values of a file that is one JSON array, one after the other, in bounded memory.
+
+    Raises:
+        UnreadableError: where the array stops being one; what follows cannot be told apart.
+    """
     with open_bytes(path) as stream:
-        head = stream.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith(b"["):
-        remedy = f"Convert it: jq -c '.[]' {path.name} > data.jsonl"
-        raise UnreadableError("not_jsonl", "is one JSON array, not one object per line", remedy, row=1)
-    if head.partition(b"\n")[0].strip() == b"{":
-        remedy = f"Convert it: jq -c . {path.name} > data.jsonl"
-        raise UnreadableError("not_jsonl", "spreads its JSON objects over several lines", remedy, row=1)
+        text = _Text(stream)
+        text.take("[")
+        if text.next() == "]":
+            raise UnreadableError("empty_file", "holds no rows", "Pass a file with rows in it.")
+        number = 1
+        yield text.value(number)
+        while text.next() != "]":
+            text.take(",", row=number)
+            number += 1
+            yield text.value(number)
+        text.take("]")
+        if text.next():
+            raise UnreadableError("bad_json", "goes on after the end of its array", _ARRAY_REMEDY, row=number)
+
+
+class _Text:
+    """What of a stream is not yet read, decoded a piece at a time."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._buffer, self._at, self._bytes = "", 0, 0
+
+    def next(self) -> str:
+        """The next character that is no blank, without taking it; nothing at the end."""
+        while True:
+            self._at = _BLANKS.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # it always matches
+            if self._at < len(self._buffer) or not self._more():
+                return self._buffer[self._at : self._at + 1]
+
+    def take(self, mark: str, row: int | None = None) -> None:
+        """Pass over a mark that has to come now."""
+        if self.next() != mark:
+            message = f"is no JSON array any more: {mark!r} is missing" + (f" after object {row}" if row else "")
+            raise UnreadableError("bad_json", message, _ARRAY_REMEDY, row=row)
+        self._at += 1
+
+    def value(self, number: int) -> object:
+        """The next value, the array's `number`-th."""
+        self.next()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
+                if len(self._buffer) - self._at > MAX_LINE_BYTES:
+                    message = f"the object is longer than {MAX_LINE_BYTES >> 20} MiB"
+                    raise UnreadableError("line_too_long", message, _ARRAY_REMEDY, row=number) from error
+                if not self._more():
+                    message = f"is not JSON: {error.msg}"
+                    raise UnreadableError("bad_json", message, _ARRAY_REMEDY, row=number) from error
+            except _DoubledKeyError as error:
+                message = f"gives the key {str(error)!r} twice"
+                raise UnreadableError("doubled_column", message, "Give every key once.", row=number) from error
+            except (ValueError, RecursionError) as error:
+                raise UnreadableError("bad_json", _BEYOND_JSON, _ARRAY_REMEDY, row=number) from error
+            else:
+                self._at = end
+                return value
+
+    def _more(self) -> bool:
+        data = self._stream.read(PIECE_BYTES)
+        self._bytes += len(data)
+        if self._bytes > MAX_FILE_BYTES:
+            raise too_large(row=None)
+        try:
+            self._buffer, self._at = self._buffer[self._at :] + self._decoder.decode(data, final=not data), 0
+        except UnicodeDecodeError as error:
+            message = f"is not UTF-8 (about byte {self._bytes - len(data) + error.start} of the file)"
+            raise UnreadableError("not_utf8", message, "Save the file as UTF-8.") from error
+        return bool(data)
 
 
 def _kind_of(value: object) -> str:

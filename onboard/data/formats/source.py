@@ -24,7 +24,7 @@ _SUFFIXES: Final[dict[str, Format]] = {
 }
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PARQUET_MAGIC: Final = b"PAR1"
-_UTF8_MARK: Final = b"\xef\xbb\xbf"
+UTF8_MARK: Final = b"\xef\xbb\xbf"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES: Final = 4096
 _SKIP_BYTES: Final = 1 << 16
@@ -85,7 +85,7 @@ def lines_of(path: Path) -> Iterator[Line]:
         UnreadableError: the file is larger than MAX_FILE_BYTES.
     """
     with open_bytes(path) as stream:
-        offset = len(_UTF8_MARK) if stream.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
+        offset = len(UTF8_MARK) if stream.read(len(UTF8_MARK)) == UTF8_MARK else 0
         stream.seek(offset)
         number = 0
         while data := stream.readline(MAX_LINE_BYTES + 1):
@@ -120,5 +120,8 @@ def _require_agreement(known: Format, head: bytes, path: Path) -> None:
     elif head.startswith(_UTF16_MARKS):
         remedy = f"Convert it: iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
         raise UnreadableError("not_utf8", "is UTF-16, not UTF-8", remedy, row=1)
+    elif b"\r" in head.rstrip() and b"\n" not in head:
+        remedy = f"Convert it: tr '\\r' '\\n' < {path.name} > lines-{path.name}"
+        raise UnreadableError("line_ends", "ends its lines in carriage returns alone, not in line feeds", remedy)
     elif b"\x00" in head:
         raise UnreadableError("binary", "is binary, not text", _SUFFIX_REMEDY)

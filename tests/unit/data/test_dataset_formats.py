@@ -182,7 +182,6 @@ def test_only_the_wanted_columns_of_parquet_are_read(write_bytes, read) -> None:
         (as_jsonl(PAIRS), "d.xlsx", "unknown_format", None),
         (as_jsonl(PAIRS), "d", "unknown_format", None),
         ("text,label\na,b\n".encode("utf-16"), "d.csv", "not_utf8", 1),
-        (json.dumps(PAIRS).encode(), "d.json", "not_jsonl", 1),
         (json.dumps(PAIRS[0], indent=1).encode(), "d.json", "not_jsonl", 1),
         (gzip.compress(as_jsonl(balanced(5000)))[:-900], "d.jsonl.gz", "bad_gzip", None),
         (b"\x1f\x8bgarbage", "d.jsonl", "bad_gzip", None),
