@@ -14,7 +14,9 @@ from pydantic import BaseModel, ValidationError
 from onboard.api.forms import REPEATED, DatasetForm, JobForm
 from onboard.api.places import Places
 from onboard.api.uploads import Upload, received
+from onboard.data.formats.source import stem_of
 from onboard.data.limits import MAX_FILE_BYTES
+from onboard.data.task_name import proposal, task_name_of
 from onboard.domain.submission import Submission
 from onboard.errors import InputError
 
@@ -32,6 +34,8 @@ class Received:
     def submission(self, **more: Any) -> Submission:
         """The submission; `more` are its fields that do not stand in the form."""
         given = self.form.model_dump(exclude_none=True)
+        if "task" not in given and "dataset" in self.upload.names:
+            given["task"] = _task_of(self.upload.names["dataset"])
         return Submission(**{**self.upload.files, **given, "dataset": self.dataset, **more})
 
 
@@ -80,6 +84,16 @@ def _source(fields: dict[str, list[str]], upload: Upload) -> str:
     raise InputError(
         "dataset: neither one file nor one hf:// name.", "Send the file as dataset, with its name.", field="dataset"
     )
+
+
+def _task_of(name: str) -> str:
+    """The task's name from that of the file as it was sent: on disk it has another. Raises InputError."""
+    try:
+        return task_name_of(name)
+    except InputError as error:
+        raise InputError(
+            error.message, f"Send the task's name as task, for example {proposal(stem_of(name))}."
+        ) from error
 
 
 def _values(fields: Mapping[str, list[str]]) -> dict[str, Any]:

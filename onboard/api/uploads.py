@@ -43,6 +43,7 @@ class Upload:
     folder: Path
     fields: dict[str, list[str]] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     content_bytes: int = 0
 
 
@@ -177,6 +178,7 @@ class _Writer:
         folder.mkdir()
         path = folder / safe_name(given.decode("utf-8", "replace"))
         self._upload.files[self._name] = path
+        self._upload.names[self._name] = last_part(given.decode("utf-8", "replace"))
         self._file = path.open("xb")
 
     def _write(self, data: bytes, start: int, end: int) -> None:
@@ -205,10 +207,14 @@ class _Writer:
         self.ended = True
 
 
+def last_part(given: str) -> str:
+    """A file's name without its folders, whichever way they are written."""
+    return re.split(r"[/\\]", given)[-1]
+
+
 def safe_name(given: str) -> str:
     """A file's name that means no folder: the last part of what was given, of plain letters; its suffix is kept."""
-    last = re.split(r"[/\\]", given)[-1]
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", last)[-_NAME_CHARACTERS:].lstrip(".")
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", last_part(given))[-_NAME_CHARACTERS:].lstrip(".")
     return plain or "upload"
 
 

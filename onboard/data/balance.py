@@ -9,12 +9,18 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Final
 
-from onboard.data.labels import looks_like_scale
+from onboard.data.invisible import code_points, visible
+from onboard.data.labels import REGRESSION_KINDS, looks_like_scale, number_of
 from onboard.data.problems import Finding
+from onboard.data.regression import BUCKETS, Buckets
 from onboard.domain.dataset import Label, in_canonical_order, label_key, label_text
 
+CROWDED_SHARE: Final = 0.9  # of the rows in one bucket: the range is that of a few others
+FEWEST_KINDS: Final = 5  # distinct values of a scale
+_COMMA_NUMBER: Final = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
 IMBALANCE: Final = 10  # times as many rows of the commonest label as of the rarest
-_PUNCTUATION: Final = re.compile(r"""[\s_.,;:!?'"]+|(?<=\w)[-/]+(?=\w)""")
+# A point or comma between two digits belongs to a number: 1.0 is not 10, nor J4.51 J45.1.
+_PUNCTUATION: Final = re.compile(r"""[\s_;:!?'"]+|(?<!\d)[.,]+|[.,]+(?!\d)|(?<=\w)[-/]+(?=\w)""")
 _TYPO_LETTERS: Final = 5  # shorter labels differ by one letter too often
 _TYPO_SHARE: Final = 0.05  # a misspelt label is rare beside the right one
 
@@ -55,7 +61,7 @@ def _near_identical(labels: Sequence[Label], counts: Counter[str]) -> Finding | 
     ]
     if not pairs:
         return None
-    shown = ", ".join(f"{label_key(one)} and {label_key(other)}" for one, other in pairs[:3])
+    shown = ", ".join(f"{_seen(one)} and {_seen(other)}" for one, other in pairs[:3])
     message = f"Labels that may be meant as one: {shown}. They are learned as different labels."
     examples = tuple({"labels": list(pair), "rows": [counts[label_key(label)] for label in pair]} for pair in pairs)
     return Finding("near_identical_labels", message, len(pairs), "Spell each label in one way.", examples)
@@ -78,10 +84,43 @@ def _imbalance(labels: Sequence[Label], counts: Counter[str]) -> Finding | None:
 
 
 def _scale(labels: Sequence[Label]) -> Finding | None:
-    if not looks_like_scale(labels):
+    what, remedy = "numbers with fractions", "If they are a scale: --kind regression"
+    if _with_commas(labels):
+        what, remedy = "numbers with a decimal comma", "If they are a scale, write points (3.5), and: --kind regression"
+    elif len(labels) > REGRESSION_KINDS and all(_whole(label) for label in labels):
+        what = "integers"
+    elif not looks_like_scale(labels):
         return None
-    message = f"The {len(labels)} labels are numbers with fractions but are taken for classes."
-    return Finding("numeric_labels", message, len(labels), "If they are a scale: --kind regression")
+    return Finding(
+        "numeric_labels", f"The {len(labels)} labels are {what} but are taken for classes.", len(labels), remedy
+    )
+
+
+def _with_commas(labels: Sequence[Label]) -> bool:
+    texts = [label_text(label).strip() for label in labels]
+    return any("," in text for text in texts) and all(_COMMA_NUMBER.fullmatch(text) for text in texts)
+
+
+def _whole(label: Label) -> bool:
+    number = number_of(label)
+    return number is not None and number.is_integer()
+
+
+def bucket_finding(values: Sequence[float]) -> Finding | None:
+    """A warning about a regression nearly all of whose different values share one bucket, for a few far from them."""
+    if len(set(values)) < FEWEST_KINDS:
+        return None
+    buckets = Buckets(min(values), max(values))
+    near = Counter(round((value - buckets.low) / buckets.width) for value in values)
+    ((bucket, rows),) = near.most_common(1)
+    inside = {value for value in values if round((value - buckets.low) / buckets.width) == bucket}
+    if rows < CROWDED_SHARE * len(values) or len(inside) < FEWEST_KINDS:
+        return None
+    message = (
+        f"{rows:,} of {len(values):,} training rows share one of the {BUCKETS} buckets between {buckets.low:g} and "
+        f"{buckets.high:g}: their values are told apart no more."
+    )
+    return Finding("crowded_bucket", message, rows, "Correct or leave out the values that lie far from all others.")
 
 
 def _misspelt(first: str, second: str, first_rows: int, second_rows: int) -> bool:
@@ -93,8 +132,20 @@ def _misspelt(first: str, second: str, first_rows: int, second_rows: int) -> boo
 
 
 def _letters(label: Label) -> str:
-    """The label in one case, without blanks and punctuation; `A+`, `A-` and `A` stay apart."""
-    return _PUNCTUATION.sub("", unicodedata.normalize("NFKC", label_text(label)).casefold())
+    """The label in one case, without blanks, punctuation and what nobody sees; `A+`, `A-` and `A` stay apart.
+
+    What is written as a number is that number: "1" and "1.0" are one.
+    """
+    number = number_of(label)
+    if number is not None:
+        return repr(number + 0.0)  # -0.0 is 0.0
+    return _PUNCTUATION.sub("", unicodedata.normalize("NFKC", visible(label_text(label))).casefold())
+
+
+def _seen(label: Label) -> str:
+    """The label as JSON, and what of it nobody sees."""
+    hidden = code_points(label_text(label))
+    return f"{label_key(label)} (with {', '.join(hidden)})" if hidden else label_key(label)
 
 
 def _one_edit(first: str, second: str) -> bool:

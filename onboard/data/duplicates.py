@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from onboard.data.hashes import text_hash
+from onboard.data.invisible import visible
 from onboard.data.limits import MAX_CONFLICT_SHARE, MAX_EXAMPLES
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.rows import LabelledRow, Origin
@@ -19,18 +20,18 @@ def without_repeats(
 ) -> tuple[Rows, list[Finding]]:
     """The rows without exact duplicates (the first is kept) and without conflicts (all of them are dropped).
 
-    A conflict is the same text, or pair, with another label; nobody but the author can say which is right. Conflicts
-    in more than a tenth of the rows are a problem.
+    A conflict is the same text, or pair, with another label, whatever its case, blanks and characters that nobody sees;
+    nobody but the author can say which is right. Conflicts in more than a tenth of the rows are a problem.
 
     Args:
         tolerance: how far two regression values of one text may lie apart; 0 for classes.
     """
-    groups: dict[tuple[str, str | None], Rows] = {}
-    for row in rows:
-        groups.setdefault((row.text_a, row.text_b), []).append(row)
-    repeated = [group for group in groups.values() if len(group) > 1]
-    conflicts = [group for group in repeated if _conflicting(group, tolerance)]
-    duplicates = [copies for group in repeated if not _conflicting(group, tolerance) for copies in _copies(group)]
+    alike = _groups(rows, _alike)
+    conflicts = [group for group in alike if _conflicting(group, tolerance)]
+    repeated = [
+        _groups(group, lambda row: (row.text_a, row.text_b)) for group in alike if not _conflicting(group, tolerance)
+    ]
+    duplicates = [copies for groups in repeated for group in groups for copies in _copies(group)]
     findings = _conflict_findings(conflicts, len(rows), split, origin, problems) + _duplicate_findings(
         duplicates, split
     )
@@ -45,7 +46,7 @@ def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Fi
     firsts: dict[str, Rows] = {}
     findings = []
     for split, rows in splits.items():
-        hashes = [text_hash(row.text_a, row.text_b) for row in rows]
+        hashes = [_alike(row) for row in rows]
         shared = [(row, seen[key]) for row, key in zip(rows, hashes, strict=True) if key in seen]
         firsts[split] = [row for row, key in zip(rows, hashes, strict=True) if key not in seen]
         seen.update({key: (split, row.number) for row, key in zip(rows, hashes, strict=True) if key not in seen})
@@ -58,6 +59,19 @@ def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Fi
             message = f"{_rows(len(shared))} of the {split} split also in an earlier split: dropped from {split}{left}."
             findings.append(Finding("shared_rows", message, len(shared), "Split the data again.", examples))
     return firsts, findings
+
+
+def _alike(row: LabelledRow) -> int:
+    """What the text, or pair, has in common with others that only case, blanks or what nobody sees set apart."""
+    return text_hash(visible(row.text_a), None if row.text_b is None else visible(row.text_b))
+
+
+def _groups(rows: Rows, key: Callable[[LabelledRow], object]) -> list[Rows]:
+    """The rows that are alike, where there are several."""
+    groups: dict[object, Rows] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _conflicting(group: Rows, tolerance: float) -> bool:

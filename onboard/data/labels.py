@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from onboard.data.limits import MAX_LABELS, MAX_NUMBER
-from onboard.data.problems import Problem, Problems, preview
+from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.rows import UNKNOWN_LABEL_CODES, LabelledRow, Origin
 from onboard.domain.dataset import Kind, Label, in_canonical_order, label_key, label_text
-from onboard.domain.job import KindChoice
+from onboard.domain.job import KindChoice, UnknownLabels
 
 REGRESSION_KINDS: Final = 20  # more distinct non-integer values than this are a scale, not classes
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_TYPE_REMEDY: Final = "Write labels in one way: both files as JSONL, or both as CSV, whose values are all text."
 _NAMED: Final = 10  # labels that a message names
 
 Rows = list[LabelledRow]
@@ -36,14 +37,29 @@ class Settled:
     low: float | None
     high: float | None
     splits: Mapping[str, Rows]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of the labels.
+
+    Args:
+        kind: auto, or the kind that was asked for.
+        declared: the label set as declared, in its order; empty means whatever training has.
+        unknown: what becomes of rows whose label is not in the label set.
+    """
+
+    kind: KindChoice
+    declared: Sequence[Label]
+    unknown: UnknownLabels = "refuse"
 
 
 def settle_labels(
     splits: Mapping[str, Rows],
     seen: Sequence[Label],
     origins: Mapping[str, Origin],
-    asked: KindChoice,
-    declared: Sequence[Label],
+    asked: Asked,
     problems: Problems,
 ) -> Settled:
     """Decide kind and label set from the training rows; hold the other splits to them. Problems are collected.
@@ -52,13 +68,12 @@ def settle_labels(
         splits: usable rows by split, "train" first.
         seen: every label of the training file, those of rows with a wrong text too.
         origins: file and label column of each split, for the problems.
-        asked: auto, or the kind that was asked for.
-        declared: the label set as declared, in its order; empty means whatever training has.
+        asked: which kind and labels.
     """
-    kind, reason = _kind(splits["train"], asked, declared)
+    kind, reason = _kind(splits["train"], asked.kind, asked.declared)
     if kind == "regression":
         return _regression(splits, origins, reason, problems)
-    return _classification(splits, seen, origins, reason, declared, problems)
+    return _classification(splits, seen, origins, reason, asked, problems)
 
 
 def number_of(label: Label) -> float | None:
@@ -123,21 +138,26 @@ def _classification(
     seen: Sequence[Label],
     origins: Mapping[str, Origin],
     reason: str,
-    declared: Sequence[Label],
+    asked: Asked,
     problems: Problems,
 ) -> Settled:
     splits, seen = _floats_unified(splits, seen)
     train_labels = in_canonical_order(seen)
-    labels = _typed(declared, train_labels) or train_labels
-    remedies = dict.fromkeys(splits, "Remove these rows, or give training rows of this label.")
-    if declared:
-        remedies = dict.fromkeys(splits, "Correct the rows, or add the label to --labels.")
+    labels = _typed(asked.declared, train_labels) or train_labels
+    remedy = "Correct the rows, or add the label to --labels" if asked.declared else "Give training rows of this label"
     known = {label_key(label): label for label in labels}
     by_name: dict[str, Rows] = {}
+    findings: list[Finding] = []
     for split, rows in splits.items():
         by_name[split] = [row for row in rows if label_key(row.label) in known]
         strays = [row for row in rows if label_key(row.label) not in known] if known else []
-        _report_strays(strays, split, origins[split], labels, remedies[split], problems)
+        if asked.unknown == "drop":
+            retyped = [row for row in strays if _of_other_type(row.label, labels) is not None]
+            findings += _dropped(len(strays) - len(retyped), split, left=bool(by_name[split]))
+            strays = retyped
+        _report_strays(
+            strays, split, origins[split], labels, f"{remedy}, or leave them out: --unknown-labels drop", problems
+        )
     present = sum(label_key(label) in known for label in train_labels)
     if present < 2 and seen and not problems.any_of({*UNKNOWN_LABEL_CODES, "unknown_label"}):
         message = f"has only the label {_named(train_labels)}: there is nothing to learn"
@@ -146,7 +166,21 @@ def _classification(
         message = f"has {len(labels):,} distinct labels; the limit is {MAX_LABELS:,}"
         remedy = "Is this the field of the label? Say so: --label-field NAME. For numbers: --kind regression"
         problems.add(Problem("too_many_labels", message, origins["train"].file, remedy=remedy))
-    return Settled("classification", reason, labels, None, None, by_name)
+    return Settled("classification", reason, labels, None, None, by_name, tuple(findings))
+
+
+def _dropped(rows: int, split: str, *, left: bool) -> list[Finding]:
+    if not rows:
+        return []
+    none_left = "" if left else f"; no row of the {split} split is left"
+    counted = f"{rows:,} {'row' if rows == 1 else 'rows'} of the {split} split"
+    message = f"{counted} with labels that are not known: dropped{none_left}."
+    return [Finding("unknown_labels", message, rows, "Give training rows of these labels.")]
+
+
+def _of_other_type(label: Label, labels: Sequence[Label]) -> Label | None:
+    """The label that is written the same but is of another type, as "1" and 1 are."""
+    return next((known for known in labels if label_text(known) == label_text(label)), None)
 
 
 def _report_strays(
@@ -160,7 +194,20 @@ def _report_strays(
         others = "declared with --labels" if split == "train" else "known from training"
         rows = "1 row" if count == 1 else f"{count:,} rows"
         message = f"the label {_named([first.label])} ({rows}) is not {others}: {_named(labels)}"
-        problems.add(Problem("unknown_label", message, origin.file, first.number, first.line, origin.field, remedy))
+        same = _of_other_type(first.label, labels)
+        if same is not None:
+            kinds = _type_of(first.label), _type_of(same)
+            message = f"the label {_named([first.label])} ({rows}) is {kinds[0]}, the label {_named([same])} {kinds[1]}"
+        problems.add(
+            Problem(
+                "unknown_label", message, origin.file, first.number, first.line, origin.field,
+                remedy if same is None else _TYPE_REMEDY,
+            )
+        )  # fmt: skip
+
+
+def _type_of(label: Label) -> str:
+    return {str: "text", bool: "a boolean"}.get(type(label), "a number")
 
 
 def _floats_unified(splits: Mapping[str, Rows], seen: Sequence[Label]) -> tuple[Mapping[str, Rows], Sequence[Label]]:

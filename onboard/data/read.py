@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Final
 
 from onboard.data import hub
-from onboard.data.balance import label_findings
+from onboard.data.balance import bucket_finding, label_findings
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
+from onboard.data.formats.source import format_of
 from onboard.data.hashes import text_hash
-from onboard.data.labels import Settled, settle_labels
+from onboard.data.labels import Asked, Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
-from onboard.data.rows import LabelledRow, Origin, Table, read_table
+from onboard.data.rows import LabelledRow, Origin, Table, read_table, telling
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import suspected_errors
@@ -26,7 +27,7 @@ from onboard.data.texts import telling_texts
 from onboard.data.unlabelled import Pool, pool_of
 from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
-from onboard.domain.job import KindChoice
+from onboard.domain.job import KindChoice, UnknownLabels
 from onboard.errors import InputError
 
 _SPLITS: Final = ("train", "validation", "test")
@@ -42,6 +43,7 @@ class ReadOptions:
         unlabelled: file with texts of which some are to be labelled next; whatever labels they have are not read.
         kind: auto decides from the labels.
         labels: the label set and its order; empty means what training has. Strings stand for typed labels too.
+        unknown_labels: what becomes of rows whose label is not in the label set.
         text_fields: columns of the text or of the two texts; empty means the usual names.
         label_field: column of the label; None means the usual names.
         shots: training rows in total, drawn balanced; None means all.
@@ -58,6 +60,7 @@ class ReadOptions:
     unlabelled: Path | str | None = None
     kind: KindChoice = "auto"
     labels: tuple[Label, ...] = ()
+    unknown_labels: UnknownLabels = "refuse"
     text_fields: tuple[str, ...] = ()
     label_field: str | None = None
     shots: int | None = None
@@ -128,16 +131,27 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     }
     pool = _unlabelled(tables, options, problems)
     rows = {split: table.rows for split, table in tables.items()}
-    settled = settle_labels(rows, tables["train"].labels, origins, options.kind, options.labels, problems)
+    asked = Asked(options.kind, options.labels, options.unknown_labels)
+    settled = settle_labels(rows, tables["train"].labels, origins, asked, problems)
     splits, repeats = _without_repeats(settled, origins, problems)
     problems.raise_if_any()
     splits, shared = without_shared(splits)
     dataset = _drawn(settled, splits, options)
-    findings += [*repeats, *shared, *_shot_findings(splits["train"], options)]
+    findings += [*settled.findings, *repeats, *shared, *_shot_findings(splits["train"], options)]
     words = (options.verbaliser or verbalise)(dataset.labels)
     findings += _dataset_findings(dataset, splits["train"], words, options)
     findings += pool.findings() if pool else []
     return Checked(dataset, _report(located, tables, settled, dataset, words, findings, options), pool)
+
+
+def require_format(source: Path | str) -> None:
+    """Raise DatasetError unless the file is there and has a format that is read; what lies on the hub has one."""
+    if str(source).startswith(hub.SCHEME):
+        return
+    problems = Problems()
+    with telling(Path(source), FileProblems(problems, str(source))):
+        format_of(Path(source))
+    problems.raise_if_any()
 
 
 def _locate(source: Path | str, options: ReadOptions) -> _Located:
@@ -168,7 +182,16 @@ def _read_splits(located: _Located, options: ReadOptions, problems: Problems) ->
             del tables[split]
         else:
             problems.merge(own)
+            findings += _rejected(split, tables[split].rejected)
     return tables, findings
+
+
+def _rejected(split: str, rows: int) -> list[Finding]:
+    if not rows:
+        return []
+    counted = f"{rows:,} {'row' if rows == 1 else 'rows'} of the {split} split"
+    message = f"{counted} that whoever labelled them rejected or ignored: left out."
+    return [Finding("rejected_rows", message, rows, "Their field answer says so; remove it to have all rows.")]
 
 
 def _joined(parts: Sequence[Table]) -> Table:
@@ -176,7 +199,7 @@ def _joined(parts: Sequence[Table]) -> Table:
     rows = [row for part in parts for row in part.rows]
     numbered = [row._replace(number=number) for number, row in enumerate(rows, start=1)]
     labels = {label_key(label): label for part in parts for label in part.labels}
-    return Table(numbered, tuple(labels.values()), parts[0].fields)
+    return Table(numbered, tuple(labels.values()), parts[0].fields, sum(part.rejected for part in parts))
 
 
 def _require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], problems: Problems) -> None:
@@ -252,6 +275,8 @@ def _dataset_findings(
         findings += label_findings(dataset.labels, [row.label for row in dataset.train])
         findings.append(words_finding(dataset.labels, words) if options.verbaliser else None)
         findings.append(_suspects(dataset, train) if options.suspects else None)
+    else:
+        findings.append(bucket_finding([float(row.label) for row in dataset.train]))
     if options.count_tokens is not None:
         rows = (*dataset.train, *dataset.validation, *dataset.test)
         findings.append(cut_finding(rows, options.count_tokens, options.max_tokens))

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from onboard.data.fields import Fields, resolve_label, resolve_texts
 from onboard.data.formats import FileProblems, Reader, Row, RowError, UnreadableError, open_reader
 from onboard.data.formats.source import too_large
+from onboard.data.invisible import code_points, visible
 from onboard.data.limits import MAX_FILE_BYTES, MAX_LABEL_CHARACTERS, MAX_ROWS
 from onboard.data.problems import preview
 from onboard.domain.dataset import Example, Label, label_key
@@ -24,6 +25,10 @@ UNKNOWN_LABEL_CODES: Final = frozenset(
     | {"bad_json", "not_an_object", "line_too_long", "not_utf8", "field_count", "bad_csv"}
 )
 """Problems of a row after which nobody knows which label it was meant to have."""
+
+_ANSWER: Final = "answer"  # Prodigy's verdict on a row: accept, or one of these
+_LEFT_OUT: Final = ("reject", "ignore", b"reject", b"ignore")
+_PRODIGY_HASHES: Final = ("_input_hash", "_task_hash")
 
 
 class LabelledRow(NamedTuple):
@@ -48,11 +53,15 @@ class Origin(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The usable rows of one file, every label that any of its rows has (usable or not), and the columns of both."""
+    """The usable rows of one file, every label that any of its rows has (usable or not), and the columns of both.
+
+    rejected: rows that were left out, as whoever labelled them rejected or ignored them.
+    """
 
     rows: list[LabelledRow]
     labels: tuple[Label, ...]
     fields: Fields | None
+    rejected: int = 0
 
 
 def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...], label_field: str | None) -> Table:
@@ -107,10 +116,14 @@ def _usable(reader: Reader, fields: Fields, problems: FileProblems) -> Table:
     check_label = _label_check(reader.class_names().get(fields.label, ()), typed=reader.typed)
     rows: list[LabelledRow] = []
     labels: dict[str, Label] = {}
-    characters = 0
-    seen = 0
-    for seen, row in enumerate(reader.rows(fields.all), start=1):
+    characters = seen = rejected = 0
+    columns = reader.columns()
+    annotated = _ANSWER in columns and _ANSWER not in fields.all and any(name in columns for name in _PRODIGY_HASHES)
+    for seen, row in enumerate(reader.rows((*fields.all, _ANSWER) if annotated else fields.all), start=1):
         require_few(seen)
+        if annotated and row.values.get(_ANSWER) in _LEFT_OUT:
+            rejected += 1
+            continue
         texts = checked_texts(row, fields.texts, problems)
         label = _checked(row, fields.label, check_label, problems)
         if label is None:
@@ -123,9 +136,9 @@ def _usable(reader: Reader, fields: Fields, problems: FileProblems) -> Table:
         if characters > MAX_FILE_BYTES:
             raise too_large(row.number)
         rows.append(LabelledRow(row.number, row.line, text_a, text_b, label))
-    if not seen and not problems.any:
-        raise UnreadableError("empty_file", "holds no rows")
-    return Table(rows, tuple(labels.values()), fields)
+    if seen == rejected and not problems.any:
+        raise UnreadableError("empty_file", "holds no rows but rejected ones" if seen else "holds no rows")
+    return Table(rows, tuple(labels.values()), fields, rejected)
 
 
 def require_few(seen: int) -> None:
@@ -157,8 +170,11 @@ def _check_text(value: object) -> str:
         message = f"the text is {_type_name(value)}, not a string"
         raise RowError("text_type", message, "Write texts as strings.")
     text = value.strip()
-    if not text:
-        raise RowError("empty_text", "the text is empty", "Give every row a text, or leave the row out.")
+    if not visible(text).strip():
+        message = (
+            f"the text holds nothing that is seen, only {', '.join(code_points(text))}" if text else "the text is empty"
+        )
+        raise RowError("empty_text", message, "Give every row a text, or leave the row out.")
     if len(text) > MAX_TEXT_CHARACTERS:
         message = f"the text has {len(text):,} characters; the limit is {MAX_TEXT_CHARACTERS:,}"
         raise RowError("text_too_long", message, "Shorten the text; only its beginning is ever read.")

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from onboard.data.invisible import visible
 from onboard.data.limits import MAX_EXAMPLES
 from onboard.data.problems import Finding, preview
 from onboard.domain.dataset import Label, in_canonical_order, label_key, label_text
@@ -74,7 +75,7 @@ def _all_words_of(label: Label) -> str:
         return str(int(label))
     text = label_text(label).strip()
     if isinstance(label, str) and any(character.isalnum() for character in text):
-        text = _JOINTS.sub(" ", _uncamelled(text.replace("_", " "))).lower()
+        text = _JOINTS.sub(" ", _uncamelled(visible(text).replace("_", " "))).lower()
     return " ".join(text.split())
 
 

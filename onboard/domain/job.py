@@ -29,6 +29,7 @@ EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no mor
 TuneHypernetwork = Literal["never", "auto", "always"]
 KindChoice = Literal["auto", "classification", "regression"]
 ProbeStrategy = Literal["race", "exhaustive"]
+UnknownLabels = Literal["refuse", "drop"]
 
 
 class JobState(StrEnum):

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from onboard.domain.job import KindChoice, ProbeStrategy, TuneHypernetwork
+from onboard.domain.job import KindChoice, ProbeStrategy, TuneHypernetwork, UnknownLabels
 from onboard.domain.names import NAME_PATTERN
 from onboard.errors import InputError
 
@@ -84,6 +84,13 @@ class Submission:
     labels: Annotated[
         str, Option("The label set, A,B,…; labels outside it are errors.", checked=True, limits={"max_length": 65_536})
     ] = ""
+    unknown_labels: Annotated[
+        UnknownLabels,
+        Option(
+            "Rows of a label that training, or --labels, lacks: refuse, or drop.", checked=True,
+            wrong="is no choice of --unknown-labels",
+        ),
+    ] = "refuse"  # fmt: skip
     text_field: Annotated[
         Sequence[str], Option("Field of the text; twice for pairs.", checked=True, limits={"max_length": 2})
     ] = ()

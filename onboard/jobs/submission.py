@@ -20,8 +20,18 @@ _RENAMED: Final = ("text_field", "time_limit")  # of what reads and of what queu
 
 
 def task_name(submission: Submission) -> str:
-    """The task's name: given, or from the file's. Raises InputError when it is none."""
-    return check_task_name(submission.task) if submission.task is not None else task_name_of(submission.dataset)
+    """The task's name: given, or from the file's.
+
+    Raises:
+        DatasetError: it would be the file's, which is none that can be read.
+        InputError: it is no name of a task.
+    """
+    from onboard.data.read import require_format
+
+    if submission.task is not None:
+        return check_task_name(submission.task)
+    require_format(submission.dataset)
+    return task_name_of(submission.dataset)
 
 
 def check(submission: Submission, default_base: str, *, hide_folders: bool = False) -> dict[str, Any]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,19 @@ def test_texts_without_labels_come_with_the_dataset(door: TestClient, tiny_servi
         assert (wrong.status_code, wrong.json()["problems"][0]["file"]) == (422, "more.csv")
     schema = door.get("/openapi.json").json()["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]
     assert "unlabelled" in schema["multipart/form-data"]["schema"]["properties"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Wetter Süd.jsonl", "wetter süd.jsonl", "C:\\tmp\\Wetter Süd.jsonl", "wetter.v2.jsonl"]
+)
+def test_a_file_that_cannot_name_a_task_is_refused_with_a_proposal_and_never_renamed(
+    door: TestClient, rows: bytes, name: str
+) -> None:
+    refused = door.post("/v1/jobs", files={"dataset": (name, rows)})
+    assert (refused.status_code, refused.json()["code"]) == (422, "input")
+    proposed = re.findall(r"for example ([a-z0-9-]+)", refused.json()["remedy"])[0]
+    accepted = door.post("/v1/jobs", files={"dataset": (name, rows)}, data={"task": proposed})
+    assert (accepted.status_code, accepted.json()["task"]) == (202, proposed)
 
 
 def test_a_large_dataset_is_checked_by_a_child_that_knows_who_asked(

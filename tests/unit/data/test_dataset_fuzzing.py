@@ -15,6 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from onboard.data.hashes import normalised
+from onboard.data.invisible import visible
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.snapshot import digest, load, save
 from onboard.domain.dataset import Dataset, example_key
@@ -24,9 +26,11 @@ OPTIONS = ReadOptions(suspects=False)
 FUZZ = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=25).filter(
-    lambda text: text.strip() == text != "" and not {"\r", "\0"} & set(text)
+    lambda text: text.strip() == text and visible(text).strip() and not {"\r", "\0"} & set(text)
 )
-pairs_of_rows = st.lists(st.tuples(texts, texts), min_size=4, max_size=12, unique_by=lambda row: row[0])
+pairs_of_rows = st.lists(
+    st.tuples(texts, texts), min_size=4, max_size=12, unique_by=lambda row: normalised(visible(row[0]))
+)
 
 
 def read_bytes(data: bytes, name: str) -> Dataset:

@@ -111,3 +111,128 @@ def test_an_array_beyond_the_limit_is_refused(write_bytes, problems_of, monkeypa
     monkeypatch.setattr(jsonl, "MAX_FILE_BYTES", limits.MAX_FILE_BYTES)
     monkeypatch.setattr("onboard.data.rows.MAX_ROWS", 10)
     assert problems_of(write_bytes(json.dumps(balanced(100)).encode(), "d.json"))[0]["code"] == "too_many_rows"
+
+
+def texts(*pairs: tuple[str, str]) -> list[dict[str, str]]:
+    return [{"text": text, "label": label} for text, label in pairs]
+
+
+@pytest.mark.parametrize(
+    "other", ["WELL done", " well\u00a0done ", "well  done", "we\u200bll done", "well\u00ad done\ufeff"]
+)
+def test_one_text_under_two_labels_is_a_conflict_however_it_is_written(other, write_jsonl, problems_of) -> None:
+    (problem,) = problems_of(write_jsonl(texts(("well done", "good"), (other, "bad"), ("bad one", "bad"))))
+    assert problem["code"] == "conflicting_labels"
+
+
+def test_few_conflicts_are_dropped_and_what_is_written_otherwise_under_one_label_stays(
+    write_jsonl, read, warning_of
+) -> None:
+    rows = [*balanced(40), *texts(("Odd", "good"), ("odd", "bad"), ("Even", "good"), ("even", "good"))]
+    path = write_jsonl(rows)
+    assert warning_of("conflicting_labels", path).count == 2
+    assert {row.text_a for row in read(path).dataset.train} >= {"Even", "even"}
+
+
+def test_a_split_has_no_text_that_differs_by_what_nobody_sees(write_jsonl, read) -> None:
+    test = write_jsonl(texts(("sentence num\u200bber 3", "bad"), ("another", "good")), "test.jsonl")
+    assert [row.text_a for row in read(write_jsonl(balanced()), test=test).dataset.test] == ["another"]
+
+
+@pytest.mark.parametrize("text", ["\u200b", " \ufeff\u2060 ", "\u3164"])
+def test_a_text_of_what_nobody_sees_is_empty(text, write_jsonl, problems_of) -> None:
+    (problem,) = problems_of(write_jsonl([*balanced(4), *texts((text, "good"))]))
+    assert (problem["code"], problem["row"]) == ("empty_text", 5)
+    assert "U+" in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("1", "1.0", True),
+        ("0", "-0.0", True),
+        ("good", "go\u200bod", True),
+        ("e-mail", "e\u00admail", True),
+        ("1.0", "10", False),
+        ("J4.51", "J45.1", False),
+        ("1,5", "15", False),
+        ("v1.0", "v10", False),
+        ("a.b", "ab", True),
+    ],
+)
+def test_labels_are_alike_as_people_and_numbers_are(one, other, alike, write_jsonl, read) -> None:
+    checked = read(write_jsonl(balanced(labels=(one, other))))
+    assert ("near_identical_labels" in {finding.code for finding in checked.report.warnings}) == alike
+
+
+def test_a_label_with_what_nobody_sees_takes_no_words_from_the_clean_one(write_jsonl, read, warning_of) -> None:
+    path = write_jsonl(balanced(labels=("go\u200bod", "good", "bad")))
+    words = {label.label: label.word for label in read(path).report.labels}
+    assert words == {"good": "good", "go\u200bod": "good 2", "bad": "bad"}
+    assert "U+200B" in warning_of("near_identical_labels", path).message
+
+
+@pytest.mark.parametrize(
+    ("labels", "what"),
+    [([f"{i},5" for i in range(8)], "comma"), (list(range(21)), "integers"), ([str(i) for i in range(21)], "integers")],
+)
+def test_numbers_that_may_be_a_scale_are_hinted_at(labels, what, write_jsonl, warning_of) -> None:
+    finding = warning_of("numeric_labels", write_jsonl(balanced(3 * len(labels), tuple(labels))))
+    assert what in finding.message
+    assert "--kind regression" in finding.remedy
+
+
+def test_a_few_integers_are_classes_without_a_word(write_jsonl, read) -> None:
+    report = read(write_jsonl(balanced(60, tuple(range(20))))).report
+    assert "numeric_labels" not in {finding.code for finding in report.warnings}
+
+
+def test_values_that_share_a_bucket_for_one_far_off_are_told(write_jsonl, read, warning_of) -> None:
+    rows = [{"text": f"text {i}", "label": 1 + i / 10} for i in range(40)]
+    assert not read(write_jsonl(rows, "even.jsonl")).report.warnings
+    finding = warning_of("crowded_bucket", write_jsonl([*rows, {"text": "far", "label": 9999.5}]))
+    assert "40 of 41" in finding.message
+
+
+def test_labels_of_another_type_are_told_by_their_types(write_jsonl, write_bytes, problems_of) -> None:
+    test = write_bytes(b"text,label\na,1\nb,0\n", "test.csv")
+    for options in ({}, {"unknown_labels": "drop"}):
+        problems = problems_of(write_jsonl(balanced(labels=(0, 1))), test=test, **options)
+        assert [problem["code"] for problem in problems] == ["unknown_label"] * 2
+        assert '"1" (1 row) is text, the label 1 a number' in problems[0]["message"]
+        assert "--unknown-labels" not in problems[0]["remedy"]
+
+
+def test_rows_of_unknown_labels_are_dropped_where_that_is_asked_for(write_jsonl, read, problems_of, warning_of) -> None:
+    path, odd = write_jsonl(balanced()), texts(("a", "good"), ("b", "odd"), ("c", "odder"), ("d", "odd"))
+    test = write_jsonl(odd, "test.jsonl")
+    problem = problems_of(path, test=test)[0]
+    assert problem["code"] == "unknown_label"
+    assert "--unknown-labels drop" in problem["remedy"]
+    checked = read(path, test=test, unknown_labels="drop")
+    assert [row.text_a for row in checked.dataset.test] == ["a"]
+    (finding,) = [finding for finding in checked.report.warnings if finding.code == "unknown_labels"]
+    assert (finding.count, "3 rows of the test split" in finding.message) == (3, True)
+
+
+def test_what_an_annotator_rejected_is_not_trained_as_accepted(write_jsonl, write_bytes, read) -> None:
+    answers = ("accept", "reject", "ignore")
+    rows = [{**row, "_input_hash": i, "answer": answers[i % 3]} for i, row in enumerate(balanced(30))]
+    lines = "".join(f"{row['text']},{row['label']},{row['_input_hash']},{row['answer']}\n" for row in rows)
+    table = write_bytes(("text,label,_input_hash,answer\n" + lines).encode(), "d.csv")
+    for path in (write_jsonl(rows), table):
+        checked = read(path)
+        assert len(checked.dataset.train) == 10
+        assert [(finding.code, finding.count) for finding in checked.report.warnings] == [("rejected_rows", 20)]
+
+
+def test_a_column_called_answer_of_somebody_elses_leaves_nothing_out(write_jsonl, read) -> None:
+    rows = [{**row, "answer": "reject"} for row in balanced()]
+    assert len(read(write_jsonl(rows)).dataset.train) == 20
+    assert len(read(write_jsonl(rows, "again.jsonl"), label_field="label").dataset.train) == 20
+
+
+def test_a_file_of_rejected_rows_has_none(write_jsonl, problems_of) -> None:
+    rows = [{**row, "_task_hash": 1, "answer": "ignore"} for row in balanced()]
+    (problem,) = problems_of(write_jsonl(rows))
+    assert (problem["code"], "rejected" in problem["message"]) == ("empty_file", True)
