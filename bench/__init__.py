@@ -1,1 +1,1 @@
-"""Measurements that can be rerun; each module is a command and leaves its numbers under `bench/results`."""
+"""Measurements that can be rerun: a module or a folder a command, all on `harness`; their numbers lie in `results`."""

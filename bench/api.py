@@ -56,12 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
     asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     places = {name: measured_at(name, sizes) for name in measurable()}
     document = {
-        **made_by("python -m bench.api"),
-        "sizes": asdict(sizes),
-        "wanted_ms": WANTED,
-        "places": places,
+        **made_by("python -m bench.api"), "sizes": asdict(sizes), "wanted_ms": WANTED, "places": places,
         "kept": not _missed(places),
-    }
+    }  # fmt: skip
     return report(document, asked, page)
 
 

@@ -39,12 +39,9 @@ def main() -> int:
         seconds = time.monotonic() - started
         jobs = _jobs(clone, environment) if code == 0 else []
     document = {
-        **made_by("python -m bench.demo"),
-        "exit_code": code,
-        "seconds": round(seconds, 1),
-        "of_which_installation": round(installed, 1),
-        "jobs": jobs,
-    }
+        **made_by("python -m bench.demo"), "exit_code": code, "seconds": round(seconds, 1),
+        "of_which_installation": round(installed, 1), "jobs": jobs,
+    }  # fmt: skip
     print(as_json(document))
     if code == 0:
         write(document, asked.output)

@@ -9,7 +9,6 @@ started as the tests start them; without their binaries that half is left out, a
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any, Final
 
 import psutil
 
+from bench.harness.programs import give_settings, resident
 from bench.harness.report import as_json, made_by, write
 from bench.harness.services import PostgresServer, RedisServer, missing
 from onboard.registry.database import Database
@@ -51,12 +51,9 @@ def main() -> int:
     measured = [deployment for deployment in deployments.values() if isinstance(deployment, dict)]
     quiet = all(deployment["share_of_a_core"] < _WANTED_SHARE for deployment in measured)
     document = {
-        **made_by("python -m bench.idle"),
-        "seconds": asked.seconds,
-        "wanted": f"share_of_a_core < {_WANTED_SHARE}",
-        "kept": quiet,
-        "deployments": deployments,
-    }
+        **made_by("python -m bench.idle"), "seconds": asked.seconds, "wanted": f"share_of_a_core < {_WANTED_SHARE}",
+        "kept": quiet, "deployments": deployments,
+    }  # fmt: skip
     print(as_json(document))
     write(document, asked.output)
     return 0 if quiet else 1
@@ -80,19 +77,17 @@ def measure(settings: Settings, seconds: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "workers", "--settings-from-stdin", "--name", "idle", "--device", "cpu"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        assert process.stdin is not None
-        with process.stdin as pipe:
-            pipe.write(json.dumps(settings.model_dump(mode="json", exclude={"token"})).encode())
+        give_settings(process, settings)
         parent = psutil.Process(process.pid)
         _until_idle(services.database, parent)
-        family = {"parent": parent, "child": max(parent.children(recursive=True), key=_resident)}
+        family = {"parent": parent, "child": max(parent.children(recursive=True), key=resident)}
         before = {name: _cpu_seconds(member) for name, member in family.items()}
         time.sleep(seconds)
         used = {name: round(_cpu_seconds(member) - before[name], 3) for name, member in family.items()}
         return {
             "cpu_seconds": used,
             "share_of_a_core": round(sum(used.values()) / seconds, 5),
-            "resident_bytes": {name: _resident(member) for name, member in family.items()},
+            "resident_bytes": {name: resident(member) for name, member in family.items()},
         }
     finally:
         process.terminate()
@@ -105,7 +100,7 @@ def _until_idle(database: Database, parent: psutil.Process) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         quiet = _is_quiet(parent)
-        loaded = any(_resident(child) > _LOADED_BYTES for child in parent.children(recursive=True))
+        loaded = any(resident(child) > _LOADED_BYTES for child in parent.children(recursive=True))
         with database.read() as session:
             entered = bool(WorkerRepository(session).list())
         if entered and loaded and quiet:
@@ -131,10 +126,6 @@ def _family_seconds(parent: psutil.Process) -> float:
 def _cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
-
-
-def _resident(process: psutil.Process) -> int:
-    return int(process.memory_info().rss)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from bench.chaos.journal import Journal
 from bench.chaos.submitter import datasets, spec_of
 from bench.harness.command import command_line
 from bench.harness.page import made_on, table
+from bench.harness.programs import resident
 from bench.harness.report import made_by, report
 from bench.harness.services import wait_until
 from onboard.domain.job import Job, JobState
@@ -57,15 +58,10 @@ def _document(asked: argparse.Namespace, course: Sequence[int]) -> dict[str, Any
     growth = round(late / early - 1, 5)
     return {
         **made_by(f"python -m bench.memory --jobs {asked.jobs}" + (f" --base {asked.base}" if asked.base else "")),
-        "jobs": asked.jobs,
-        "early_job": asked.early,
-        "resident_bytes_after_early_job": early,
-        "resident_bytes_after_last_job": late,
-        "growth": growth,
-        "wanted": f"growth <= {WANTED_GROWTH}",
-        "kept": growth <= WANTED_GROWTH,
-        "resident_bytes_after_every_job": list(course),
-    }
+        "jobs": asked.jobs, "early_job": asked.early, "resident_bytes_after_early_job": early,
+        "resident_bytes_after_last_job": late, "growth": growth, "wanted": f"growth <= {WANTED_GROWTH}",
+        "kept": growth <= WANTED_GROWTH, "resident_bytes_after_every_job": list(course),
+    }  # fmt: skip
 
 
 def page(document: dict[str, Any]) -> str:
@@ -102,7 +98,7 @@ def measure(settings: Settings, folder: Path, jobs: int, pipeline: str) -> list[
             job = _ended(services, submit(services, bell, request)[0])
             assert job.worker_pid is not None
             children.add(job.worker_pid)
-            course.append(int(psutil.Process(job.worker_pid).memory_info().rss))
+            course.append(resident(psutil.Process(job.worker_pid)))
     assert len(children) == 1, f"the child was replaced: {children}"
     return course
 

@@ -31,6 +31,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from bench.harness.command import CHECKOUT, RESULTS
 from bench.harness.report import describe
 
 Step = Callable[[], None]
@@ -39,7 +40,6 @@ THREADS = 2
 LEARNING_RATE = 3e-4
 TASKS = 8  # whose adapters lie in the table of Adapters†
 IN_MEMORY = (8, 100, 1000)
-RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def peak_memory(name: str, setup: str) -> int:
     Called before this process builds a model: a child starts with its parent's maximum on Linux.
     """
     command = [sys.executable, "-m", "bench.step_time", "--memory-of", name, "--setup", setup]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=CHECKOUT)
     return int(done.stdout.strip().splitlines()[-1])
 
 

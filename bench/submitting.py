@@ -55,11 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(*map(json.dumps, runs[-3:]), sep="\n", flush=True)
     document = {
         **made_by(f"python -m bench.submitting --shots {asked.shots} --repeats {asked.repeats}"),
-        "shots": asked.shots,
-        "wanted": f"seconds <= {WANTED_SECONDS:.0f}, the probe's at most a third of them",
-        "kept": all(kept(run) for run in runs if run["worker"] != BY_DEFAULT),
-        "runs": runs,
-    }
+        "shots": asked.shots, "wanted": f"seconds <= {WANTED_SECONDS:.0f}, the probe's at most a third of them",
+        "kept": all(kept(run) for run in runs if run["worker"] != BY_DEFAULT), "runs": runs,
+    }  # fmt: skip
     return report(document, asked, page)
 
 

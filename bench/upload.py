@@ -23,6 +23,7 @@ import psutil
 
 from bench.harness.command import command_line
 from bench.harness.page import made_on
+from bench.harness.programs import resident
 from bench.harness.report import made_by, report
 from bench.harness.server import Asker, serving
 from bench.harness.tiny_base import make_tiny_base
@@ -70,11 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
         figures = measure(Path(folder), size)
     document = {
         **made_by(f"python -m bench.upload --megabytes {asked.megabytes}"),
-        "megabytes": asked.megabytes,
-        "wanted": f"server_growth_mib <= {WANTED_MIB:.0f}",
-        "kept": figures["server_growth_mib"] <= WANTED_MIB,
-        **figures,
-    }
+        "megabytes": asked.megabytes, "wanted": f"server_growth_mib <= {WANTED_MIB:.0f}",
+        "kept": figures["server_growth_mib"] <= WANTED_MIB, **figures,
+    }  # fmt: skip
     return report(document, asked, page)
 
 
@@ -95,12 +94,10 @@ def measure(folder: Path, size: int) -> dict[str, Any]:
     if left:
         raise RuntimeError(f"the upload is still there: {left}")
     return {
-        "rows": rows,
-        "seconds": {"sent": round(sent_after, 1), "answered": round(seconds, 1)},
-        "server_growth_mib": peak.growth_mib,
-        "children_peak_mib": round(peak.children / _MIB, 1),
+        "rows": rows, "seconds": {"sent": round(sent_after, 1), "answered": round(seconds, 1)},
+        "server_growth_mib": peak.growth_mib, "children_peak_mib": round(peak.children / _MIB, 1),
         "resident_bytes": asdict(peak),
-    }
+    }  # fmt: skip
 
 
 def submit(asker: Asker, size: int) -> tuple[int, float]:
@@ -142,14 +139,14 @@ class Rows:
 @contextmanager
 def _watched(server: psutil.Process) -> Iterator[list[Peak]]:
     """Afterwards the list holds the peak of meanwhile."""
-    before = server.memory_info().rss
+    before = resident(server)
     most = [before, 0]
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(_LOOK_SECONDS):
-            most[0] = max(most[0], server.memory_info().rss)
-            most[1] = max(most[1], sum(map(_resident, server.children(recursive=True))))
+            most[0] = max(most[0], resident(server))
+            most[1] = max(most[1], sum(map(resident, server.children(recursive=True))))
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -160,13 +157,6 @@ def _watched(server: psutil.Process) -> Iterator[list[Peak]]:
         ended.set()
         thread.join()
         peaks.append(Peak(before, *most))
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0
 
 
 def page(document: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -19,7 +18,7 @@ import psutil
 
 from bench.chaos.journal import Journal
 from bench.harness.command import CHECKOUT
-from bench.harness.programs import inherited
+from bench.harness.programs import give_settings, inherited
 from onboard.settings import Settings
 
 _WRONG_CLOCK: Final = Path(__file__).parent / "wrong_clock"
@@ -133,9 +132,7 @@ class Fleet:
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self._folder,
                 env=_environment(self._clocks[slot]), start_new_session=True,
             )  # fmt: skip
-        assert process.stdin is not None
-        with suppress(BrokenPipeError), process.stdin as pipe:
-            pipe.write(json.dumps(self._settings.model_dump(mode="json", exclude={"token"})).encode())
+        give_settings(process, self._settings)
         self._groups.append(process.pid)
         self._journal.write("started", worker=name, pid=process.pid, clock_wrong_by_seconds=self._clocks[slot])
         return Worker(name, process)

@@ -5,7 +5,7 @@
 For each curriculum a HyperFormer++ hypernetwork is trained from scratch on the base's frozen backbone, with the same
 steps and rows. Then only a new embedding is trained on 32 rows of
 
-- TREC (question types, in no curriculum), from the candidate that the probe chooses (`bench/few_shot.py`);
+- TREC (question types, in no curriculum), from the candidate that the probe chooses (`few_shot.py`);
 - tasks of the made kinds (topics, form, style, pairs), from the embedding of least loss. The kind is unseen where the
   curriculum leaves it out: that is what the curricula "everything but …" are for. The backbone is the base's, and
   `mini`'s has seen all kinds: unseen they are to the hypernetwork.

@@ -71,6 +71,11 @@ class Parts(NamedTuple):
     of_rows: float
 
 
+def accuracy(scores: np.ndarray, targets: np.ndarray) -> float:
+    """Share of rows whose likeliest label is the target's, of scores and targets (n, K)."""
+    return float((scores.argmax(1) == targets.argmax(1)).mean())
+
+
 def figure(cells: Cells) -> Figure:
     """Mean over cells, in points, with its interval; at least one cell. The draws' variance is pooled over tasks."""
     by_task: dict[str, list[Matrix]] = {}

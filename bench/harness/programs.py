@@ -7,8 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+
+import psutil
 
 from onboard.settings import Settings
 
@@ -25,6 +28,21 @@ def environment_of(settings: Settings) -> dict[str, str]:
     """The same with these settings."""
     given = {f"ONBOARD_{name.upper()}": str(value) for name in _GIVEN if (value := getattr(settings, name))}
     return {**inherited(), **given}
+
+
+def give_settings(process: subprocess.Popen[bytes], settings: Settings) -> None:
+    """Hand a worker its settings, as whoever starts one does; one that has ended already gets none."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(json.dumps(settings.model_dump(mode="json", exclude={"token"})).encode())
+
+
+def resident(process: psutil.Process) -> int:
+    """Bytes of memory that a process has; 0 when it has ended."""
+    try:
+        return int(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def answer(words: list[str], environment: Mapping[str, str], program: str = PROGRAM) -> dict[str, Any]:

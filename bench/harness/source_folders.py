@@ -20,7 +20,7 @@ def read_source(folder: Path) -> Source:
     Raises:
         NotFoundError: the train or the validation split is missing.
     """
-    rows, validation = _read_split(folder, "train"), _read_split(folder, "validation")
+    rows, validation = (_read_split(folder, split) for split in ("train", "validation"))
     labels = in_canonical_order(row.label for row in rows)
     if _are_scores(labels):
         values = [float(row.label) for row in rows]
@@ -35,9 +35,14 @@ def _read_split(folder: Path, split: str) -> tuple[Example, ...]:
         raise NotFoundError(
             f"source {folder.name} has no {split} split ({path})", f"put {split}.jsonl.gz into {folder}"
         )
+    return tuple(read_rows(path))
+
+
+def read_rows(path: Path) -> list[Example]:
+    """The rows of a file of one split."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    return tuple(Example(row.get("text", row.get("text_a")), row.get("text_b"), row["label"]) for row in rows)
+    return [Example(row.get("text", row.get("text_a")), row.get("text_b"), row["label"]) for row in rows]
 
 
 def _are_scores(labels: Sequence[Label]) -> bool:

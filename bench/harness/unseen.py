@@ -6,8 +6,6 @@ measure what the sources lose. Each row's label follows from the rows themselves
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from bench.harness import source_folders
 from onboard.domain.dataset import Dataset, Example, in_canonical_order, in_canonical_rows
 
 Rows = Mapping[str, list[Example]]  # by source
@@ -133,11 +132,4 @@ def _shuffled(rows: list[Example], random: np.random.Generator) -> list[Example]
 
 def read_rows(folder: Path, split: str) -> dict[str, list[Example]]:
     """The rows of a split of every source in the folder, by source."""
-    by_source = {}
-    for path in sorted(folder.glob(f"*/{split}.jsonl.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            read = [json.loads(line) for line in lines]
-        by_source[path.parent.name] = [
-            Example(row.get("text", row.get("text_a")), row.get("text_b"), row["label"]) for row in read
-        ]
-    return by_source
+    return {path.parent.name: source_folders.read_rows(path) for path in sorted(folder.glob(f"*/{split}.jsonl.gz"))}

@@ -31,6 +31,7 @@ import torch
 from bench.harness.as_a_job import SETTINGS, STEP, Lesson
 from bench.harness.as_if_new import drawn_tests, workbench
 from bench.harness.command import DATA, command_line, command_of, datasets_there
+from bench.harness.figures import accuracy
 from bench.harness.report import made_by, report
 from bench.harness.rows import Row, append, finished, plain
 from bench.probe import registry
@@ -97,8 +98,8 @@ class Cell:
             rows = self.bench.labelled(self.bench.dataset.train)
             lesson = Lesson(engine, self.bench, rows, probed.z, trie, self.draw)
             scores = log_probabilities(engine, self.test_ids, lesson.z, trie)
-            right = (scores.argmax(1) == self.test_targets.argmax(1)).mean()
-            self._tested[key] = 100 * float(right), -float((self.test_targets * scores).sum(1).mean())
+            right = accuracy(scores, self.test_targets)
+            self._tested[key] = 100 * right, -float((self.test_targets * scores).sum(1).mean())
         return self._tested[key]
 
 
@@ -121,12 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(asked.threads)
     base = find_base(asked.base)
     document = {
-        **made_by(command_of("probe", words)),
-        "base": base.digest,
-        "shots": asked.shots,
-        "exhaustive": asked.exhaustive,
-        "rows": run(base, asked),
-    }
+        **made_by(command_of("probe", words)), "base": base.digest, "shots": asked.shots,
+        "exhaustive": asked.exhaustive, "rows": run(base, asked),
+    }  # fmt: skip
     return report(document, asked, page)
 
 
@@ -161,7 +159,8 @@ def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
     """One task and draw: the probe at every size, and what it is compared with."""
     cell = prepare(base, asked.data / task, asked.shots, draw)
     known = pool(base, task, max(asked.sizes))
-    plain = [random_candidate(len(known[0].candidate.z), draw), _mean(base, task)]
+    mean = mean_candidate([start.candidate.z for start in own(base, task)])
+    plain = [random_candidate(len(known[0].candidate.z), draw), mean]
     everything = cell.evaluator()  # what it has measured for a smaller size is not measured again
     probed(cell, known[:1], plain)  # what is only slow the first time
     sizes, best = [], None
@@ -171,8 +170,8 @@ def measure(base: Base, asked: argparse.Namespace, task: str, draw: int) -> Row:
             offered = [*(start.candidate for start in known[:size]), *plain, Candidate(FINGERPRINT, cell.fingerprint())]
             best = choose(everything, offered, np.arange(len(cell.ids)), ProbeSettings(exhaustive=True))
         if best is not None:  # of more embeddings than are measured: the best of the most that are
-            accuracy, loss = cell.tested(best)
-            row |= {"best": best.chosen.embedding, "best_accuracy": accuracy, "best_loss": loss}
+            test_accuracy, loss = cell.tested(best)
+            row |= {"best": best.chosen.embedding, "best_accuracy": test_accuracy, "best_loss": loss}
         sizes.append({"size": size, **row})
     return {"sizes": sizes, "one_by_one_cpu_seconds": _one_by_one(cell, known[:SAMPLED])}
 
@@ -191,10 +190,6 @@ def prepare(base: Base, folder: Path, shots: int, draw: int) -> Cell:
     )  # fmt: skip
 
 
-def _mean(base: Base, task: str) -> Candidate:
-    return mean_candidate([embedding.candidate.z for embedding in own(base, task)])
-
-
 def probed(cell: Cell, known: Sequence[Known], plain: Sequence[Candidate]) -> Row:
     """The probe as a job runs it."""
     started, cpu = time.monotonic(), time.process_time()
@@ -204,18 +199,13 @@ def probed(cell: Cell, known: Sequence[Known], plain: Sequence[Candidate]) -> Ro
     evaluator = cell.evaluator()
     choice = choose(evaluator, offered, np.arange(len(cell.ids)))
     seconds, cpu = time.monotonic() - started, time.process_time() - cpu
-    accuracy, loss = cell.tested(choice)
+    test_accuracy, loss = cell.tested(choice)
     return {
-        "measured": len(offered),
-        "seconds": round(seconds, 3),
-        "cpu_seconds": round(cpu, 3),
+        "measured": len(offered), "seconds": round(seconds, 3), "cpu_seconds": round(cpu, 3),
         "passes": len(cell.ids) + evaluator.passes,  # those of the fingerprint, too
-        "trained": evaluator.trained,
-        "chosen": choice.chosen.embedding,
-        "alarm": choice.alarm,
-        "accuracy": accuracy,
-        "loss": loss,
-    }
+        "trained": evaluator.trained, "chosen": choice.chosen.embedding, "alarm": choice.alarm,
+        "accuracy": test_accuracy, "loss": loss,
+    }  # fmt: skip
 
 
 def _one_by_one(cell: Cell, known: Sequence[Known]) -> float:

@@ -72,12 +72,9 @@ def main(arguments: list[str] | None = None) -> int:
     asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
     places = {name: measured_at(name, sizes) for name in measurable()}
     document = {
-        **made_by("python -m bench.queue"),
-        "sizes": asdict(sizes),
-        "wanted_ms": WANTED,
-        "places": places,
+        **made_by("python -m bench.queue"), "sizes": asdict(sizes), "wanted_ms": WANTED, "places": places,
         "kept": all(figures[what]["p95"] <= most for figures in places.values() for what, most in WANTED.items()),
-    }
+    }  # fmt: skip
     return report(document, asked, page)
 
 

@@ -3,10 +3,10 @@
     python -m bench.recipes [--part 1/2] [--shots 32] [--draws 2] [--tasks sst2 …] [--rivals] [--report]
 
 Known are the source tasks, each learned as if it were new: its own embedding and the made tasks that bear its name are
-not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of `bench.unseen`. The
-targets have no say. One training tells what every share of the way from the start gives, and which of them the rows
-would have chosen that were predicted without themselves, as the service has it. With --rivals other steps and
-batches are tried beside the service's.
+not among the candidates of its probe (the head has seen it all the same). Unseen are the kinds of
+`bench.harness.unseen`. The targets have no say. One training tells what every share of the way from the start gives,
+and which of them the rows would have chosen that were predicted without themselves, as the service has it. With
+--rivals other steps and batches are tried beside the service's.
 
 Every training leaves a line of JSON in --output; what is there is not done again, and several processes may share it,
 each with a --part of its own. Needs the datasets beside the checkout (../shared/data); says so and stops where they are
@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from bench.harness.command import DATA, add_shared, command_line, command_of, datasets_there, part_of
+from bench.harness.figures import accuracy
 from bench.harness.report import write
 from bench.harness.rows import Rows, plain
 from bench.harness.unseen import KINDS, SEEN, make, read_rows
@@ -139,8 +140,8 @@ def measure(base: Base, cell: Cell) -> dict[str, Any]:
         return {
             "fold_losses": [round(float(loss), 4) for loss in -(rows.targets * out_of_fold).sum(1)],  # of each row
             "test_loss": mean_loss(tested, targets),
-            "fold_accuracy": _accuracy(out_of_fold, rows.targets), "test_accuracy": _accuracy(tested, targets),
-            "one_order": _accuracy(of_single, targets),
+            "fold_accuracy": accuracy(out_of_fold, rows.targets), "test_accuracy": accuracy(tested, targets),
+            "one_order": accuracy(of_single, targets),
         }  # fmt: skip
 
     by_share = {f"{share:g}": judged(share) for share in (0.0, *SHARES)}
@@ -153,10 +154,6 @@ def dataset_of(cell: Cell) -> Dataset:
     if cell.task in KNOWN:
         return shots(read(folder / cell.task), cell.shots, cell.draw)
     return shots(make(cell.task, read_rows(folder, "validation"), TEST_ROWS), cell.shots, cell.draw)
-
-
-def _accuracy(scores: np.ndarray, targets: np.ndarray) -> float:
-    return float((scores.argmax(1) == targets.argmax(1)).mean())
 
 
 if __name__ == "__main__":

@@ -47,12 +47,8 @@ def markdown(results: Results, sizes: Sequence[Size], facts: Facts) -> str:
     """The page."""
     methods = [method for method in METHODS if results.whole(method)]
     parts = [
-        _head(results, facts),
-        _wanted(results, sizes),
-        _methods(results, methods),
-        _picture(),
-        _tasks(results, methods),
-        _let_through(results),
+        _head(results, facts), _wanted(results, sizes), _methods(results, methods), _picture(),
+        _tasks(results, methods), _let_through(results),
         ["## Bytes per task", "",
          "What is stored beside the snapshot of the rows; the shared part is divided among 1, 10, 100 and 1,000 tasks. "
          "Own is the file of an embedding with all its facts, and its row in the registry. A hypernetwork that a task "

@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,7 +57,10 @@ class Journal:
                 if row["index"] == 0:
                     of_stream.clear()  # it began anew: what follows in the file has other heads
                 of_stream[row["index"]] = row
-        return {stream: [*_unbroken(rows)] for stream, rows in by_stream.items()}
+        return {
+            stream: [steps[index] for index in takewhile(steps.__contains__, count())]
+            for stream, steps in by_stream.items()
+        }
 
     def begun(self, order: int, index: int, given: str) -> Row | None:
         """What any method's stream found of a task with the same head and embeddings before it; None where none did."""
@@ -117,10 +120,3 @@ class Heads:
 def digest_of(settings: Any) -> str:
     """Identity of settings, JSON-compatible."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _unbroken(rows: Mapping[int, Row]) -> Iterable[Row]:
-    for index in count():
-        if index not in rows:
-            return
-        yield rows[index]

@@ -144,9 +144,9 @@ def _dealt(rows: Sequence[T], task: Task, folder: str) -> Sequence[T]:
 
 
 def _relabelled(rows: Sequence[Example], task: Task, relabel: Relabel | None) -> list[Example]:
-    relabelled = []
-    for row in rows:
-        label = relabel(row.label) if relabel else row.label
-        if label is not None:
-            relabelled.append(replace(row, label=label, text_b=None if task.first_text else row.text_b))
-    return relabelled
+    labels = [relabel(row.label) if relabel else row.label for row in rows]
+    return [
+        replace(row, label=label, text_b=None if task.first_text else row.text_b)
+        for row, label in zip(rows, labels, strict=True)
+        if label is not None
+    ]

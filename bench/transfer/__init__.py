@@ -7,9 +7,8 @@ methods.py   what is trained, beside embeddings, by one plain loop
 runs.py      one run: train, test, one row
 sharing.py   finished rows in a file, parts for several processes, a budget of time
 estimate.py  what the plan costs
-figures.py   means with intervals, paired differences, regret, Holm's correction
+figures.py   means, paired differences, regret, Holm's correction; what methods are called
 plot.py      the curves as SVG
-words.py     what methods are called, how figures are shown
 verdicts.py  the numbers that were wanted
 page.py      docs/results/transfer.md
 """

@@ -1,4 +1,6 @@
-"""What the runs say: means and paired differences (`bench.harness.figures`), regret, Holm's correction.
+"""What the runs say, and what their methods are called: means, paired differences, regret, Holm's correction.
+
+Intervals are those of `bench.harness.figures`.
 
 Regret has an oracle that is chosen on the other draws, so its draws are not independent: there only tasks count, each
 with one mean.
@@ -14,7 +16,7 @@ import numpy as np
 
 from bench.harness.figures import LEVEL, Figure, Matrix, Place, figure, figures
 from bench.harness.rows import Row, unpacked
-from bench.transfer.cells import AUTO, RANDOM, SOURCES, UNGATED, Run
+from bench.transfer.cells import AUTO, BASELINES, RANDOM, SHOTS, SOURCES, TITLES, UNGATED, Run
 from bench.transfer.recipes import CHOSEN_AT, CREDITED
 from onboard.statistics.holm import holm_adjusted
 
@@ -36,6 +38,28 @@ class Key(NamedTuple):
     method: str
     start: str = ""
     recipe: str = ""
+
+
+METHODS: Final = {
+    "embedding": "embedding only", "hypernetwork": "hypernetwork + embedding",
+    BY_RULE: "what `--tune-hypernetwork auto` publishes", "full": "full fine-tuning",
+    "adapters": "Adapters†", "lora": "LoRA, r = 8", "prompt": "prompt tuning", "tfidf": "TF-IDF + logistic regression",
+}  # fmt: skip
+STARTS: Final = {AUTO: "auto", "hand": "hand-picked", RANDOM: "random"}
+OURS: Final = (Key("embedding", AUTO), Key("hypernetwork", AUTO))
+RULED: Final = Key(BY_RULE, AUTO)
+OTHERS: Final = tuple(Key(method) for method in BASELINES)
+ASCENDING: Final = tuple(sorted(SHOTS))
+
+
+def title(key: Key) -> str:
+    """What a method is called, with its start or recipe."""
+    return ", ".join(part for part in (METHODS[key.method], STARTS.get(key.start, key.start), key.recipe) if part)
+
+
+def ungated() -> str:
+    """The tasks that are shown and not judged."""
+    return ", ".join(TITLES[task] for task in UNGATED)
 
 
 def with_rule(rows: Rows) -> dict[Run, Row]:

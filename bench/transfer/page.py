@@ -21,12 +21,23 @@ from bench.transfer.cells import (
     WITH_EVERY_SOURCE,
     Run,
 )
-from bench.transfer.figures import BY_RULE, Key, Results
+from bench.transfer.figures import (
+    ASCENDING,
+    BY_RULE,
+    METHODS,
+    OTHERS,
+    OURS,
+    RULED,
+    STARTS,
+    Key,
+    Results,
+    title,
+    ungated,
+)
 from bench.transfer.plot import Line
 from bench.transfer.recipes import CHOSEN_AT, CHOSEN_BY, CHOSEN_WITHOUT, CREDITED, EPOCHS, Recipe, RecipeKey
 from bench.transfer.runs import FLOAT32
 from bench.transfer.verdicts import NEAR, of_more, wanted_lines
-from bench.transfer.words import ASCENDING, METHODS, OTHERS, OURS, RULED, STARTS, title, ungated
 
 PLOTTED: Final = (*OURS, *OTHERS)
 TABLED: Final = (*(Key(method, start) for method, _, _ in OURS for start in STARTS), RULED, *OTHERS)

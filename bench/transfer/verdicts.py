@@ -8,8 +8,7 @@ from typing import Final
 from bench.harness.figures import Figure, bootstrap_of_tasks, figure_of_tasks, signed
 from bench.harness.page import VERDICTS, counted, joined, met, table, table_row, unmeasured
 from bench.transfer.cells import MORE_SAMPLES, MORE_SAMPLES_TASKS, TITLES, UNGATED, WITH_EVERY_SOURCE
-from bench.transfer.figures import Key, Results
-from bench.transfer.words import ASCENDING, METHODS, OURS
+from bench.transfer.figures import ASCENDING, METHODS, OURS, Key, Results
 
 MOST_REGRET: Final = 1.0  # points
 NEAR: Final = 2.0  # points that embedding-only may stay below LoRA, and be called comparable
@@ -25,10 +24,10 @@ def wanted_lines(results: Results, tasks: Sequence[str]) -> list[str]:
         *_regret_verdict(results),
         *_hand_verdict(results),
     ]  # fmt: skip
-    for other, most in (("full", 0.0), ("lora", 0.0), ("prompt", 0.0)):
-        text += _gain_verdict(results, tasks, 32, OURS[0], Key(other), most, "goal")
-    text += _gain_verdict(results, tasks, 32, OURS[0], Key("prompt"), 0.0, "floor")
-    text += _gain_verdict(results, tasks, 32, OURS[0], Key("lora"), -NEAR, "floor")
+    for other in ("full", "lora", "prompt"):
+        text += _gain_verdict(results, tasks, 32, OURS[0], Key(other), 0.0, "goal")
+    for other, most in (("prompt", 0.0), ("lora", -NEAR)):
+        text += _gain_verdict(results, tasks, 32, OURS[0], Key(other), most, "floor")
     for shots in ASCENDING:
         for other in ("adapters", "lora"):
             text += _gain_verdict(results, tasks, shots, OURS[1], Key(other), 0.0, "goal")

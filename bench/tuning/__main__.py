@@ -4,7 +4,7 @@
 
 Every task is learned by its embedding first; then each recipe tunes from there, the guard takes what share of the step
 it can, and both ends are measured: the new task's test rows, and what labelled rows of the sources lose, which neither
-tuning nor the guard sees. Tasks come from `bench.unseen`, never from the targets.
+tuning nor the guard sees. Tasks come from `bench.harness.unseen`, never from the targets.
 
 Every run leaves a line of JSON in the work file; what is there is not done again.
 Needs the datasets beside the checkout (../shared/data); says so and stops where they are missing.
@@ -26,6 +26,7 @@ import torch
 from bench.harness.as_a_job import train_embedding
 from bench.harness.as_if_new import shipped_tasks, workbench
 from bench.harness.command import DATA, command_line, command_of, datasets_there
+from bench.harness.figures import accuracy
 from bench.harness.rows import Row
 from bench.harness.runs import report_runs, run_all
 from bench.harness.unseen import KINDS, make, read_rows
@@ -244,7 +245,7 @@ class Sources:
             by_source[name] = {
                 "increase": float(increases.mean()), "error": float(increases.std(ddof=1) / len(increases) ** 0.5),
                 "divergence": float((np.exp(old) * (old - new)).sum(1).mean()),
-                "accuracy": float(_right(new, targets).mean() - _right(old, targets).mean()),
+                "accuracy": accuracy(new, targets) - accuracy(old, targets),
             }  # fmt: skip
         return by_source
 
@@ -254,11 +255,6 @@ class Sources:
         scores = mixed_log_probabilities(self.engine, self._ids, generated, self._tries, self._tasks)
         capped: np.ndarray = np.maximum(scores, _NEVER)
         return capped
-
-
-def _right(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    right: np.ndarray = scores.argmax(1) == targets.argmax(1)
-    return right
 
 
 if __name__ == "__main__":

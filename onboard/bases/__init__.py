@@ -41,8 +41,16 @@ _SHIPPED = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class SourceTask:
-    """A task that is shipped with a base (or an anchor, which is no task)."""
+class LabelledTask:
+    """A task of a base by its labels, and the words that stand for them.
+
+    Args:
+        name: of the task.
+        kind: classification or regression.
+        labels: class labels in canonical order; empty for regression.
+        words: word per label, or per bucket.
+        low, high: range of a regression, else None.
+    """
 
     name: str
     kind: Kind
@@ -50,6 +58,17 @@ class SourceTask:
     words: tuple[str, ...]
     low: float | None
     high: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """For base.json, under its name."""
+        labels, words = list(self.labels), list(self.words)
+        return {"kind": self.kind, "labels": labels, "words": words, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class SourceTask(LabelledTask):
+    """A task that is shipped with a base (or an anchor, which is no task), and what was measured of it."""
+
     metrics: dict[str, Any]
 
 

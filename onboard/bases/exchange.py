@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from onboard.bases.documents import write_documents, write_json
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, read_fingerprints, write_fingerprints
 from onboard.bases.label_words import label_words, read_label_words
 from onboard.bases.load import load_engine
+from onboard.bases.placing import whole_folder
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.domain.names import require_name
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
@@ -218,6 +218,7 @@ def _described(
     """What base.json says of a checkpoint, as far as it is known."""
     sizes, ours = checkpoint.hypernetwork.sizes, _own_section(checkpoint.described)
     anchors = ours.get("anchors", [])
+    entries = {name: {**task.to_json(), "metrics": {}} for name, task in tasks.items()}
     return {
         "licence": ours.get("licence", _LICENCE),
         "method": checkpoint.hypernetwork.METHOD,
@@ -226,16 +227,9 @@ def _described(
         "task_embedding_size": sizes["task_embedding_size"],
         "reduction_factor": sizes["d_model"] // sizes["bottleneck"],
         "imported": {"from": folder.resolve().name, "notes": list(checkpoint.notes)},
-        "sources": {name: _entry(task) for name, task in tasks.items() if name not in anchors},
-        "anchors": {name: _entry(task) for name, task in tasks.items() if name in anchors},
+        "sources": {name: entry for name, entry in entries.items() if name not in anchors},
+        "anchors": {name: entry for name, entry in entries.items() if name in anchors},
     }
-
-
-def _entry(task: SourceTask) -> dict[str, Any]:
-    return {
-        "kind": task.kind, "labels": list(task.labels), "words": list(task.words), "low": task.low, "high": task.high,
-        "metrics": {},
-    }  # fmt: skip
 
 
 def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: Mapping[str, Any]) -> None:
@@ -261,21 +255,16 @@ def _write_base(folder: Path, checkpoint: Checkpoint, tokenizer: Any, document: 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
     """A folder to write to that becomes `output` when all went well, and else is gone."""
-    target = output.expanduser().resolve()
-    part = target.with_name(f".{target.name}.part")
     try:
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        yield part
-        for path in part.rglob("*"):
-            path.chmod(0o755 if path.is_dir() else 0o644)  # safetensors writes files that nobody else may read
-        part.rename(target)
+        with whole_folder(output.expanduser().resolve()) as part:
+            part.mkdir(parents=True)
+            yield part
+            for path in part.rglob("*"):
+                path.chmod(0o755 if path.is_dir() else 0o644)  # safetensors writes files that nobody else may read
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise _not_writable(output, error) from error
     except (OSError, SafetensorError) as error:
         raise StorageError(f"{output} cannot be written: {error}", "free some space, or --output elsewhere") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def _not_writable(output: Path, error: OSError) -> NotAllowedError:

@@ -18,6 +18,7 @@ from onboard.data.regression import BUCKETS, Buckets
 from onboard.domain.dataset import Label, label_key
 from onboard.errors import InputError, NotFoundError
 
+_OF_A_RANGE = {"low", "high", "words"}
 NAMED = 5  # tasks that an error names
 EXAMPLE = '{"sst2": ["negative", "positive"], "stsb": {"low": 0, "high": 5}}'
 
@@ -70,11 +71,7 @@ def _task(name: str, entry: Any) -> SourceTask:
             return _classification(name, entry, entry)
         case {"labels": list(labels), "words": list(words)} if len(entry) == 2:
             return _classification(name, labels, words)
-        case {"low": int() | float() as low, "high": int() | float() as high} if entry.keys() <= {
-            "low",
-            "high",
-            "words",
-        }:
+        case {"low": int() | float() as low, "high": int() | float() as high} if entry.keys() <= _OF_A_RANGE:
             return _regression(name, float(low), float(high), entry.get("words"))
     raise _unusable(name, "they are neither a list of words nor a range")
 

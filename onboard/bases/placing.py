@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from onboard.bases import folder_digest
@@ -25,13 +26,20 @@ def place_base(target: Path, digest: str, fill: Callable[[Path], object]) -> Pat
         if folder_digest(target) != digest:
             raise ConflictError(f"{target} holds something else than base {digest[:19]}….", "--output a new folder")
         return target
-    part = target.with_name(f".{target.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+    with whole_folder(target) as part:
         fill(part)
         if folder_digest(part) != digest:
             raise DamagedError(f"What came is not the base {digest[:19]}….", "Fetch it again.")
+    return target
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Where to make a folder that becomes `target` when all went well, and else is gone."""
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        yield part
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return target

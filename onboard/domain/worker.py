@@ -61,8 +61,8 @@ class WorkerRecord:
     def to_json(self) -> dict[str, Any]:
         """The worker as a JSON-compatible document; times are ISO 8601 in UTC."""
         age = round(self.heartbeat_age_seconds, 1)
-        told = document_of(self, "name", "live", "gpu_uuid", state=self.shown_state, heartbeat_age_seconds=age)
-        return {"worker": self.name, **told}
+        document = document_of(self, "name", "live", "gpu_uuid", state=self.shown_state, heartbeat_age_seconds=age)
+        return {"worker": self.name, **document}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,18 +79,17 @@ class Attachment:
         """
         if not self._handles:
             raise ConflictError("These adapters are detached from their backbone.", "Call attach(backbone) again.")
-        before = self._current.active
-        self._current.active = self._prepare(generated, rows)
-        try:
+        with self._applying(self._prepare(generated, rows)):
             yield
-        finally:
-            self._current.active = before
+
+    def bare(self) -> AbstractContextManager[None]:
+        """Within the block the backbone computes without adapters, also inside `using`."""
+        return self._applying(None)
 
     @contextmanager
-    def bare(self) -> Iterator[None]:
-        """Within the block the backbone computes without adapters, also inside `using`."""
+    def _applying(self, active: _Active | None) -> Iterator[None]:
         before = self._current.active
-        self._current.active = None
+        self._current.active = active
         try:
             yield
         finally:

@@ -108,11 +108,7 @@ class Hypernetwork(nn.Module, ABC):
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> Self:
-        """One of these sizes, the method's own where they may be left out.
-
-        Raises:
-            TypeError: a size is missing or unknown.
-        """
+        """One of these sizes, the method's own where they may be left out. Raises TypeError as the constructor."""
         return cls(**sizes)
 
     @abstractmethod

@@ -24,6 +24,7 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.methods import new_hypernetwork
 from onboard.model.methods.hyperformer import PLAIN_PROJECTOR, PlainHyperFormer, place_prefix
 from onboard.model.methods.hyperformer_plus_plus import PROJECTOR, STACK_PREFIX, HyperFormerPlusPlus
+from onboard.model.quantised_backbone import assign_weights
 
 NAMED = 5  # tensors that an error names
 _ONLY = "Only checkpoints of HyperFormer++ (efficient_unique_hyper_net) and of the paper's HyperFormer can be read."
@@ -74,7 +75,9 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     embeddings = {name.removeprefix(TASK_PREFIX): z for name, z in tensors.items() if name.startswith(TASK_PREFIX)}
     _check(tensors, backbone, hypernetwork, embeddings)
     notes = _cross_bias(tensors)
-    _assign(backbone, tensors)
+    left_out = TIED if _head_tied(tensors) else TIED[1:]
+    own = {name: tensors[name].float() for name in backbone.state_dict() if name in tensors and name not in left_out}
+    assign_weights(backbone, own)
     hypernetwork.to_empty(device="cpu")
     for name, view in hypernetwork.official_views().items():
         view.copy_(tensors[name])
@@ -263,13 +266,3 @@ def _cross_bias(tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
         f"The checkpoint has a position bias in cross-attention (up to {largest:.2g}), which transformers dropped in "
         "its version 4; it was left out, so logits may differ a little from those of the authors' program.",
     )
-
-
-def _assign(backbone: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Give a backbone on the meta device its weights without copying those that are float32."""
-    left_out = TIED if _head_tied(tensors) else TIED[1:]
-    own = {name: tensors[name].float() for name in backbone.state_dict() if name in tensors and name not in left_out}
-    backbone.load_state_dict(own, strict=False, assign=True)  # what is tied is missing, nothing else: `_check`
-    for name in own.keys() & backbone.all_tied_weights_keys.keys():
-        del backbone.all_tied_weights_keys[name]  # a head of its own
-    backbone.tie_weights(recompute_mapping=False)

@@ -65,11 +65,16 @@ def read_quantised_backbone(folder: str | Path, kind: type[Any], config: Any, dt
     with torch.device("meta"):
         model = kind(config)
     _check(model, tensors, path)
+    assign_weights(model, tensors)
+    return model
+
+
+def assign_weights(model: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Give a T5 on the meta device its weights without copying them; a tied one that is among them stays apart."""
     model.load_state_dict(tensors, strict=False, assign=True)  # what is tied is missing, nothing else
     for name in tensors.keys() & model.all_tied_weights_keys.keys():
         del model.all_tied_weights_keys[name]  # stored by itself: a head that was untied
     model.tie_weights(recompute_mapping=False)
-    return model
 
 
 def _check(model: Any, tensors: Mapping[str, Tensor], path: Path) -> None:

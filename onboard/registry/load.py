@@ -203,7 +203,7 @@ def _end_leases(session: Session) -> Unfinished:
     """Jobs that were running have no worker here: they are queued again, and that attempt does not count."""
     facts = {"reason": "restored from a backup that was made while it ran"}
     error = CancelledError("The job was cancelled while it ran; the service was restored since.").to_json()
-    asked, told = JobRow.cancel_requested.is_(True), {**facts, "error": error}
-    cancelled = take_away(session, asked, JobState.CANCELLED, told, error=error, finished_at=database_now())
+    asked, with_error = JobRow.cancel_requested.is_(True), {**facts, "error": error}
+    cancelled = take_away(session, asked, JobState.CANCELLED, with_error, error=error, finished_at=database_now())
     requeued = queue_again(session, true(), facts)
     return Unfinished(tuple(job for job, *_ in requeued), tuple(job for job, *_ in cancelled))

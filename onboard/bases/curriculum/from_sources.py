@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from onboard.bases.curriculum.rows import Rows, RowsTask
+from onboard.bases.curriculum.rows import RowsTask
 from onboard.bases.curriculum.source import Source
 from onboard.bases.curriculum.synonyms import synonyms
 from onboard.bases.curriculum.workshop import Workshop, recoded, task_name
@@ -25,11 +25,7 @@ _THIRDS = (("different", "related", "same"), ("low", "medium", "high"), ("far", 
 
 def sources(workshop: Workshop) -> list[RowsTask]:
     """The sources with their own words, in their order."""
-    return [_task(workshop, source.name, source.words, workshop.of_source(source)) for source in workshop.sources]
-
-
-def _task(workshop: Workshop, name: str, words: Sequence[str], rows: Rows) -> RowsTask:
-    return RowsTask(name, words, rows, workshop.wording.trie(words), workshop.seed_of(name))
+    return [workshop.task(source.name, source.words, workshop.of_source(source)) for source in workshop.sources]
 
 
 def renamed(workshop: Workshop) -> list[RowsTask]:
@@ -46,7 +42,7 @@ def renamed(workshop: Workshop) -> list[RowsTask]:
             drawn = [rng.choice(len(common), len(own), replace=False) for _ in range(_RANDOM)]
             wordings += workshop.wording.fitting([[common[index] for index in indices] for indices in drawn])
         rows = workshop.of_source(source)
-        made += [_task(workshop, task_name(source.name, words), words, rows) for words in wordings]
+        made += [workshop.task(task_name(source.name, words), words, rows) for words in wordings]
     return made
 
 

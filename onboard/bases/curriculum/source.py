@@ -6,32 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onboard.bases import LabelledTask
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Example, Kind, Label, class_indices
+from onboard.domain.dataset import Example, class_indices
 
 
 @dataclass(frozen=True)
-class Source:
-    """A source task as it is shipped with the base.
+class Source(LabelledTask):
+    """A source task with its rows.
 
     Args:
-        name: the folder's name.
-        kind: classification or regression.
-        labels: class labels in canonical order; empty for regression.
-        words: word per label, or per bucket.
-        low, high: range of a regression, else None.
         train: its training rows.
         validation: rows for choosing; never in a batch.
         test: rows that the finished base is measured on.
         metric: the one that counts in choosing; empty where nobody chooses by it.
     """
 
-    name: str
-    kind: Kind
-    labels: tuple[Label, ...]
-    words: tuple[str, ...]
-    low: float | None
-    high: float | None
     train: tuple[Example, ...]
     validation: tuple[Example, ...] = ()
     test: tuple[Example, ...] = ()

@@ -114,10 +114,11 @@ class Workshop:
         """One task per wording that the tokenizer knows, named by stem and words."""
         if rows is None:
             return []
-        return [
-            RowsTask(name := task_name(stem, words), words, rows, self.wording.trie(words), self.seed_of(name))
-            for words in self.wording.fitting(wordings)
-        ]
+        return [self.task(task_name(stem, words), words, rows) for words in self.wording.fitting(wordings)]
+
+    def task(self, name: str, words: Sequence[str], rows: Rows) -> RowsTask:
+        """Rows under label words that fit."""
+        return RowsTask(name, words, rows, self.wording.trie(words), self.seed_of(name))
 
     def seed_of(self, name: str) -> int:
         """Seed of a task's batches."""

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.numpy import save_file as save_arrays
 
-from onboard.bases import FORMAT, Base
+from onboard.bases import FORMAT, Base, LabelledTask
 from onboard.bases.curriculum.source import Source
 from onboard.bases.documents import write_documents
 from onboard.bases.fingerprints import FINGERPRINTS, Fingerprints, write_fingerprints
@@ -22,6 +22,7 @@ from onboard.data.hashes import row_hashes
 from onboard.domain.dataset import Dataset
 from onboard.errors import StorageError
 from onboard.evaluate.baselines import score_baselines
+from onboard.evaluate.intervals import Metric
 from onboard.model.engine import Engine
 from onboard.model.methods import FIRST_METHOD, METHODS
 from onboard.model.quantised_backbone import save_quantised_backbone
@@ -88,25 +89,20 @@ class Description:
             "task_embedding_size": hypernetwork.sizes["task_embedding_size"],
             "reduction_factor": self.reduction_factor,
             "recipe": dict(self.recipe),
-            "sources": {source.name: _entry(source, metrics.get(source.name, {})) for source in trained.sources},
+            "sources": {
+                source.name: {
+                    **source.to_json(),
+                    "rows": len(source.train),
+                    "metric": source.metric or None,
+                    "metrics": metrics.get(source.name, {}),
+                }
+                for source in trained.sources
+            },
             "anchors": {
-                name: {"kind": "classification", "labels": list(words), "words": list(words), "low": None, "high": None}
+                name: LabelledTask(name, "classification", tuple(words), tuple(words), None, None).to_json()
                 for name, words in trained.anchors.items()
             },
         }
-
-
-def _entry(source: Source, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "kind": source.kind,
-        "labels": list(source.labels),
-        "words": list(source.words),
-        "low": source.low,
-        "high": source.high,
-        "rows": len(source.train),
-        "metric": source.metric or None,
-        "metrics": metrics,
-    }
 
 
 def write_base(trained: TrainedBase, description: Description, output: Path, say: Callable[[str], None]) -> None:
@@ -187,12 +183,11 @@ def measure(engine: Engine, z: np.ndarray, source: Source) -> dict[str, Any]:
     ours = HeldOut.of(source, source.test, engine).score(engine, z, torch.float32)
     dataset = Dataset(source.kind, source.labels, source.train, test=source.test, low=source.low, high=source.high)
     theirs = score_baselines(dataset, source.test, metric="mcc" if source.kind == "classification" else None)
-    return {
-        "test": {name: metric.to_json() for name, metric in ours.items()},
-        "baselines": {
-            name: {metric: value.to_json() for metric, value in values.items()} for name, values in theirs.items()
-        },
-    }
+    return {"test": _numbers(ours), "baselines": {name: _numbers(values) for name, values in theirs.items()}}
+
+
+def _numbers(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    return {name: metric.to_json() for name, metric in metrics.items()}
 
 
 def measure_all(trained: TrainedBase, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:

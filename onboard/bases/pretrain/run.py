@@ -5,9 +5,8 @@ What comes after the backbone is the same for every base: `onboard.bases.multita
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,7 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     """
     recipe = made_from.recipe
     rows = read_sources(recipe.sources, recipe.seed)
-    started = pretrain(made_from, rows)
-    encoder = TextEncoder(started.tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens)
-    engine, made, sources = begin(made_from, rows, started.backbone, encoder, started.material)
+    engine, made, sources = begin(made_from, rows, *pretrain(made_from, rows))
     _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), sources)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(sources)
     dropping = _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank)
@@ -139,23 +136,17 @@ def _dropping(backbone: Any, share: float, seed: int, rank: int) -> Callable[[Lo
 
     def dropped(loss_of: LossOf, step: int) -> StepLoss:
         torch.manual_seed(int(np.random.SeedSequence((seed, 3, rank, step)).generate_state(1)[0]))
-        with _dropout(backbone, places, share):
+        for place in places:
+            place.p = share
+        backbone.train()
+        try:
             return loss_of(step)
+        finally:
+            backbone.eval()
+            for place in places:
+                place.p = 0.0
 
     return lambda loss_of: partial(dropped, loss_of)
-
-
-@contextmanager
-def _dropout(backbone: Any, places: Sequence[nn.Dropout], share: float) -> Iterator[None]:
-    for place in places:
-        place.p = share
-    backbone.train()
-    try:
-        yield
-    finally:
-        backbone.eval()
-        for place in places:
-            place.p = 0.0
 
 
 def write(
@@ -194,17 +185,8 @@ def write(
     )
 
 
-@dataclass(frozen=True)
-class Pretrained:
-    """What the multi-task stages start from."""
-
-    backbone: Any
-    tokenizer: Any
-    material: Material
-
-
-def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> Pretrained:
-    """Inherit, distil and teach to read."""
+def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> tuple[Any, TextEncoder, Material]:
+    """Inherit, distil and teach to read: backbone, encoder and material, from which the multi-task stages start."""
     recipe, running = made_from.recipe, made_from.running
     teacher = Teacher.load()
     texts = load_texts(made_from, rows)
@@ -224,7 +206,7 @@ def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> P
         on_cpu,
     )
     inherit_reader(backbone, _whole_words(tokenizer), recipe.seed)
-    return Pretrained(backbone, tokenizer, material)
+    return backbone, TextEncoder(tokenizer, PAIR_SEPARATOR, recipe.backbone.max_tokens), material
 
 
 def _more_texts(made_from: Ingredients[OwnRecipe], texts: Sequence[str], rows: Sequence[SourceRows]) -> list[str]:

@@ -1,0 +1,1 @@
+"""How the hypernetwork is best tuned, what the guard takes of it, and the page about both."""

@@ -1,0 +1,43 @@
+"""The benches' pages are those of their stored numbers, and the commands that stand on pages are there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import ablations, api, kills, memory, submitting, upload
+from bench.chaos import report as chaos
+from bench.curriculum import page as curriculum
+from bench.guard import page as guard
+from bench.probe import page as probe
+from bench.queue import __main__ as queue
+
+ROOT = Path(__file__).parents[2]
+PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "ablations": ablations.page, "api": api.page, "chaos": chaos.page, "curriculum": curriculum.page,
+    "guard": guard.page, "kills": kills.page, "probe": probe.page, "queue": queue.page, "submitting": submitting.page,
+    "upload": upload.page, "worker_memory": memory.page,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_its_stored_numbers_give(name: str) -> None:
+    document = json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    assert PAGES[name](document) == (ROOT / "docs" / "results" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_every_command_of_a_bench_that_is_told_can_be_run() -> None:
+    paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.py"), ROOT / "Makefile"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    commands = sorted(set(re.findall(r"-m (bench(?:\.\w+)+)", text)))
+    assert len(commands) > 15
+    for command in commands:
+        spec = find_spec(command)
+        assert spec is not None, command
+        assert spec.submodule_search_locations is None or find_spec(f"{command}.__main__"), command
