@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pipeline", default="onboard.pipeline.run", help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(home=Path(folder) / "home", base=asked.base or _tiny(Path(folder)), device="cpu")
+        settings = Settings(home=Path(folder) / "home", base=asked.base or tiny_base_in(Path(folder)), device="cpu")
         course = measure(settings, Path(folder), asked.jobs, asked.pipeline)
     return report(_document(asked, course), asked, page)
 
@@ -80,7 +80,8 @@ def page(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _tiny(folder: Path) -> str:
+def tiny_base_in(folder: Path) -> str:
+    """The folder of a tiny base, made there."""
     from bench.harness.tiny_base import make_tiny_base
 
     return str(make_tiny_base(folder / "tiny").folder)

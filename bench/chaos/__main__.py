@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name} cannot be run: {lacking} is not installed; run: make packages")
             return 2
     with tempfile.TemporaryDirectory() as folder:
-        base = _base(Path(folder)) if not asked.no_runs else Path(folder)
+        base = base_for(Path(folder)) if not asked.no_runs else Path(folder)
         runs = [] if asked.no_runs or asked.real_lease else _runs(asked, places, base)
         if asked.real_lease:
             _real_leases(asked, places, base)
@@ -71,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _base(folder: Path) -> Path:
+def base_for(folder: Path) -> Path:
+    """The base that all runs share, made in this folder."""
     from bench.harness.tiny_base import make_tiny_base
 
     return make_tiny_base(folder).folder

@@ -70,7 +70,7 @@ class Sizes:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the results."""
     asked, sizes = asked_sizes(command_line(__doc__), Sizes(), arguments)
-    places = {name: _place(name, sizes) for name in measurable()}
+    places = {name: measured_at(name, sizes) for name in measurable()}
     document = {
         **made_by("python -m bench.queue"), "sizes": asdict(sizes), "wanted_ms": WANTED, "places": places,
         "kept": all(figures[what]["p95"] <= most for figures in places.values() for what, most in WANTED.items()),
@@ -78,7 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
     return report(document, asked, page)
 
 
-def _place(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
+def measured_at(name: str, sizes: Sizes) -> dict[str, dict[str, Any]]:
+    """The figures of one place, each call by its name."""
     with deployed(name) as (settings, folder):
         return measure(settings, folder, sizes)
 

@@ -68,7 +68,7 @@ def measure(
     if start is not None and (twin := same_training(run, start, finished())):
         return twin
     started = time.process_time()
-    learned = _learn(cell, run, recipes)
+    learned = learned_for(cell, run, recipes)
     right = learned.answers == cell.truth
     row = {
         **asdict(run),
@@ -105,7 +105,8 @@ def _told(start: Start) -> Row:
     }  # fmt: skip
 
 
-def _learn(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
+def learned_for(cell: Cell, run: Run, recipes: Mapping[RecipeKey, Recipe]) -> Learned:
+    """What is trained for a run, on its cell."""
     if run.method == "tfidf":
         predicted = predict_learned(cell.dataset, cell.dataset.train, cell.test, run.seed)
         return Learned(predicted["tfidf_logistic_regression"].argmax(1))

@@ -38,7 +38,7 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], z: np.ndarra
 
 
 def _row(suggestion: Next, bench: Workbench) -> NextRowJson:
-    answers = _number(suggestion, bench.buckets) if bench.buckets else _classes(suggestion, bench.dataset.labels)
+    answers = number_answer(suggestion, bench.buckets) if bench.buckets else _classes(suggestion, bench.dataset.labels)
     text = _text(bench.unlabelled[suggestion.row])
     return {**text, "uncertainty": round(suggestion.uncertainty, 4), **answers}
 
@@ -58,7 +58,8 @@ def _classes(suggestion: Next, labels: Sequence[Label]) -> NextRowJson:
     }
 
 
-def _number(suggestion: Next, buckets: Buckets) -> NextRowJson:
+def number_answer(suggestion: Next, buckets: Buckets) -> NextRowJson:
+    """The number that is expected of a text, and how far it may be off, with the digits that the scale asks for."""
     values = np.array(buckets.values)
     mean = float(suggestion.probabilities @ values)
     spread = float(np.sqrt(suggestion.probabilities @ (values - mean) ** 2))

@@ -58,7 +58,7 @@ def test_it_fails_when_a_figure_is_above_what_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, latest: float, unchanged: float, code: int
 ) -> None:
     monkeypatch.setattr(api, "measurable", lambda: ["sqlite", "postgres"])
-    monkeypatch.setattr(api, "_place", lambda name, sizes: figures(latest, unchanged))
+    monkeypatch.setattr(api, "measured_at", lambda name, sizes: figures(latest, unchanged))
     output, table = tmp_path / "api.json", tmp_path / "api.md"
     assert api.main(["--output", str(output), "--table", str(table)]) == code
     assert json.loads(output.read_text())["kept"] is (code == 0)

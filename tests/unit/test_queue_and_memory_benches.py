@@ -52,7 +52,7 @@ def figures(milliseconds: float) -> dict[str, dict[str, Any]]:
 def test_the_queue_bench_fails_when_a_figure_is_above_what_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, milliseconds: float, code: int
 ) -> None:
-    monkeypatch.setattr(queue, "_place", lambda name, sizes: figures(milliseconds))
+    monkeypatch.setattr(queue, "measured_at", lambda name, sizes: figures(milliseconds))
     output, table = tmp_path / "queue.json", tmp_path / "queue.md"
     assert queue.main(["--output", str(output), "--table", str(table)]) == code
     assert json.loads(output.read_text())["kept"] is (code == 0)
@@ -63,7 +63,7 @@ def test_the_queue_bench_fails_when_a_figure_is_above_what_is_wanted(
 def test_memory_that_grows_by_more_than_three_per_cent_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int, code: int
 ) -> None:
-    monkeypatch.setattr(memory, "_tiny", str)
+    monkeypatch.setattr(memory, "tiny_base_in", str)
     monkeypatch.setattr(memory, "measure", lambda *_given: [90, 100, 100, last])
     output, table = tmp_path / "memory.json", tmp_path / "memory.md"
     given = ["--jobs", "4", "--early", "2", "--output", str(output), "--table", str(table)]

@@ -126,7 +126,7 @@ def test_what_auto_trained_from_one_of_the_starts_is_not_trained_again(
     auto = replace(trained, start=AUTO)
     cells.of(auto)._starts[AUTO] = replace(cells.of(auto).start("sst2"), passes=99)
     again = measure(cells, auto, QUICK)
-    monkeypatch.setattr(runs, "_learn", None)  # nothing is trained
+    monkeypatch.setattr(runs, "learned_for", None)  # nothing is trained
     same = measure(cells, auto, QUICK, lambda: {trained: row})
     assert (same["start"], same["trained_as"], same["probe_passes"]) == (AUTO, "sst2", 99)
     facts = {name: value for name, value in again.items() if name != "seconds"}

@@ -81,7 +81,7 @@ WRONG = [
 def test_the_program_fails_when_anything_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(program, "_base", lambda folder: folder)
+    monkeypatch.setattr(program, "base_for", lambda folder: folder)
 
     def run(name: str, options: Options, folder: Path, _base: Path) -> dict[str, Any]:
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def test_the_program_fails_when_anything_is_wrong(
 
 def test_with_resume_only_runs_without_a_result_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    monkeypatch.setattr(program, "_base", lambda folder: folder)
+    monkeypatch.setattr(program, "base_for", lambda folder: folder)
 
     def run(name: str, options: Options, folder: Path, _base: Path) -> dict[str, Any]:
         folder.mkdir(parents=True, exist_ok=True)

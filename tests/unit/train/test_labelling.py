@@ -11,7 +11,7 @@ from support.tiny_base import WORDS as VOCABULARY
 from onboard.data.regression import Buckets
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
-from onboard.pipeline.label_next import _number
+from onboard.pipeline.label_next import number_answer
 from onboard.train import labelling
 from onboard.train.labelling import Next, farthest_first, label_next, uncertainty
 
@@ -29,7 +29,7 @@ def test_uncertainty_is_nothing_when_sure_and_one_without_an_idea() -> None:
 def test_a_number_keeps_the_digits_that_its_scale_asks_for(low: float, high: float) -> None:
     buckets = Buckets(low, high)
     probabilities = np.full(buckets.count, 1 / buckets.count)
-    answer = _number(Next(0, probabilities, 1.0), buckets)
+    answer = number_answer(Next(0, probabilities, 1.0), buckets)
     assert answer["value"] == pytest.approx((low + high) / 2, abs=1e-3 * buckets.width)
     assert answer["spread"] == pytest.approx(np.std(buckets.values), abs=1e-3 * buckets.width)
 
