@@ -77,9 +77,14 @@ def command_of(name: str, words: Sequence[str]) -> str:
     return f"python -m bench.{name} {' '.join(words)}".rstrip()
 
 
-def datasets_there(folder: Path = DATA, option: str = "") -> bool:
-    """Whether they are; where they are not, it is said, and which option names their folder."""
-    if not folder.is_dir():
+def datasets_there(folder: Path = DATA, option: str = "", suites: Sequence[str] = ()) -> bool:
+    """Whether they are; where they are not, it is said, and which option names their folder.
+
+    Args:
+        suites: folders in it that are needed.
+    """
+    there = all(place.is_dir() for place in (folder, *(folder / suite for suite in suites)))
+    if not there:
         remedy = f"; name their folder: {option} DIR" if option else ""
         print(f"skipped: the datasets are not here ({folder}){remedy}")
-    return folder.is_dir()
+    return there

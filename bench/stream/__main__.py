@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is missing of the part, and write the page."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     asked = _parser().parse_args(words)
-    if not all(datasets_there(asked.data / suite, "--data") for suite in ("source", "target")):
+    if not datasets_there(asked.data, "--data", ("source", "target")):
         return 0
     torch.set_num_threads(asked.threads)
     material = Material(find_base(asked.base), asked.data, asked.shots, asked.test_rows, asked.max_tokens)

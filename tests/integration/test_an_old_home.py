@@ -40,7 +40,7 @@ ARCHIVE = Path(__file__).with_name("old_home.tar.gz")
 @pytest.fixture
 def old_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extractall(tmp_path)
     monkeypatch.chdir(tmp_path)  # its jobs name their base as a folder beside the home
     services = open_services(Settings(home=Path("home"), base="base", device="cpu"))
     yield services
