@@ -125,9 +125,8 @@ def test_standard_input_is_named_in_errors(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(DatasetError, match=r"^standard input: row 1: is not JSON"):
         read_inputs(Path("-"), ())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"[]")))
-    with pytest.raises(DatasetError) as caught:
+    with pytest.raises(DatasetError, match=r"^standard input holds no rows"):
         read_inputs(Path("-"), ())
-    assert "jq -c '.[]' stdin.jsonl" in caught.value.remedy
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
