@@ -111,9 +111,9 @@ def bucket_finding(values: Sequence[float]) -> Finding | None:
     if len(set(values)) < FEWEST_KINDS:
         return None
     buckets = Buckets(min(values), max(values))
-    near = Counter(round((value - buckets.low) / buckets.width) for value in values)
-    ((bucket, rows),) = near.most_common(1)
-    inside = {value for value in values if round((value - buckets.low) / buckets.width) == bucket}
+    nearest = [round((value - buckets.low) / buckets.width) for value in values]
+    ((bucket, rows),) = Counter(nearest).most_common(1)
+    inside = {value for value, near in zip(values, nearest, strict=True) if near == bucket}
     if rows < CROWDED_SHARE * len(values) or len(inside) < FEWEST_KINDS:
         return None
     message = (

@@ -27,11 +27,14 @@ def without_repeats(
         tolerance: how far two regression values of one text may lie apart; 0 for classes.
     """
     alike = _groups(rows, _alike)
-    conflicts = [group for group in alike if _conflicting(group, tolerance)]
-    repeated = [
-        _groups(group, lambda row: (row.text_a, row.text_b)) for group in alike if not _conflicting(group, tolerance)
-    ]
-    duplicates = [copies for groups in repeated for group in groups for copies in _copies(group)]
+    conflicts: list[Rows] = []
+    duplicates: list[Rows] = []
+    for group in alike:
+        if _conflicting(group, tolerance):
+            conflicts.append(group)
+        else:
+            same = _groups(group, lambda row: (row.text_a, row.text_b))
+            duplicates += [copies for rows_of_text in same for copies in _copies(rows_of_text)]
     findings = _conflict_findings(conflicts, len(rows), split, origin, problems) + _duplicate_findings(
         duplicates, split
     )
@@ -42,6 +45,8 @@ def without_repeats(
 
 def without_shared(splits: Mapping[str, Rows]) -> tuple[dict[str, Rows], list[Finding]]:
     """The splits, each without the rows whose text an earlier one has (whatever the label), case and blanks aside."""
+    if len(splits) == 1:
+        return dict(splits), []
     seen: dict[int, tuple[str, int]] = {}
     firsts: dict[str, Rows] = {}
     findings = []

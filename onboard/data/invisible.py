@@ -13,7 +13,7 @@ _INVISIBLE: Final = re.compile(
 
 def visible(text: str) -> str:
     """The text without them."""
-    return _INVISIBLE.sub("", text)
+    return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def code_points(text: str) -> tuple[str, ...]:

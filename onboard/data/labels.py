@@ -152,7 +152,8 @@ def _classification(
         by_name[split] = [row for row in rows if label_key(row.label) in known]
         strays = [row for row in rows if label_key(row.label) not in known] if known else []
         if asked.unknown == "drop":
-            retyped = [row for row in strays if _of_other_type(row.label, labels) is not None]
+            written = _by_text(labels)
+            retyped = [row for row in strays if label_text(row.label) in written]
             findings += _dropped(len(strays) - len(retyped), split, left=bool(by_name[split]))
             strays = retyped
         _report_strays(
@@ -178,9 +179,9 @@ def _dropped(rows: int, split: str, *, left: bool) -> list[Finding]:
     return [Finding("unknown_labels", message, rows, "Give training rows of these labels.")]
 
 
-def _of_other_type(label: Label, labels: Sequence[Label]) -> Label | None:
-    """The label that is written the same but is of another type, as "1" and 1 are."""
-    return next((known for known in labels if label_text(known) == label_text(label)), None)
+def _by_text(labels: Sequence[Label]) -> dict[str, Label]:
+    """The labels as they are written: a label that is none of them but is written like one is of another type."""
+    return {label_text(label): label for label in reversed(labels)}
 
 
 def _report_strays(
@@ -189,12 +190,13 @@ def _report_strays(
     """One problem for every label that is not one of `labels`, at its first row."""
     firsts = {label_key(row.label): row for row in reversed(strays)}
     counts = Counter(label_key(row.label) for row in strays)
+    written = _by_text(labels)
     for key, count in counts.items():
         first = firsts[key]
         others = "declared with --labels" if split == "train" else "known from training"
         rows = "1 row" if count == 1 else f"{count:,} rows"
         message = f"the label {_named([first.label])} ({rows}) is not {others}: {_named(labels)}"
-        same = _of_other_type(first.label, labels)
+        same = written.get(label_text(first.label))
         if same is not None:
             kinds = _type_of(first.label), _type_of(same)
             message = f"the label {_named([first.label])} ({rows}) is {kinds[0]}, the label {_named([same])} {kinds[1]}"

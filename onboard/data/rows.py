@@ -71,7 +71,7 @@ def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...],
         columns = reader.columns()
         fields = _resolve(columns, text_fields, label_field, problems)
         if fields is not None:
-            return _usable(reader, fields, problems)
+            return _usable(reader, columns, fields, problems)
         for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
             pass
         if not problems.any:
@@ -112,12 +112,11 @@ def _resolve(
     return Fields(texts, label) if texts and label else None
 
 
-def _usable(reader: Reader, fields: Fields, problems: FileProblems) -> Table:
+def _usable(reader: Reader, columns: Sequence[str], fields: Fields, problems: FileProblems) -> Table:
     check_label = _label_check(reader.class_names().get(fields.label, ()), typed=reader.typed)
     rows: list[LabelledRow] = []
     labels: dict[str, Label] = {}
     characters = seen = rejected = 0
-    columns = reader.columns()
     annotated = _ANSWER in columns and _ANSWER not in fields.all and any(name in columns for name in _PRODIGY_HASHES)
     for seen, row in enumerate(reader.rows((*fields.all, _ANSWER) if annotated else fields.all), start=1):
         require_few(seen)

@@ -177,9 +177,8 @@ def _field(name: str, hint: Any, default: Any) -> Field:
 
 def asked(submission: Any) -> dict[str, Any]:
     """What it asks beyond the defaults; the dataset always."""
-    values = {declared.name: getattr(submission, declared.name) for declared in fields_of(type(submission))}
-    defaults = {declared.name: declared.default for declared in fields_of(type(submission))}
-    return {name: value for name, value in values.items() if value != defaults[name]}
+    values = [(declared, getattr(submission, declared.name)) for declared in fields(submission)]
+    return {declared.name: value for declared, value in values if value != declared.default}
 
 
 def table(declaration: type[Any] = Submission) -> str:

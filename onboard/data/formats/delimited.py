@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -59,8 +60,9 @@ class _DelimitedReader(Reader):
                 continue
             yield Row(self._row, line, dict(zip(header, fields, strict=True)))
 
+    @abstractmethod
     def _records(self, *, silent: bool) -> Iterator[tuple[int, list[str]]]:
-        raise NotImplementedError
+        """Where each record starts and its fields, the header first; `silent` tells of no problems."""
 
     def _decoded_lines(self, *, silent: bool) -> Iterator[str]:
         """The lines with their line feed. Bad bytes are reported and replaced, so that the rows stay apart."""

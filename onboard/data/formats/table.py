@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ class Row(NamedTuple):
     values: Mapping[str, object]
 
 
-class Reader:
+class Reader(ABC):
     """A file of one format. `typed`: whether values have types, or all are strings (CSV, TSV)."""
 
     typed = True
@@ -31,17 +32,17 @@ class Reader:
         self._path = path
         self._problems = problems
 
+    @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """Names of the columns; for JSONL the keys that the first rows use."""
-        raise NotImplementedError
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """Columns of integers that stand for names (ClassLabel), with these names; most formats have none."""
         return {}
 
+    @abstractmethod
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows, with these columns at least."""
-        raise NotImplementedError
 
 
 class RowError(Exception):
