@@ -6,14 +6,13 @@ import csv
 import gzip
 import io
 import json
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dataset_rows import balanced
+from dataset_rows import balanced, peak_of, with_200_mb
 
 from onboard.data import limits
 from onboard.data.formats import parquet, source
@@ -253,16 +252,9 @@ def test_csv_problems_name_row_and_line(write_bytes, problems_of) -> None:
 
 
 def test_a_line_of_200_mb_is_refused_without_being_held_in_memory(tmp_path, problems_of) -> None:
-    path = tmp_path / "huge.jsonl.gz"
-    with gzip.open(path, "wb", compresslevel=1) as stream:
-        stream.write(b'{"text": "fine", "label": "a"}\n{"text": "')
-        for _ in range(200):
-            stream.write(b"x" * 1_000_000)
-        stream.write(b'", "label": "a"}\n{"text": "", "label": "a"}\n')
-    tracemalloc.start()
-    problems = problems_of(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    before, after = b'{"text": "fine", "label": "a"}\n{"text": "', b'", "label": "a"}\n{"text": "", "label": "a"}\n'
+    path = with_200_mb(tmp_path / "huge.jsonl.gz", before, after)
+    problems, peak = peak_of(lambda: problems_of(path))
     assert [(problem["row"], problem["code"]) for problem in problems if problem["row"]] == [
         (2, "line_too_long"),
         (3, "empty_text"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
 
 import pytest
-from dataset_rows import balanced
+from dataset_rows import balanced, peak_of, with_200_mb
 
 from onboard.data import limits
 from onboard.data.formats import jsonl
@@ -91,16 +90,9 @@ def test_where_an_array_stops_being_one_is_told_by_the_objects_place(data, code,
 
 
 def test_an_object_of_200_mb_is_refused_without_being_held_in_memory(tmp_path, problems_of) -> None:
-    path = tmp_path / "huge.json.gz"
-    with gzip.open(path, "wb", compresslevel=1) as stream:
-        stream.write(b'[{"text": "fine", "label": "a"}, {"text": "')
-        for _ in range(200):
-            stream.write(b"x" * 1_000_000)
-        stream.write(b'", "label": "a"}]')
-    tracemalloc.start()
-    problem = problems_of(path)[0]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    before, after = b'[{"text": "fine", "label": "a"}, {"text": "', b'", "label": "a"}]'
+    path = with_200_mb(tmp_path / "huge.json.gz", before, after)
+    (problem, *_), peak = peak_of(lambda: problems_of(path))
     assert (problem["code"], problem["row"]) == ("line_too_long", 2)
     assert peak < 16 << 20
 
