@@ -28,7 +28,7 @@ from cli import (
     worker,
     workers,
 )
-from cli.output import report_error, say
+from cli.output import print_line, report_error, say
 from onboard import __version__
 from onboard.errors import OnboardError
 
@@ -45,7 +45,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        sys.stdout.write(f"onboard {__version__}\n")
+        print_line(f"onboard {__version__}")
         raise typer.Exit
 
 

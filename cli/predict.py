@@ -65,7 +65,7 @@ def _table(rows: list[dict[str, Any]], documents: list[dict[str, Any]]) -> Table
     from rich.text import Text
 
     from onboard.domain.dataset import label_text
-    from onboard.report.terminal import printable
+    from onboard.domain.printable import printable
 
     answers = []
     for row, answer in zip(rows, documents, strict=True):

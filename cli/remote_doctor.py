@@ -59,7 +59,7 @@ def _workers(settings: Settings) -> str:
 
 
 def _asked(settings: Settings) -> Onboard:
-    return Onboard(settings.api_url, settings.token.get_secret_value(), attempts=2)
+    return Onboard(settings.api_url, settings.token.get_secret_value(), insecure=settings.api_insecure, attempts=2)
 
 
 CHECKS: Final = {"service": _service, "ready": _ready, "token": _token, "version": _version, "workers": _workers}

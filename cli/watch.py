@@ -146,9 +146,9 @@ class _Live:
     """A spinner with the present stage; finished stages stay as lines."""
 
     def __init__(self) -> None:
-        from rich.console import Console
+        from cli.console import CleanConsole
 
-        self._console = Console(stderr=True, highlight=False)
+        self._console = CleanConsole(stderr=True)
         self._status = self._console.status("waiting for a worker")
 
     def __enter__(self) -> _Live:

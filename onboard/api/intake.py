@@ -112,4 +112,4 @@ def _submit(settings: Settings, submission: Submission, owner: str, actor: str |
 
     with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
         request = submissions.prepare(submission, settings.base, owner=owner, hide_folders=True)
-        return submit(services, doorbell(services), request)
+        return submit(services, doorbell(services, outside=True), request)

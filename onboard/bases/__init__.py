@@ -116,17 +116,13 @@ class Base:
 
     @cached_property
     def embeddings(self) -> dict[str, np.ndarray]:
-        """`z` (t,) float32 of every source and anchor."""
-        from safetensors.numpy import load_file
-
-        return load_file(self.folder / "embeddings.safetensors")
+        """`z` (t,) float32 of every source and anchor. Raises DamagedError."""
+        return _arrays(self.folder / "embeddings.safetensors")
 
     @cached_property
     def trained_rows(self) -> dict[str, np.ndarray]:
-        """Sorted 64-bit row hashes that trained each source."""
-        from safetensors.numpy import load_file
-
-        return load_file(self.folder / "trained_rows.safetensors")
+        """Sorted 64-bit row hashes that trained each source. Raises DamagedError."""
+        return _arrays(self.folder / "trained_rows.safetensors")
 
     @cached_property
     def known_rows(self) -> np.ndarray:
@@ -138,11 +134,21 @@ class Base:
 
     @cached_property
     def fingerprints(self) -> Fingerprints | None:
-        """What its tasks look like to its backbone; None when their embeddings did not start from that."""
+        """What its tasks look like to its backbone; None when their embeddings did not start from that.
+
+        Raises DamagedError.
+        """
+        from safetensors import SafetensorError
+
         from onboard.bases.fingerprints import FINGERPRINTS, read_fingerprints
 
         path = self.folder / FINGERPRINTS
-        return read_fingerprints(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            return read_fingerprints(path)
+        except (SafetensorError, OSError, KeyError) as error:
+            raise DamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
 
     def _entries(self, key: str) -> Iterator[SourceTask]:
         for name, facts in self.document.get(key, {}).items():
@@ -200,6 +206,16 @@ def _open(name: str, folder: Path) -> Base:
     except (KeyError, TypeError, AttributeError) as error:
         raise DamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
     return base
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise DamagedError(f"{path} cannot be read: {error}", RESTORE) from error
 
 
 @contextmanager

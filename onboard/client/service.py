@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, Prediction
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
-from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of
+from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.operations import Operations
@@ -38,11 +38,13 @@ class Onboard(Versions, Operations):
         token: bearer token; its scopes say what may be asked.
         cache: folder of embeddings that were fetched; ~/.cache/onboard.
         cache_bytes: how large that may become.
+        insecure: whether plain http:// may be spoken to another machine, where the way there is one's own.
         patience: timeout_seconds for connecting and between two reads of an answer, attempts that a request that may be
             repeated has at most; for tests another transport than the network, and the sleep between attempts.
 
     Raises:
         InputError: the URL or the token cannot be used; there is no home for the cache.
+        NotAllowedError: the URL is plain http:// to another machine, and not `insecure`.
     """
 
     def __init__(
@@ -52,8 +54,11 @@ class Onboard(Versions, Operations):
         *,
         cache: Path | None = None,
         cache_bytes: int = MOST_BYTES,
+        insecure: bool = False,
         **patience: Unpack[Patience],
     ) -> None:
+        if not insecure:
+            require_private(url)
         super().__init__(Connection(url, token, **patience))
         folder = cache or _default_cache()
         self._fetcher = Fetcher(self._connection, EmbeddingCache(folder, self._connection.url, cache_bytes))

@@ -79,7 +79,7 @@ def client(tmp_path: Path) -> Iterator[tuple[Any, list[bytes]]]:
         def order(self, submission: Copy) -> dict[str, Any]:
             return self._upload("/v1/jobs", Upload.of(submission))
 
-    with Other("http://service", "onb_x", cache=tmp_path, transport=httpx.MockTransport(answer)) as other:
+    with Other("https://service", "onb_x", cache=tmp_path, transport=httpx.MockTransport(answer)) as other:
         yield other, bodies
 
 

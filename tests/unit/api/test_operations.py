@@ -12,6 +12,7 @@ import openapi_spec_validator
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from submitting import submit
 from support.callers import bearer
 
 from onboard.api import prediction_queue
@@ -22,6 +23,7 @@ from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
 from onboard.services import Services
 from onboard.storage.files import errors_in_our_words
+from workers.broker_trouble import trouble
 
 FINE = {"task": "sst2", "text": "fine"}
 
@@ -71,6 +73,21 @@ def test_a_store_that_fails_is_not_described_to_callers(error: OSError) -> None:
     document = json.loads(answer.body)
     assert (answer.status_code, document["code"]) == (503, "storage")
     assert not any(word in bytes(answer.body).decode() for word in ("inside", "SETTING"))
+
+
+def test_where_the_broker_is_stands_in_the_log_and_in_no_answer(
+    door: TestClient, rows: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ring(*_: object) -> None:
+        raise trouble(ConnectionRefusedError("broker.inside refused"), "amqp://me:hush@broker.inside:5672/x?key=hush")
+
+    monkeypatch.setattr("workers.doorbell.CeleryDoorbell.ring", ring)
+    answers = submit(door, rows), door.post("/v1/queue/resume", json={"queue": "nightly"})
+    for answer in answers:
+        assert answer.json()["warning"].startswith("The broker cannot be used.")
+        assert not any(word in answer.text for word in ("inside", "hush", "ONBOARD_"))
+    assert "broker.inside:5672" in caplog.text
+    assert "hush" not in caplog.text
 
 
 def test_a_paused_queue_is_shown_so(door: TestClient) -> None:
