@@ -46,6 +46,7 @@ def worker(
         device=device or settings.device,
         idle_exit_seconds=idle_exit,
         alive_file=alive_file,
+        is_program=True,
     )
     set_up_logging(settings.log_format, plan.name)
     metrics = nullcontext(None) if metrics_port is None else exported(settings, metrics_port, metrics_host)

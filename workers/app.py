@@ -16,7 +16,6 @@ from onboard.registry.schema import make_home
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
 
-BELL: Final = "onboard.bell"
 _BROKER_SECONDS: Final = 3  # connecting, reading and writing: a submitter must not hang on a broker that is away
 
 kombu.transport.TRANSPORT_ALIASES["filesystem"] = "workers.filesystem:Transport"
@@ -51,6 +50,7 @@ def make_app(settings: Settings, plan: WorkerPlan | None = None) -> Celery:
             worker_pool="prefork",
             worker_pool_start_method="spawn",  # CUDA cannot fork
             worker_prefetch_multiplier=1,
+            broker_channel_error_retry=True,  # a Redis that became a replica refuses to pop: connect anew, do not end
             worker_disable_prefetch=settings.resolved_broker_url.startswith("redis"),
             worker_proc_alive_timeout=600,  # seconds: the child loads torch and the base before it says that it is up
             worker_lost_wait=1,  # seconds: its row already says whose job it was

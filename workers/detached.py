@@ -18,6 +18,7 @@ from onboard.settings import environment_without_settings
 from workers.logs import log_file, shorten_log
 from workers.machine import host_name
 from workers.recovery import lives
+from workers.renewal import SETTINGS_FROM_STDIN
 
 IDLE_EXIT_SECONDS: Final = 60.0
 _spawned: list[subprocess.Popen[bytes]] = []  # kept, because Python warns about processes that outlive their handle
@@ -60,7 +61,7 @@ def ensure_worker(
 
 
 def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seconds: float, pipeline: str) -> int:
-    command = [sys.executable, "-m", "workers", "--settings-from-stdin"]
+    command = [sys.executable, "-m", "workers", SETTINGS_FROM_STDIN]
     command += ["--name", name, "--queue", queue, "--device", services.device]
     command += ["--idle-exit", str(idle_exit_seconds), "--pipeline", pipeline]
     with _log_file(home).open("ab") as log:

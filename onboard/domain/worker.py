@@ -54,6 +54,11 @@ class WorkerRecord:
         return self.live and self.state is not WorkerState.DRAINING
 
     @property
+    def deaf_seconds(self) -> float:
+        """For how long jobs have waited beside it, free as it is; 0 while it hears its bells, and once it is lost."""
+        return float(self.facts.get("deaf_seconds") or 0.0) if self.live else 0.0
+
+    @property
     def shown_state(self) -> str:
         """Its state, or "lost" when it fell silent without having said that it stopped."""
         return self.state.value if self.live or self.state is WorkerState.STOPPED else "lost"
