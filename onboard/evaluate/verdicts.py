@@ -23,6 +23,9 @@ class Weakness:
 def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] | None, deciding: str) -> Weakness:
     """A version is weak unless the whole 95% interval of its deciding metric is beyond the trivial baseline's value.
 
+    For classes that of macro-F1 has to be too, whatever decides: in it a label that never gets an answer weighs as much
+    as the commonest one.
+
     That is: for a metric where more is better, weak if and only if `low` ≤ the value that always giving the commonest
     training label (or the mean, for regression) has on the same rows; for log_loss and mse, `high` ≥ that value. An
     undefined metric is weak where all predictions are the same. A cross-validated estimate is judged by the same rule.
@@ -37,6 +40,14 @@ def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric
     """
     if not measured or not trivial:
         return Weakness(False, False, "No rows were held out, so it was not compared with the commonest answer.")
+    verdict = _weakness_by(deciding, measured, trivial)
+    if not verdict.judged or verdict.weak or "macro_f1" not in measured.keys() & trivial.keys():
+        return verdict
+    by_label = _weakness_by("macro_f1", measured, trivial)
+    return by_label if by_label.weak else verdict
+
+
+def _weakness_by(deciding: str, measured: Mapping[str, Metric], trivial: Mapping[str, Metric]) -> Weakness:
     metric, bar = measured[deciding], trivial[deciding].value
     if metric.low is None or metric.high is None:
         alike = metric.note == CONSTANT_PREDICTIONS

@@ -142,7 +142,8 @@ class Judged:
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:
             return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)
-        return evaluate_classification(self._truth(rows), probabilities, self.spec.metric)
+        labels = self.bench.dataset.labels
+        return evaluate_classification(self._truth(rows), probabilities, self.spec.metric, labels)
 
     def _too_few(self) -> str:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)

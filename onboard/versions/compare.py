@@ -310,7 +310,7 @@ def _classification(true: np.ndarray, labels: tuple[Label, ...], before: np.ndar
     changed = Counter(answer for answer in answers if answer[1] != answer[2])
     return Measured(
         compare_classification(true, before, after),
-        (evaluate_classification(true, before), evaluate_classification(true, after)),
+        (evaluate_classification(true, before, labels=labels), evaluate_classification(true, after, labels=labels)),
         labels,
         (matrices[0], matrices[1]),
         tuple(Flip(labels[t], labels[x], labels[y], count) for (t, x, y), count in changed.most_common()),

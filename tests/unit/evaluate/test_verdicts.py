@@ -92,3 +92,19 @@ def test_a_single_row_judges_nothing():
     judged = weakness({"accuracy": one}, {"accuracy": one}, "accuracy")
     assert (judged.weak, judged.judged) == (False, False)
     assert "single row" in judged.reason
+
+
+def test_a_version_that_beats_the_majority_by_its_losses_alone_is_weak_by_macro_f1():
+    metrics = {"log_loss": metric(0.3, 0.25, 0.35), "macro_f1": metric(0.47, 0.47, 0.49)}
+    trivial = {"log_loss": metric(0.4, 0.3, 0.5), "macro_f1": metric(0.47, 0.45, 0.49)}
+    judged = weakness(metrics, trivial, "log_loss")
+    assert judged.weak
+    assert "macro_f1 of 47.0%" in judged.reason
+
+
+def test_a_version_that_beats_the_majority_by_both_is_told_by_what_decides():
+    metrics = {"accuracy": metric(0.9, 0.8, 0.95), "macro_f1": metric(0.8, 0.7, 0.9)}
+    trivial = {"accuracy": metric(0.6, 0.5, 0.7), "macro_f1": metric(0.4, 0.3, 0.5)}
+    judged = weakness(metrics, trivial, "accuracy")
+    assert not judged.weak
+    assert "accuracy of 90.0%" in judged.reason
