@@ -259,6 +259,7 @@ class ComparisonJson(TypedDict, total=False):
     """Two versions on the same held-out rows: the later one against the earlier one.
 
     newly_right, newly_wrong: rows whose answer changed (null for regression); p_value: exact McNemar, two-sided.
+    decided_by: what a verdict "better" or "worse" rests on: "answers" or the loss; null for the others.
     loss: "log_loss" or "squared_error"; increase: its mean change (below zero is better) with its 95% interval.
     """
 
@@ -271,6 +272,7 @@ class ComparisonJson(TypedDict, total=False):
     increase: float | None
     low: float | None
     high: float | None
+    decided_by: str | None
 
 
 class AliasMoveJson(TypedDict, total=False):

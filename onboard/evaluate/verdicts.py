@@ -86,21 +86,11 @@ def may_replace(comparison: Comparison | None, *, weak: bool, predecessor_weak: 
         weak: the new version is marked weak.
         predecessor_weak: so is the present one.
     """
-    if comparison is not None and comparison.verdict == "worse":
-        return Replacement(False, f"It is significantly worse than the present version on {_rows(comparison)}.")
-    if comparison is not None and comparison.verdict == "better":
-        return Replacement(True, f"It is significantly better than the present version on {_rows(comparison)}.")
-    if comparison is not None and comparison.verdict == "no significant difference":
-        return Replacement(True, f"It is not significantly worse than the present version on {_rows(comparison)}.")
+    if comparison is not None and comparison.verdict != "not enough evidence":
+        reason = comparison.sentence("It", "the present version", "shared held-out rows")
+        return Replacement(comparison.verdict != "worse", reason)
     if weak and not predecessor_weak:
         return Replacement(
             False, "It is weak, the present version is not, and too few shared held-out rows speak for it."
         )
     return Replacement(True, "There are too few shared held-out rows to compare it with the present version.")
-
-
-def _rows(comparison: Comparison) -> str:
-    changed = ""
-    if comparison.newly_right is not None and comparison.newly_wrong is not None:
-        changed = f" ({comparison.newly_right} newly right, {comparison.newly_wrong} newly wrong)"
-    return f"{comparison.rows} shared held-out rows{changed}"

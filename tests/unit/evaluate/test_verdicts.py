@@ -63,7 +63,8 @@ def test_without_held_out_rows_nothing_is_judged_and_nothing_is_weak(nothing):
 
 
 def comparison(verdict: str) -> Comparison:
-    return Comparison(verdict, 30, 1, 7, 0.07, "log_loss", 0.2, 0.1, 0.3)
+    decided_by = "answers" if verdict in ("worse", "better") else None
+    return Comparison(verdict, 30, 1, 7, 0.07, "log_loss", 0.2, 0.1, 0.3, decided_by)
 
 
 @pytest.mark.parametrize("weak", [False, True])
@@ -73,7 +74,13 @@ def comparison(verdict: str) -> Comparison:
 def test_with_shared_rows_only_a_significantly_worse_version_is_held_back(verdict, allowed, weak):
     permission = may_replace(comparison(verdict), weak=weak, predecessor_weak=False)
     assert permission.allowed is allowed
-    assert "30 shared held-out rows (1 newly right, 7 newly wrong)" in permission.reason
+    assert "on 30 shared held-out rows" in permission.reason
+    by = (
+        "answers or by its log-loss"
+        if "difference" in verdict
+        else "answers on 30 shared held-out rows: 1 newly right,"
+    )
+    assert f"by its {by}" in permission.reason
 
 
 @pytest.mark.parametrize("missing", [None, comparison("not enough evidence")])
