@@ -98,6 +98,11 @@ def neglected(scores: Sequence[LabelScore]) -> list[LabelScore]:
     return sorted(neglect, key=lambda score: (score.answers > 0, -score.rows))
 
 
+def collapsed(scores: Sequence[LabelScore]) -> bool:
+    """Whether every text gets the same answer, though rows enough have another label."""
+    return sum(score.answers > 0 for score in scores) == 1 and any(score.never_answered for score in scores)
+
+
 def neglect_sentence(scores: Sequence[LabelScore], name: Callable[[Label], str] = label_text) -> str:
     """Which labels are never or hardly ever answered, in one sentence; "" where every label gets its answers."""
     labels = neglected(scores)
@@ -109,7 +114,7 @@ def neglect_sentence(scores: Sequence[LabelScore], name: Callable[[Label], str] 
     if hardly:
         seldom = [f"{name(score.label)} ({score.answers} of {_rows(score.rows)})" for score in hardly]
         parts.append(f"hardly ever answers {_listed(seldom)}")
-    if never and len(answered) == 1:
+    if collapsed(scores):
         return f"It gives every text the same answer, {name(answered[0].label)}, and {parts[0]}."
     return f"It {' and '.join(parts)}." if parts else ""
 

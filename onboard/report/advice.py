@@ -90,15 +90,19 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
 
 
 def _stronger_baseline(document: Mapping[str, Any]) -> str:
+    """One that is better than the version, and is itself shown to be better than the trivial answer."""
     split, deciding = fair_split(document), deciding_metric(document)
     if split is None or deciding is None:
         return ""
+    baselines, sign = mapping(within(document, "baselines", split)), -1 if better(deciding) == "lower" else 1
     own = number(within(document, "metrics", split, deciding, "value"))
-    for name, metrics in mapping(within(document, "baselines", split)).items():
-        value = number(within(metrics, deciding, "value"))
-        if name in TRIVIAL_BASELINES or value is None or own is None:
+    bars = [number(within(baselines, name, deciding, "value")) for name in TRIVIAL_BASELINES]
+    bar = next((bar for bar in bars if bar is not None), None)
+    for name, metrics in baselines.items():
+        value, end = (number(within(metrics, deciding, key)) for key in ("value", "low" if sign > 0 else "high"))
+        if name in TRIVIAL_BASELINES or value is None or own is None or bar is None or end is None:
             continue
-        if value < own if better(deciding) == "lower" else value > own:
+        if sign * value > sign * own and sign * end > sign * bar:
             return f"{baseline_name(name)} reaches {value_text(deciding, value)}"
     return ""
 

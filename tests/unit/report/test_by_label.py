@@ -71,6 +71,23 @@ def test_the_remedy_names_the_rare_label_and_asks_for_nothing_that_was_asked(col
     assert "--metric macro_f1 --tune-hypernetwork always" in only
 
 
+@pytest.mark.parametrize(
+    ("tfidf", "advised"),
+    [((0.66, 0.48, 0.8), True), ((0.5, 0.3, 0.7), False), ((0.45, 0.41, 0.5), False), ((0.39, 0.3, 0.5), False)],
+)
+def test_words_alone_are_said_to_be_enough_only_where_they_beat_the_commonest_answer_too(
+    document: dict[str, Any], tfidf: tuple[float, float, float], advised: bool
+) -> None:
+    document["weak"] = True
+    document["metrics"]["test"]["accuracy"]["value"] = 0.38
+    value, low, high = tfidf
+    document["baselines"]["test"] = {
+        "majority": {"accuracy": {"value": 0.42, "low": 0.3, "high": 0.5, "n": 30}},
+        "tfidf_logistic_regression": {"accuracy": {"value": value, "low": low, "high": high, "n": 30}},
+    }
+    assert ("words alone may be enough" in printed(document)) is advised
+
+
 def test_a_label_that_gets_its_answers_changes_nothing(document: dict[str, Any]) -> None:
     before = page_of(document)
     after = page_of(with_scores(document, LabelScore("ham", 15, 14, 12), LabelScore("spam", 15, 16, 13)))
