@@ -45,6 +45,9 @@ class _TerminalReport:
         for result in page.results:
             yield _heading(f"{result.title}: {result.explanation}")
             yield _table(result.head, result.rows, plain)
+            if result.label_rows:
+                yield _text("By label", "bold")
+                yield _table(result.label_head, result.label_rows, plain)
             yield from (_text(line, "dim") for line in _bulleted(result.notes))
         yield from self._warnings()
         yield from self._mistakes(plain)

@@ -146,7 +146,10 @@ class Side(BaseModel):
 
 
 class PairedComparison(BaseModel):
-    """The later version against the earlier one; `increase` of the loss with its 95% interval, below zero is better."""
+    """The later version against the earlier one; `increase` of the loss with its 95% interval, below zero is better.
+
+    `decided_by`: "answers" or the loss, for the verdicts better and worse.
+    """
 
     verdict: str
     rows: int
@@ -157,6 +160,7 @@ class PairedComparison(BaseModel):
     increase: float | None
     low: float | None
     high: float | None
+    decided_by: str | None = None
 
 
 class Flipped(BaseModel):
