@@ -141,10 +141,13 @@ class LocalGateway:
         Raises:
             InputError, NotFoundError, PinMismatchError: nothing is answered.
         """
-        from onboard.serving.requests import parse_requests
+        from onboard.serving.requests import parse_requests, require_forms
 
         requests = parse_requests(inputs)
-        describe.resolve(self._database, *{request.reference for request in requests})  # before a model is loaded
+        references = list(dict.fromkeys(request.reference for request in requests))
+        versions = describe.resolve(self._database, *references)  # before a model is loaded
+        pairs = {str(asked): version.pairs for asked, version in zip(references, versions, strict=True)}
+        require_forms(requests, pairs)
         from onboard.serving.predictor import Predictor
 
         answers = Predictor(self._services).answer(requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,7 +40,11 @@ def predict(
     if output is not None:
         require_output(output, input_file)
     with connected() as service:
-        documents, weak = service.predict(inputs)
+        try:
+            documents, weak = service.predict(inputs)
+        except InputError as error:
+            error.remedy = _remedy(error, task, input_file)
+            raise
     if weak:
         say(f"warning: {task} is weak, see: onboard versions {reference.task}")
     if output is not None:
@@ -59,6 +64,18 @@ def _rows(
     if text_fields:
         raise InputError("--text-field names fields of a file.", "Give the file: --input FILE")
     return [{"text": text}] if text is not None else [{"text_a": text_a, "text_b": text_b}]
+
+
+def _remedy(error: InputError, task: str, path: Path | None) -> str:
+    """Of an error about the number of texts the options that mend it; of any other what it says itself."""
+    fields = error.data.get("fields")
+    if not isinstance(fields, list):
+        return error.remedy
+    if path is None:
+        options = "--text-a A --text-b B" if len(fields) > 1 else "--text T"
+    else:
+        options = " ".join([f"--input {shlex.quote(str(path))}", *("--text-field FIELD" for _ in fields)])
+    return f"onboard predict {task} {options}"
 
 
 def _table(rows: list[dict[str, Any]], documents: list[dict[str, Any]]) -> Table:
