@@ -174,16 +174,6 @@ class JobEventSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """An answer: the label as it was submitted (a number for a regression), and what answered."""
-
-    label: Label
-    probability: float
-    task: str
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class MovedAlias:
     """An alias means `version` now; before that it meant `previous`, None when it is new.
 

@@ -13,8 +13,8 @@ import torch
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
+from onboard.domain.prediction import Prediction
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
 from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
@@ -32,30 +32,6 @@ from onboard.storage.embedding import embedding_digest, read_facts, unpack_embed
 from onboard.versions.fetch import BASE, HYPERNETWORK
 
 KEPT_VERSIONS: Final = 512  # stay ready to answer; the one that was not asked for longest goes first
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """An answer.
-
-    Args:
-        label: as it was submitted; a number for a regression.
-        probability: of the label; for a regression, of the most probable bucket.
-        task, version: what answered.
-        probabilities: of every label, in the task's order (of every bucket for a regression).
-        weak: whether the version is no better than the commonest label.
-    """
-
-    label: Label
-    probability: float
-    task: str
-    version: int
-    probabilities: tuple[float, ...] = ()
-    weak: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The answer as `predict --json` prints it."""
-        return {"label": self.label, "probability": self.probability, "task": self.task, "version": self.version}
 
 
 @dataclass(frozen=True)
@@ -227,10 +203,11 @@ def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
     best = int(probabilities.argmax())
     shown, task = tuple(float(value) for value in probabilities), served.task
     if task.low is None or task.high is None:
-        answer: Label = task.labels[best]
+        labels, answer = task.labels, task.labels[best]
     else:
-        answer = Buckets(task.low, task.high).expectation(shown)
-    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak)
+        buckets = Buckets(task.low, task.high)
+        labels, answer = buckets.values, buckets.expectation(shown)
+    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak, labels)
 
 
 def _bundle(folder: Path) -> Path | None:

@@ -117,6 +117,20 @@ def test_a_text_or_a_pair_and_never_both(door: TestClient, wrong: dict[str, Any]
     assert (answer.status_code, problem["code"], problem["row"], problem["field"]) == (422, "input", 2, field)
 
 
+def test_probabilities_are_answered_where_they_are_asked_for_and_weakness_always(
+    door: TestClient, tiny_services: Services, tiny_base: Base
+) -> None:
+    add_version(tiny_services, tiny_base, "mood", ("sad", "happy"), ("sad", "happy"), weak=True)
+    inputs = [FINE, {"task": "mood", "text": "fine"}]
+    plain = door.post("/v1/predict", json={"inputs": inputs}).json()["predictions"]
+    assert [(set(answer), answer["weak"]) for answer in plain] == [
+        ({"label", "probability", "task", "version", "weak"}, weak) for weak in (False, True)
+    ]
+    full = door.post("/v1/predict", json={"inputs": inputs, "probabilities": True}).json()["predictions"]
+    assert [share["label"] for share in full[1]["probabilities"]] == ["sad", "happy"]
+    assert max(share["probability"] for share in full[1]["probabilities"]) == full[1]["probability"]
+
+
 def test_a_task_of_pairs_says_so_and_refuses_one_text(
     door: TestClient, tiny_services: Services, tiny_base: Base
 ) -> None:
