@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from cli.connection import remote_client
 from cli.options import check_options
-from cli.output import AsJson, Document, emit
+from cli.output import AsJson, Document, emit, table
 from onboard.domain.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
+
+    from cli.columns import Columns
 
 _LABELS_SHOWN = 20
 _VALIDATION = {
@@ -89,16 +90,14 @@ def _facts(report: Document) -> dict[str, str]:
     return facts
 
 
-def _label_table(labels: Sequence[Document]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("label", "words", "rows")
-    for label in labels[:_LABELS_SHOWN]:
-        table.add_row(Text(json.dumps(label["label"], ensure_ascii=False)), Text(label["word"]), f"{label['train']:,}")
-    if len(labels) > _LABELS_SHOWN:
-        table.add_row(f"and {len(labels) - _LABELS_SHOWN:,} more", "", "")
-    return table
+def _label_table(labels: Sequence[Document]) -> Columns:
+    rows = [
+        (json.dumps(label["label"], ensure_ascii=False), label["word"], f"{label['train']:,}")
+        for label in labels[:_LABELS_SHOWN]
+    ]
+    more = [(f"and {len(labels) - _LABELS_SHOWN:,} more", "", "")] if len(labels) > _LABELS_SHOWN else []
+    heads = ("label", "words", "rows")
+    return table(heads, [*rows, *more], folded=heads[:2])
 
 
 def _duration(seconds: int) -> str:

@@ -15,7 +15,8 @@ from onboard.errors import NotAllowedError, OnboardError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
+
+    from cli.columns import Cell, Columns
 
 Document = dict[str, Any]  # what `--json` prints
 _PROBLEMS_SHOWN = 20
@@ -43,14 +44,14 @@ def print_line(text: str) -> None:
     sys.stdout.flush()  # `onboard serve` goes on for days after its document
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
-    """A table for people; a text with brackets in it comes as `Text`, which knows no markup."""
-    from rich.table import Table
+def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Sequence[str] = ()) -> Columns:
+    """A table for people, see `cli.columns.Columns`."""
+    from cli.columns import Columns
 
-    table = Table(*heads)
+    columns = Columns(*heads, folded=folded)
     for row in rows:
-        table.add_row(*row)
-    return table
+        columns.add(*row)
+    return columns
 
 
 def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Pins, Prediction
+from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Pins
 from onboard.client.cache import EmbeddingCache
 from onboard.client.service import Onboard
+from onboard.domain.prediction import Prediction
 
 __all__ = [
     "Embedding",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, Prediction
+from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
 from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
 from onboard.client.events import job_events
@@ -21,6 +21,7 @@ from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
+from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
 from onboard.errors import CancelledError, InputError, JobFailedError, UnavailableError
 from onboard.serving.requests import parse_requests
@@ -193,37 +194,38 @@ class Onboard(Versions, Operations):
         """
         return self._fetcher.embeddings(ref)
 
-    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+    def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Prediction]:
         """Answers in the order of the inputs; tasks may be mixed freely.
 
         One version answers all inputs of a task and reference, though they go in several requests.
 
         Args:
             inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
+            probabilities: answer with every label's probability too.
 
         Raises:
-            InputError: an input is wrong; none is answered.
+            InputError: an input is wrong, or has one text where its task takes two (or the reverse).
             NotFoundError: no such task or version.
         """
         parse_requests(inputs)  # all of them, before the first part is answered
         predictions: list[Prediction] = []
         answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
         for part in _parts(inputs):
-            answers = self._predicted(
-                [{**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part]
-            )
+            pinned = [
+                {**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part
+            ]
+            answers = self._predicted(pinned, probabilities)
             for asked, answer in zip(part, answers, strict=True):
                 answering.setdefault(_named(asked), f"v{answer.version}")
             predictions += answers
         return predictions
 
-    def _predicted(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-        body = {"inputs": [dict(asked) for asked in inputs]}
+    def _predicted(self, inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> list[Prediction]:
+        body: dict[str, Any] = {"inputs": [dict(asked) for asked in inputs]}
+        if probabilities:  # a service of an earlier version does not know it
+            body["probabilities"] = True
         answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
-        return [
-            Prediction(document["label"], document["probability"], document["task"], document["version"])
-            for document in answer["predictions"]
-        ]
+        return [Prediction.from_json(document) for document in answer["predictions"]]
 
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""

@@ -213,6 +213,7 @@ def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Evalu
         held_out=attempt.bench.held_out,
         low=dataset.low,
         high=dataset.high,
+        pairs=dataset.pairs,
         metrics=evaluated.metrics,
         weak=evaluated.weak,
         job=attempt.job.id,

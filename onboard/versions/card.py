@@ -8,7 +8,7 @@ from onboard.domain.dataset import Label, label_text
 from onboard.domain.label_scores import LabelScore, label_scores, neglect_sentence
 from onboard.domain.moment import to_iso
 from onboard.domain.report import plain_number
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import EmbeddingVersion, texts_taken
 
 
 def render_card(version: EmbeddingVersion) -> str:
@@ -26,6 +26,8 @@ def render_card(version: EmbeddingVersion) -> str:
         lines += [f"Labels and their words: {pairs}.", ""]
     else:
         lines += [f"A number from {version.low:g} to {version.high:g}.", ""]
+    if version.pairs is not None:
+        lines += [f"Takes {texts_taken(version.pairs)}.", ""]
     for split in ("test", "validation"):
         lines += _metrics(split, version.metrics.get(split) or {})
     facts = {

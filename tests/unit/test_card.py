@@ -30,6 +30,8 @@ def test_the_card_names_labels_with_their_words_metrics_with_their_intervals_and
         assert f"`{pin}`" in card
     assert "1970-01-01T00:00:00.000Z" in card
     assert "Weak" not in card
+    assert "Takes" not in card  # an earlier release did not note it
+    assert "Takes a pair of texts: text_a and text_b." in render_card(replace(VERSION, pairs=True))
     assert card.index("| test |") < card.index("| validation |")
 
 
