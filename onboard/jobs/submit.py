@@ -87,13 +87,9 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
         for stored in snapshots:
             SnapshotRepository(session).add(stored)
         job, _ = JobRepository(session).add(
-            spec,
-            queue=request.queue,
-            priority=request.priority,
-            key=request.key,
-            owner=request.owner,
+            spec, queue=request.queue, priority=request.priority, key=request.key, owner=request.owner,
             time_limit_seconds=request.time_limit_seconds,
-        )
+        )  # fmt: skip
     warnings = _warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
     return job, " ".join(filter(None, warnings)) or None
 
