@@ -18,6 +18,8 @@ from typing import Any
 from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
+from onboard.domain.private import private_file
+
 
 class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu has no types
     """Messages are files `<milliseconds>_<random>.<queue>.msg` in `data_folder_in`."""
@@ -32,7 +34,7 @@ class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu has no types
     def _put(self, queue: str, payload: Any, **_options: Any) -> None:
         name = f"{int(time.time() * 1000):015d}_{uuid.uuid4().hex}.{queue}.msg"
         aside = self._folder / f".{name}"
-        aside.write_bytes(dumps(payload).encode())
+        private_file(aside).write_bytes(dumps(payload).encode())
         aside.rename(self._folder / name)
 
     def _get(self, queue: str) -> Any:
