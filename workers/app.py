@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import kombu.transport
 from celery import Celery
 
+from onboard.domain.private import private_folder
 from onboard.errors import InputError
 from onboard.registry.schema import make_home
 from onboard.settings import Settings
@@ -105,6 +106,4 @@ def _keepalive_options() -> dict[int, int]:
 
 
 def _broker_folder(settings: Settings) -> Path:
-    folder = make_home(settings.resolved_home) / "broker"
-    folder.mkdir(exist_ok=True)
-    return folder
+    return private_folder(make_home(settings.resolved_home) / "broker")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from onboard.domain.private import open_private, private_folder
 from onboard.domain.release import release_number, release_of
 from onboard.domain.worker import WorkerState
 from onboard.jobs.doorbell import DEFAULT_QUEUE
@@ -46,7 +47,7 @@ def ensure_worker(
     from workers.run import worker_name
 
     home = services.settings.resolved_home
-    with FileLock(home / "worker.lock"):
+    with FileLock(home / "worker.lock", mode=0o600):
         with services.database.write() as session:
             workers = WorkerRepository(session)
             # after an upgrade the old worker leaves our jobs alone
@@ -64,7 +65,7 @@ def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seco
     command = [sys.executable, "-m", "workers", SETTINGS_FROM_STDIN]
     command += ["--name", name, "--queue", queue, "--device", services.device]
     command += ["--idle-exit", str(idle_exit_seconds), "--pipeline", pipeline]
-    with _log_file(home).open("ab") as log:
+    with open_private(_log_file(home), "ab") as log:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -83,7 +84,7 @@ def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seco
 
 def _log_file(home: Path) -> Path:
     log = log_file(home)
-    log.parent.mkdir(exist_ok=True)
+    private_folder(log.parent)
     shorten_log(home)
     return log
 

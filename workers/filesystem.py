@@ -20,6 +20,7 @@ from typing import Any
 from kombu.transport import filesystem
 from kombu.utils.json import dumps
 
+from onboard.domain.private import private_file
 from workers.bells import MOST_BYTES, NotABellError, edge
 
 
@@ -37,7 +38,7 @@ class Channel(filesystem.Channel):  # type: ignore[misc]  # kombu has no types
         name = f"{int(time.time() * 1000):015d}_{uuid.uuid4().hex}.{queue}.msg"
         aside = self._folder / f".{name}"
         self._folder.mkdir(exist_ok=True)  # somebody may have swept it away under a worker that goes on
-        aside.write_bytes(dumps(payload).encode())
+        private_file(aside).write_bytes(dumps(payload).encode())
         aside.rename(self._folder / name)
 
     def _get(self, queue: str) -> Any:

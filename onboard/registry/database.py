@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
@@ -16,6 +17,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.orm import Session
 
+from onboard.domain.private import private_file
 from onboard.errors import DeadlockError, InputError, UnavailableError
 from onboard.registry.failures import failure_of
 
@@ -108,6 +110,17 @@ class Database:
     def use_log(self) -> None:
         """SQLite: a log of writes (WAL), so that readers and a writer do not wait for one another; set once a file."""
         self._outside_transactions("PRAGMA journal_mode = WAL")
+
+    def close_to_others(self, *, make: bool = False) -> None:
+        """SQLite: let the owner alone read the file and its log, and with `make` a file that is not there yet."""
+        if not self.is_sqlite:
+            return
+        file = Path(self.engine.url.database or "")
+        logs = (file.with_name(f"{file.name}{ending}") for ending in ("-wal", "-shm"))
+        with suppress(OSError):  # then SQLite itself says why it cannot
+            for path in (file, *logs):
+                if path.exists() or (make and path == file):
+                    private_file(path)
 
     def _outside_transactions(self, pragma: str) -> None:
         if self.is_sqlite:

@@ -36,6 +36,7 @@ def open_database(settings: Settings) -> Database:
     if not settings.database_url:
         make_home(settings.resolved_home)
         database = Database(settings.resolved_database_url)
+        database.close_to_others()
         if _revision(database) != migrations.HEAD:
             _migrate_under_lock(database, settings.resolved_home)
         return database
@@ -109,6 +110,7 @@ def migrating(url: str) -> Iterator[Migration]:
     with Database(url, foreign_keys=False) as database:
         require_known(_revision(database), "The database's schema")
         if database.is_sqlite:
+            database.close_to_others(make=True)
             database.use_log()
         with database.write() as session:
             if not database.is_sqlite:
@@ -161,7 +163,7 @@ def _migrate_under_lock(database: Database, home: Path) -> None:
     from filelock import FileLock
 
     try:
-        lock = FileLock(home / "migrate.lock").acquire()
+        lock = FileLock(home / "migrate.lock", mode=0o600).acquire()
     except OSError as error:
         raise _unusable(home, error) from error
     with lock:
