@@ -15,19 +15,23 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
 _ID: Final = re.compile(r"[0-9a-f]{12}")
+_NOT_CANCELLED: Final = tuple(state for state in JobState if state is not JobState.CANCELLED)
 
 
-def find_job(database: Database, name: str) -> Job:
+def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
     """The job of that id, or the newest job of that task.
+
+    Args:
+        cancelled: whether a cancelled one counts as the newest; else only where the task has no other.
 
     Raises:
         NotFoundError: neither exists.
     """
     with database.read() as session:
         jobs = JobRepository(session)
-        newest = [] if _ID.fullmatch(name) else jobs.list(task=name, limit=1)
-        if newest:
-            return newest[0]
+        for states in () if _ID.fullmatch(name) else (None if cancelled else _NOT_CANCELLED, None):
+            for newest in jobs.list(task=name, states=states, limit=1):
+                return newest
         try:
             return jobs.get(name)
         except NotFoundError as error:
@@ -95,7 +99,7 @@ def retry(database: Database, name: str, time_limit_seconds: float | None = None
         ConflictError: it is none of these.
         InputError: the time limit is none.
     """
-    job = find_job(database, name)
+    job = find_job(database, name, cancelled=True)
     with database.write() as session:
         return JobRepository(session).retry(job.id, time_limit_seconds=time_limit_seconds)
 

@@ -96,16 +96,17 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
 
 def _warn_of_queue(services: Services, queue: str) -> str | None:
     """A warning only: where workers are started for what waits, a queue's first job comes before its first worker."""
-    if services.settings.embedded:
-        return None
     with services.database.read() as session:
         known = QueueRepository(session).known()
     if queue in known:
         return None
     alike = get_close_matches(queue, known, 1)
+    by_itself = services.settings.embedded and services.settings.start_worker
     return (
         f"No worker has served the queue {queue!r} yet; known are {', '.join(sorted(known))}."
-        f"{f' Did you mean {alike[0]}?' if alike else ''} The job waits for: onboard worker --queue {queue}"
+        f"{f' Did you mean {alike[0]}?' if alike else ''} "
+        + ("A worker for it is started on this machine." if by_itself else "")
+        + ("" if by_itself else f"The job waits for: onboard worker --queue {queue}")
     )
 
 

@@ -219,6 +219,7 @@ class QueueRepository(Repository):
                 database_now() - func.min(JobRow.not_before_at).filter(due),
                 func.count().filter(and_(queued, ~due)),
                 database_now() - func.min(JobRow.started_at).filter(running),
+                func.count().filter(and_(running, JobRow.lease_expires_at <= database_now())),
             )
             .where(IS_OPEN)
             .group_by(JobRow.queue)

@@ -127,6 +127,7 @@ def put(deployment: Deployment, batch: Sequence[bytes]) -> None:
     wait_until(lambda: not list(folder.glob(f"[!.]*{QUEUE}.msg")), 120.0, "the messages to be taken")
 
 
+@pytest.mark.timeout(300 + 30 * FACTOR)
 def test_a_worker_outlives_any_messages_and_works_after_them(deployment: Deployment) -> None:
     chance = random.Random(FACTOR)
     worker = deployment.start_worker(deaf_seconds=600)
