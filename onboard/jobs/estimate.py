@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS, MAX_TOKENS, PROBE_ROWS, PROBE_TOKENS
 from onboard.model.cost import Passes
-from onboard.probe.candidates import NOTHING_LEARNED
-from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
+from onboard.probe.passes import probe_passes
 from onboard.train.learning_curve import affordable_curve
 from onboard.train.settings import (
     FEWEST_CHOOSING,
@@ -28,8 +27,6 @@ from onboard.train.settings import (
 START_SECONDS: Final = 8.0  # starting a worker, importing torch, loading the base, publishing
 TOKENS_PER_CHARACTER: Final = 0.25  # where no tokenizer is at hand
 GPU_SPEEDUP: Final = 20.0
-CANDIDATES: Final = 23  # of the probe with `mini` and no tasks of one's own
-MIXED_TRAININGS: Final = 3  # of the mixture: on each half, and on all rows
 TRIED: Final = 1 + len(SHARES)  # the start, and shares of the way that training went
 
 
@@ -66,26 +63,6 @@ class DatasetSize:
             rows["train"] - held_out, characters["mean"] * TOKENS_PER_CHARACTER, held_out + rows["validation"],
             rows["test"], report.get("kind") == "regression",
         )  # fmt: skip
-
-
-def probe_passes(rows: int) -> Passes:
-    """Rows that choose the initialisation: of a race in which nobody falls behind early, and of its last round.
-
-    Args:
-        rows: training rows.
-    """
-    settings = ProbeSettings()
-    rows = min(rows, PROBE_ROWS)
-    standing, count = CANDIDATES, min(settings.race.first_rows, rows)
-    raced = standing * count
-    while count < rows:
-        standing = min(standing, len(NOTHING_LEARNED) + max(settings.race.finalists, (standing + 1) // 2))
-        raced, count = raced + standing * (min(2 * count, rows) - count), min(2 * count, rows)
-    if rows < FEWEST_ROWS:
-        return Passes(raced)
-    finalists = settings.finalists + 1  # the better of those that have learned nothing
-    trainings = 2 * finalists + MIXED_TRAININGS
-    return Passes(raced + (finalists + 1) * rows, trainings * settings.finals.steps * settings.finals.batch)
 
 
 def train_passes(rows: int, validation: int, tokens: float, *, regression: bool = False, gpu: bool = False) -> Passes:
