@@ -87,6 +87,8 @@ def _facts(report: Document) -> dict[str, str]:
     facts["text"] = f"{characters['mean']:,.0f} characters a row, {characters['longest']:,} the longest"
     facts["digest"] = report["digest"]
     facts["time"] = f"about {_duration(report['estimated_seconds'])} on a laptop if the hypernetwork is not tuned"
+    tuned = report.get("estimated_seconds_tuned")  # a service of before does not tell it
+    facts["time"] += f", about {_duration(tuned)} if it is" if tuned else ""
     return facts
 
 

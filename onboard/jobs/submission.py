@@ -53,8 +53,11 @@ def check(submission: Submission, default_base: str, *, hide_folders: bool = Fal
     checked = read_dataset(submission.dataset, _read_options(submission, hide_folders=hide_folders, **base))
     report = checked.report.to_json()
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
-    seconds = None if size is None else estimate_seconds(size, unlabelled=texts)
-    return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
+    estimated = {
+        name: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
+        for name, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
+    }
+    return {"task": name, **report, **estimated}
 
 
 def prepare(
