@@ -50,12 +50,15 @@ def _with_options(
 
 def _option(declared: Field) -> Parameter:
     kind, default = _type(declared), None if declared.repeated else declared.default
+    metavar = "FILE" if declared.is_file else None
     names = [declared.flag] if kind is bool else []  # no --no-… beside it
     return Parameter(
         declared.name,
         Parameter.KEYWORD_ONLY,
         default=Parameter.empty if default is MISSING else default,
-        annotation=Annotated[kind | None if default is None else kind, typer.Option(*names, help=declared.option.help)],
+        annotation=Annotated[
+            kind | None if default is None else kind, typer.Option(*names, help=declared.option.help, metavar=metavar)
+        ],
     )
 
 

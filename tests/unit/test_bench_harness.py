@@ -33,12 +33,12 @@ def test_a_table_has_a_rule_as_wide_as_its_head() -> None:
     assert table("place | jobs", [("SQLite", 3)]) == table(["place", "jobs"], [["SQLite", 3]]) == lines
 
 
-@pytest.mark.parametrize(("kept", "code"), [({}, 0), ({"kept": True}, 0), ({"kept": False}, 1)])
+@pytest.mark.parametrize(("verdict", "code"), [({}, 0), ({"kept": True}, 0), ({"kept": False}, 1)])
 def test_a_report_ends_by_what_was_wanted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: dict[str, Any], code: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verdict: dict[str, Any], code: int
 ) -> None:
     asked = Namespace(output=tmp_path / "numbers.json", table=None)
-    assert report({"jobs": 3, **kept}, asked, lambda document: f"{document['jobs']} jobs") == code
+    assert report({"jobs": 3, **verdict}, asked, lambda document: f"{document['jobs']} jobs") == code
     assert capsys.readouterr().out == "3 jobs\n"
     assert asked.output.is_file()
 

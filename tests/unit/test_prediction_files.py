@@ -80,8 +80,8 @@ def test_other_columns_stand_before_the_answer_whatever_they_are_called_and_hold
     }
     write_answers([answer("fine")], tmp_path / "x.jsonl", [given])
     (line,) = (tmp_path / "x.jsonl").read_text().splitlines()
-    kept = {"=1+1": "+1", "given_given_label": 3, "given_label": None, "when": "2026-01-02", "tags": ["a", "b"]}
-    assert json.loads(line) == {**kept, "nan": None, **answer("fine")}
+    columns = {"=1+1": "+1", "given_given_label": 3, "given_label": None, "when": "2026-01-02", "tags": ["a", "b"]}
+    assert json.loads(line) == {**columns, "nan": None, **answer("fine")}
     shares = [{"label": label, "probability": share} for label, share in ((True, 0.75), ("=2", 0.25))]
     write_answers([{**answer(True), "weak": False, "probabilities": shares}], tmp_path / "x.csv", [given])
     heads, cells = csv.reader(io.StringIO((tmp_path / "x.csv").read_bytes().decode(), newline=""))
