@@ -97,7 +97,9 @@ class Submission:
         Sequence[str], Option("Field of the text; twice for pairs.", checked=True, limits={"max_length": 2})
     ] = ()
     label_field: Annotated[str | None, Option("Field of the label.", checked=True, limits=_SHORT)] = None
-    metric: Annotated[str, Option("Metric that decides; default accuracy or spearman.", limits=_SHORT)] = ""
+    metric: Annotated[
+        str, Option("Metric that decides; default accuracy or spearman.", checked=True, limits=_SHORT)
+    ] = ""
     shots: Annotated[
         int | None, Option("Training rows in total, drawn balanced.", checked=True, limits={"ge": 1, "le": 2**31})
     ] = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
 from onboard.domain.job import JobSpec
+from onboard.domain.report import require_metric
 from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
 
@@ -52,9 +53,11 @@ def check(submission: Submission, default_base: str, *, hide_folders: bool = Fal
     base = _tokens_at_hand(submission.base or default_base)
     checked = read_dataset(submission.dataset, _read_options(submission, hide_folders=hide_folders, **base))
     report = checked.report.to_json()
+    require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     seconds = None if size is None else estimate_seconds(size, unlabelled=texts)
-    return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
+    metric = {"metric": submission.metric} if submission.metric else {}
+    return {"task": name, **report, **metric, "estimated_seconds": None if seconds is None else round(seconds)}
 
 
 def prepare(
