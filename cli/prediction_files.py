@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from cli.standard_input import STANDARD_INPUT, spooled
 from onboard.data.texts import TextRow, read_texts
 from onboard.domain.dataset import label_text
 from onboard.errors import InputError, NotAllowedError
@@ -32,12 +30,9 @@ def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[TextRow]:
     if len(text_fields) > 2:
         message = f"--text-field is given {len(text_fields)} times; a row has one text or two."
         raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(text_fields))
-    if str(path) != "-":
+    if str(path) != STANDARD_INPUT:
         return read_texts(path, text_fields)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "stdin.jsonl"  # remedies name it
-        with copy.open("wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
+    with spooled() as copy:
         return read_texts(copy, text_fields, shown="standard input")
 
 

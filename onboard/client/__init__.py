@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, MovedAlias, Pins
 from onboard.client.cache import EmbeddingCache
+from onboard.client.learned import LearnedTask, PublishedVersion, Report
 from onboard.client.service import Onboard
 from onboard.domain.prediction import Prediction
 
@@ -12,9 +13,12 @@ __all__ = [
     "EmbeddingCache",
     "JobEventSeen",
     "JobStatus",
+    "LearnedTask",
     "Me",
     "MovedAlias",
     "Onboard",
     "Pins",
     "Prediction",
+    "PublishedVersion",
+    "Report",
 ]

@@ -15,6 +15,7 @@ from onboard.client.cache import MOST_BYTES, EmbeddingCache
 from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
+from onboard.client.learned import LearnedTask, PublishedVersion, Report
 from onboard.client.operations import Operations
 from onboard.client.uploads import Upload, taking
 from onboard.client.versions import Versions
@@ -23,7 +24,8 @@ from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
-from onboard.errors import CancelledError, InputError, JobFailedError, UnavailableError
+from onboard.domain.task_search import TaskSearch
+from onboard.errors import CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
 from onboard.serving.requests import parse_requests
 
 _LOOK_SECONDS: Final = 1.0  # between two looks at a job whose events have ended
@@ -53,7 +55,7 @@ class Onboard(Versions, Operations):
         url: str,
         token: str = "",
         *,
-        cache: Path | None = None,
+        cache: str | Path | None = None,
         cache_bytes: int = MOST_BYTES,
         insecure: bool = False,
         **patience: Unpack[Patience],
@@ -95,6 +97,47 @@ class Onboard(Versions, Operations):
         It takes what `onboard check` takes, in its words.
         """
         return self._upload("/v1/check", Upload.of(submission))
+
+    def tasks(
+        self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
+    ) -> list[LearnedTask]:
+        """The tasks that fit, by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
+        documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
+        return [LearnedTask.of(document) for document in documents]
+
+    def task(self, task: str) -> LearnedTask:
+        """A task with its aliases. Raises NotFoundError."""
+        return LearnedTask.of(self.task_document(task))
+
+    def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
+        """The newest `limit` versions of a task, by number, or those before that number. Raises NotFoundError."""
+        page = self.versions_page(task, limit, before)
+        return [PublishedVersion.of(document, page["aliases"]) for document in page["versions"]]
+
+    def jobs(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[JobStatus]:
+        """The newest jobs, of these states or of all."""
+        return [JobStatus.of(document) for document in self.job_documents(states, task, limit)]
+
+    def report(self, job: str, file: str | Path | None = None) -> Report:
+        """What a job has come to, by its id, or a task's newest job by the task's name.
+
+        Args:
+            file: where the report goes as one HTML page; None writes none.
+
+        Raises:
+            NotFoundError: there is no such job.
+            NotAllowedError: the file cannot be written.
+        """
+        report = Report.of(self.job(job).document)
+        if file is not None:
+            page = self.text(f"/v1/jobs/{report.job}/report")
+            try:
+                Path(file).write_text(page, encoding="utf-8")
+            except OSError as error:
+                raise NotAllowedError(
+                    f"The report cannot be written to {file}: {error.strerror}.", "Name another file."
+                ) from error
+        return report
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
         """A job by its id, or a task's newest job by the task's name; its document with the events after `since`.
@@ -263,7 +306,7 @@ def _default_cache() -> Path:
     try:
         return Path.home() / ".cache" / "onboard"
     except RuntimeError as error:  # a user without a name and without HOME
-        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=Path(…))") from error
+        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=FOLDER)") from error
 
 
 def _require_success(job: JobStatus) -> JobStatus:

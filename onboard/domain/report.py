@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from onboard.domain.label_scores import LabelScoreJson
+from onboard.domain.names import did_you_mean
 from onboard.domain.tuning import GuardJson, TuningJson
+from onboard.errors import InputError
 
 JsonLabel = str | int | bool | float
 Estimate = Literal["cross-validated"]
@@ -34,6 +36,16 @@ def plain_number(value: float, decimals: int = 3) -> str:
 def decimals_of(value: float, digits: int) -> int:
     """Decimals that so many digits of a number other than 0 need."""
     return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def require_metric(metric: str, kind: str) -> None:
+    """Raise InputError unless a task of this kind has the metric; an empty one leaves the choice."""
+    if metric and metric not in METRICS[kind]:
+        raise InputError(
+            f"There is no metric {metric!r} for {kind}.{did_you_mean(metric, METRICS[kind])}",
+            f"Use one of: --metric {', '.join(METRICS[kind])}",
+            metric=metric,
+        )
 
 
 class MetricJson(TypedDict):

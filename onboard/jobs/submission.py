@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
 from onboard.domain.job import JobSpec
+from onboard.domain.report import require_metric
 from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
 
@@ -52,12 +53,14 @@ def check(submission: Submission, default_base: str, *, hide_folders: bool = Fal
     base = _tokens_at_hand(submission.base or default_base)
     checked = read_dataset(submission.dataset, _read_options(submission, hide_folders=hide_folders, **base))
     report = checked.report.to_json()
+    require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     estimated = {
         name: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
         for name, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
     }
-    return {"task": name, **report, **estimated}
+    metric = {"metric": submission.metric} if submission.metric else {}
+    return {"task": name, **report, **metric, **estimated}
 
 
 def prepare(

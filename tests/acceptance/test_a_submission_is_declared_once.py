@@ -43,6 +43,10 @@ def run(command: Any, *arguments: str) -> str:
     return result.output
 
 
+def test_files_may_be_given_as_texts() -> None:
+    assert Submission("rows.jsonl", test="test.jsonl") == Submission("rows.jsonl", test=Path("test.jsonl"))
+
+
 def test_it_is_an_option_of_the_command() -> None:
     seen: list[Copy] = []
 

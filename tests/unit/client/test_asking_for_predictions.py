@@ -25,8 +25,8 @@ def test_predictions_come_in_order(service: FakeService, tmp_path: Path) -> None
 
 def test_probabilities_are_asked_for_and_read_with_weakness(service: FakeService, tmp_path: Path) -> None:
     shares = [{"label": 1, "probability": 0.9}, {"label": "1", "probability": 0.1}]
-    answered = {**ANSWER["predictions"][0], "weak": True, "probabilities": shares}
-    service.routes["POST", "/v1/predict"] = answer({"predictions": [answered]})
+    document = {**ANSWER["predictions"][0], "weak": True, "probabilities": shares}
+    service.routes["POST", "/v1/predict"] = answer({"predictions": [document]})
     (prediction,) = service.client(tmp_path).predict([ROW], probabilities=True)
     assert (prediction.labels, prediction.probabilities, prediction.weak) == ((1, "1"), (0.9, 0.1), True)
     assert json.loads(service.requests[0].content) == {"inputs": [ROW], "probabilities": True}

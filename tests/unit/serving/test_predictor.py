@@ -158,12 +158,12 @@ def test_an_answer_prints_label_probability_task_and_version_and_nothing_else(pr
 
 def test_every_labels_probability_is_told_where_it_is_asked_for(predictor: Predictor) -> None:
     typed, stars = predictor.predict([{"task": "typed", "text": "good film"}, {"task": "stars", "text": "good film"}])
-    answered = typed.to_json(probabilities=True)
-    assert [label_key(share["label"]) for share in answered["probabilities"]] == ["true", "3", '"3"']
-    assert sum(share["probability"] for share in answered["probabilities"]) == pytest.approx(1.0)
-    assert answered["weak"] is False
+    document = typed.to_json(probabilities=True)
+    assert [label_key(share["label"]) for share in document["probabilities"]] == ["true", "3", '"3"']
+    assert sum(share["probability"] for share in document["probabilities"]) == pytest.approx(1.0)
+    assert document["weak"] is False
     assert [share["label"] for share in stars.to_json(probabilities=True)["probabilities"]][::20] == [1.0, 5.0]
-    assert Prediction.from_json(json.loads(json.dumps(answered))) == typed
+    assert Prediction.from_json(json.loads(json.dumps(document))) == typed
 
 
 def test_a_task_of_pairs_asked_with_one_text_is_refused_and_the_reverse(services: Services, tiny_base: Base) -> None:
