@@ -19,6 +19,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from onboard.domain.hub_terms import HubTerms
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
 
@@ -83,6 +84,15 @@ class Settings(BaseSettings):
         default="",
         description="Addresses or networks, separated by spaces, of reverse proxies whose X-Forwarded-For and "
         "X-Forwarded-Proto `onboard serve` believes.",
+    )
+    hub_owners: str = Field(
+        default="",
+        description="Owners on the Hugging Face hub, separated by spaces, whose public datasets `onboard serve` reads "
+        "for others; * for everybody's.",
+    )
+    hub_token_owners: str = Field(
+        default="",
+        description="Owners whose datasets it reads for others with its own hub token, private ones too.",
     )
     api_url: str = Field(default="", description="URL of a remote service; when set the commands talk to it.")
     token: SecretStr = Field(default=SecretStr(""), description="Bearer token for the remote service.")
@@ -159,7 +169,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _know_webhooks(self) -> Self:
-        _ = self.webhooks  # raises where they are wrong, before anything begins
+        _ = self.webhooks, self.hub_terms  # raises where they are wrong, before anything begins
         return self
 
     @field_validator("bootstrap_token_file", mode="before")
@@ -208,6 +218,11 @@ class Settings(BaseSettings):
         """Who is told of what was published, and how the messages are signed. It makes no connection."""
         secret = self.webhook_secret.get_secret_value()
         return Webhooks.parse(self.webhook_urls, self.webhook_hosts, secret, insecure=self.webhook_insecure)
+
+    @property
+    def hub_terms(self) -> HubTerms:
+        """Whose datasets of the hub are read for those who come by HTTP."""
+        return HubTerms.parse(self.hub_owners, self.hub_token_owners)
 
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs to know, as JSON-compatible values with secrets in them: for a pipe, nothing else."""

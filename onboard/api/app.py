@@ -65,7 +65,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
         app.state.readers = Readers()
-        with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings) as intake:
+        with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder
             app.state.receiving = UploadPlaces(MAX_AT_ONCE)
             app.state.intake = intake
