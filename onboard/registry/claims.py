@@ -319,29 +319,6 @@ class ClaimRepository(Repository):
         return to_job(row)
 
 
-def take_away(
-    session: Session, which: ColumnElement[bool], state: JobState, facts: dict[str, Any], **values: Any
-) -> Sequence[Any]:
-    """Running jobs leave their workers for that state, whoever they are of; `facts` of their events say why.
-
-    Returns:
-        Id, attempt and queue of each.
-    """
-    nobody = {"lease_expires_at": None, "worker": None, "worker_pid": None}
-    taken = update(JobRow).where(JobRow.state == JobState.RUNNING, which).values(state=state, **nobody, **values)
-    jobs = session.execute(taken.returning(JobRow.id, JobRow.attempt, JobRow.queue)).all()
-    for job, attempt, _ in jobs:
-        EventRepository(session).append(job, attempt, "state", state, numbers=facts)
-        LeaseRepository(session).give_back_all(job)
-    return jobs
-
-
-def queue_again(session: Session, which: ColumnElement[bool], facts: dict[str, Any]) -> Sequence[Any]:
-    """Running jobs are to be claimed anew at once; their present attempt does not count. As `take_away`."""
-    due = {"not_before_at": database_now(), "max_attempts": JobRow.max_attempts + 1}
-    return take_away(session, which, JobState.QUEUED, facts, **due)
-
-
 def _fenced(job_id: str, attempt: int) -> FencedError:
     return FencedError(f"Attempt {attempt} no longer owns job {job_id}.", job=job_id, attempt=attempt)
 

@@ -14,11 +14,11 @@ import migrations
 from onboard.domain.job import JobState
 from onboard.errors import CancelledError, ConflictError, DamagedError
 from onboard.registry.audit import record
-from onboard.registry.claims import queue_again, take_away
 from onboard.registry.clock import database_now
 from onboard.registry.database import allow_pauses
 from onboard.registry.dump import TRANSIENT, continue_after, tables
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.requeue import queue_again, take_away
 from onboard.registry.schema import migrating, revision_of
 from onboard.registry.tables import AliasMoveRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 from onboard.registry.tokens import TokenRepository
