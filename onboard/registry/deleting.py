@@ -18,6 +18,7 @@ from onboard.registry.events import EventRepository
 from onboard.registry.jobs import queue_again
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.repository import Repository
+from onboard.registry.requeue import queue_again
 from onboard.registry.snapshots import DATASETS_OF_JOB, unnamed_snapshots
 from onboard.registry.tables import (
     AliasMoveRow,
