@@ -54,8 +54,8 @@ def check(submission: Submission, default_base: str, *, hide_folders: bool = Fal
     report = checked.report.to_json()
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     estimated = {
-        name: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
-        for name, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
+        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
+        for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
     }
     return {"task": name, **report, **estimated}
 
