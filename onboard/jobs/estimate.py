@@ -115,9 +115,8 @@ def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
     """
     settings = TuningSettings().for_rows(rows)
     folded = not validation and FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS
-    parts = (
-        [settings.for_part(rows - len(range(fold, rows, FOLDS)), of=rows) for fold in range(FOLDS)] if folded else []
-    )
+    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)] if folded else []
+    parts = [settings.for_part(count, of=rows) for count in rest]
     looks = parts if folded else [settings] if validation >= FEWEST_CHOOSING else []
     steps = settings.steps + sum(part.steps for part in parts) + sum(part.for_look().steps for part in looks)
     return GUARD_SECONDS + steps * HELD_SECONDS + Passes(trained=steps * settings.batch).seconds(tokens)

@@ -79,8 +79,8 @@ def check(
     require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
     estimated = {
-        name: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
-        for name, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
+        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
+        for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
     }
     metric = {"metric": submission.metric} if submission.metric else {}
     return {"task": name, **report, **metric, **estimated}

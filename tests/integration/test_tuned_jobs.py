@@ -154,7 +154,8 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
 ) -> None:
     def tune(engine: Any, training_set: Any, z: Any, protection: Any, settings: Any, seed: int, *_: Any) -> Tuned:
         rows, trie = training_set.rows, training_set.trie
-        trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=40), seed).z
+        steps = min(40, settings.steps)
+        trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=steps), seed).z
         return Tuned(engine.hypernetwork, trained if better else z - 2.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
     monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))

@@ -96,9 +96,8 @@ def test_a_dataset_is_checked_where_there_is_no_base_or_a_damaged_one(
 
 def test_the_time_is_said_without_tuning_and_with_it(write_jsonl) -> None:
     shown = " ".join(run(write_jsonl(balanced())).split())
-    assert re.search(
-        r"about \d+ seconds on a laptop if the hypernetwork is not tuned, about \d+ (seconds|minutes) if it is", shown
-    )
+    said = r"about \d+ seconds on a laptop if the hypernetwork is not tuned, about \d+ (seconds|minutes) if it is"
+    assert re.search(said, shown)
 
 
 def test_flags_reach_the_checks(write_jsonl) -> None:

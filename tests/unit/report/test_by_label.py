@@ -104,3 +104,10 @@ def test_the_command_to_submit_again_keeps_the_flags(document: dict[str, Any]) -
     )
     assert "--init TASK" in submit_again(document, init="TASK")
     assert submit_again({}) == "onboard submit --dataset FILE --task NAME"
+
+
+def test_terms_are_explained_where_they_stand_and_wide_tables_show_that_they_go_on(document: dict[str, Any]) -> None:
+    page = render(document)
+    assert '<abbr title="The mean of all labels&#39; F1: a rare label counts as much as a common one."' in page
+    assert page.count("<table") == page.count('<div class="scroll" tabindex="0"><table')
+    assert ".scroll { overflow-x: auto; background:" in page
