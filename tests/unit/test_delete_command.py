@@ -69,7 +69,9 @@ def test_every_kind_of_unlearning_has_its_line(monkeypatch: pytest.MonkeyPatch, 
             "cannot": [{"version": "e@v1", "why": "its dataset is gone"}],
         },
     }  # fmt: skip
-    monkeypatch.setattr(cli.delete, "connected", lambda: nullcontext(SimpleNamespace(delete_task=lambda *_: document)))
+    monkeypatch.setattr(
+        cli.delete, "connected", lambda: nullcontext(SimpleNamespace(delete_task=lambda *_, **__: document))
+    )
     assert command_line("tasks", "delete", "mood").out.splitlines() == [
         "task mood is deleted",
         "  gone: 1 versions, 1 jobs, 0 datasets, 3 files (2 kB)",
