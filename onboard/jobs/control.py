@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent, JobState
+from onboard.domain.names import did_you_mean
 from onboard.errors import NotFoundError
 from onboard.jobs.status import running_job, waiting
 from onboard.registry.database import Database
@@ -16,6 +17,7 @@ from onboard.registry.workers import QueueRepository, WorkerRepository
 
 _ID: Final = re.compile(r"[0-9a-f]{12}")
 _NOT_CANCELLED: Final = tuple(state for state in JobState if state is not JobState.CANCELLED)
+_MOST_ALIKE: Final = 200  # newest jobs whose tasks a mistyped name is compared with
 
 
 def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
@@ -35,8 +37,9 @@ def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
         try:
             return jobs.get(name)
         except NotFoundError as error:
+            alike = did_you_mean(name, {job.spec.task for job in jobs.list(limit=_MOST_ALIKE)})
             raise NotFoundError(
-                f"There is no job or task with jobs called {name!r}.", "onboard jobs list", job=name
+                f"There is no job or task with jobs called {name!r}.{alike}", "onboard jobs list", job=name
             ) from error
 
 

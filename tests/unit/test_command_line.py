@@ -89,6 +89,12 @@ def test_a_task_that_there_is_not_is_told_with_the_one_that_was_meant(
     assert (said.code, f"Did you mean {meant}?" in said.err) == (3, True), said.err
 
 
+def test_a_job_that_there_is_not_is_told_with_the_task_that_was_meant(run: CommandLine, rows: Path) -> None:
+    run("submit", rows)
+    said = run("jobs", "show", "mods")
+    assert (said.code, "Did you mean moods?" in said.err) == (3, True), said.err
+
+
 def test_an_init_that_there_is_not_is_told_with_the_one_that_was_meant(run: CommandLine, rows: Path) -> None:
     for init, meant in (("stt2", "sst2"), ("ranom", "random")):
         said = run("submit", rows, "--init", init)
