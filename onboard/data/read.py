@@ -13,7 +13,6 @@ from onboard.data import hub
 from onboard.data.balance import bucket_finding, label_findings
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
-from onboard.data.formats.source import format_of
 from onboard.data.hashes import text_hash
 from onboard.data.labels import Asked, Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
@@ -21,7 +20,7 @@ from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
-from onboard.data.rows import LabelledRow, Origin, Table, read_table, telling
+from onboard.data.rows import LabelledRow, Origin, Table, read_table
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import suspected_errors
@@ -151,16 +150,6 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     findings += _dataset_findings(dataset, splits["train"], words, options)
     findings += pool.findings() if pool else []
     return Checked(dataset, _report(located, tables, settled, dataset, words, findings, options), pool)
-
-
-def require_format(source: Path | str) -> None:
-    """Raise DatasetError unless the file is there and has a format that is read; what lies on the hub has one."""
-    if str(source).startswith(hub.SCHEME):
-        return
-    problems = Problems()
-    with telling(Path(source), FileProblems(problems, str(source))):
-        format_of(Path(source))
-    problems.raise_if_any()
 
 
 @contextmanager

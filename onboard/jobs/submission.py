@@ -30,7 +30,7 @@ def task_name(submission: Submission) -> str:
         DatasetError: it would be the file's, which is none that can be read.
         InputError: it is no name of a task.
     """
-    from onboard.data.read import require_format
+    from onboard.data.rows import require_format
 
     if submission.task is not None:
         return check_task_name(submission.task)
