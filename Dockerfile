@@ -34,7 +34,7 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 10001 onboard \
  && useradd --uid 10001 --gid onboard --no-log-init --no-create-home --home-dir /var/lib/onboard onboard \
- && install --directory --owner onboard --group onboard --mode 0750 /var/lib/onboard
+ && install --directory --owner onboard --group onboard --mode 0700 /var/lib/onboard
 COPY --from=build /opt/onboard /opt/onboard
 # Written are ONBOARD_HOME (a volume) and /tmp (a tmpfs), so that the root file system may be read-only.
 # The hub is not asked: the base `mini` is inside. HF_HUB_OFFLINE=0 for data sets and bases by their name there.

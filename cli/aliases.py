@@ -18,7 +18,9 @@ def promote(
     if_better: Annotated[
         bool,
         typer.Option(
-            "--if-better", help="Only if it is significantly better than what the alias means now; else exit 4."
+            "--if-better",
+            help="Only if it is significantly better than what the alias means now; of a new alias: than latest, or "
+            "where it is that, than the commonest answer. Else exit 4.",
         ),
     ] = False,
     as_json: AsJson = False,

@@ -15,6 +15,7 @@ from onboard.errors import NotFoundError
 if TYPE_CHECKING:
     from onboard.bases import Base
 
+_HEADS = ("base", "sources", "digest", "licence")
 app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -22,7 +23,7 @@ app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_i
 def list_bases(as_json: AsJson = False) -> None:
     """Bases that can be used by name."""
     bases = _bases(None)
-    emit({"bases": bases}, as_json, lambda: table(("base", "sources", "digest", "licence"), map(_row, bases)))
+    emit({"bases": bases}, as_json, lambda: table(_HEADS, map(_row, bases), folded=("sources", "licence")))
 
 
 @app.command()

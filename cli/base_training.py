@@ -21,6 +21,7 @@ from onboard.bases.multitask.signals import Signals
 from onboard.bases.multitask.sources import folder_entries
 from onboard.bases.pretrain.recipe import AnyRecipe, OwnRecipe, RenewedRecipe, recipe_of
 from onboard.data.task_name import proposal
+from onboard.domain.private import private_folder
 from onboard.errors import InputError
 from onboard.settings import Settings
 
@@ -51,7 +52,7 @@ def train_base(order: Order) -> Base | None:
         StoppedError: SIGTERM or SIGINT; what was done so far is saved.
     """
     settings, recipe = Settings(), read_order(order)
-    work = order.work or settings.resolved_home / "training" / recipe.name
+    work = order.work or private_folder(settings.resolved_home / "training") / recipe.name
     output = order.output or home_bases() / recipe.name
     if order.resume:
         require_checkpoint(work)

@@ -48,7 +48,7 @@ def _shown(document: Document, task: str | None) -> RenderableType:
     ]
     rows += [(*_pins(outcome), "stays", outcome["reason"]) for outcome in document["refused"]]
     advice = ["What stays goes on being served as it is. Submitted again it is learned under the head."]
-    shown = table(("task", "version", "hypernetwork", "becomes", "why"), rows)
+    shown = table(("task", "version", "hypernetwork", "becomes", "why"), rows, folded=("why",))
     return Group(shown, *(advice if document["refused"] else []))
 
 

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from cli.connection import remote_client
 from cli.options import check_options
-from cli.output import AsJson, Document, emit
+from cli.output import AsJson, Document, emit, table
+from cli.standard_input import STANDARD_INPUT, readable
 from onboard.domain.submission import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
+
+    from cli.columns import Columns
 
 _LABELS_SHOWN = 20
 _VALIDATION = {
@@ -29,7 +31,8 @@ _VALIDATION = {
 def check(submission: Submission, as_json: AsJson = False) -> None:
     """Check a dataset and estimate the time of its job. Nothing is queued."""
     require_names(submission)
-    document = _checked(submission)
+    with readable(submission) as read:
+        document = {**_checked(read, hide_folders=read is not submission), "source": str(submission.dataset)}
     emit(document, as_json, lambda: _shown(document))
 
 
@@ -37,11 +40,12 @@ def require_names(submission: Submission) -> None:
     """What can be told without reading a row, before anything is opened or sent. Raises InputError."""
     from onboard.jobs.submission import split_labels, task_name
 
-    task_name(submission)
+    if str(submission.dataset) != STANDARD_INPUT:
+        task_name(submission)
     split_labels(submission.labels)
 
 
-def _checked(submission: Submission) -> Document:
+def _checked(submission: Submission, *, hide_folders: bool) -> Document:
     with remote_client() as client:
         if client is not None:
             from cli.remote import check
@@ -50,7 +54,7 @@ def _checked(submission: Submission) -> Document:
     from onboard.jobs.submission import check as check_here
     from onboard.settings import Settings
 
-    return check_here(submission, Settings().base)
+    return check_here(submission, Settings().base, hide_folders=hide_folders)
 
 
 def _shown(report: Document) -> RenderableType:
@@ -81,24 +85,26 @@ def _facts(report: Document) -> dict[str, str]:
     }
     if report["kind"] == "regression":
         facts["range"] = f"{report['low']} to {report['high']}"
+    if report.get("metric"):
+        facts["metric"] = report["metric"]
     validation, characters = report["validation"], report["characters"]
     facts["validation"] = _VALIDATION[validation["method"]].format(held_out=validation["held_out"])
     facts["text"] = f"{characters['mean']:,.0f} characters a row, {characters['longest']:,} the longest"
     facts["digest"] = report["digest"]
     facts["time"] = f"about {_duration(report['estimated_seconds'])} on a laptop if the hypernetwork is not tuned"
+    tuned = report.get("estimated_seconds_tuned")  # a service of before does not tell it
+    facts["time"] += f", about {_duration(tuned)} if it is" if tuned else ""
     return facts
 
 
-def _label_table(labels: Sequence[Document]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("label", "words", "rows")
-    for label in labels[:_LABELS_SHOWN]:
-        table.add_row(Text(json.dumps(label["label"], ensure_ascii=False)), Text(label["word"]), f"{label['train']:,}")
-    if len(labels) > _LABELS_SHOWN:
-        table.add_row(f"and {len(labels) - _LABELS_SHOWN:,} more", "", "")
-    return table
+def _label_table(labels: Sequence[Document]) -> Columns:
+    rows = [
+        (json.dumps(label["label"], ensure_ascii=False), label["word"], f"{label['train']:,}")
+        for label in labels[:_LABELS_SHOWN]
+    ]
+    more = [(f"and {len(labels) - _LABELS_SHOWN:,} more", "", "")] if len(labels) > _LABELS_SHOWN else []
+    heads = ("label", "words", "rows")
+    return table(heads, [*rows, *more], folded=heads[:2])
 
 
 def _duration(seconds: int) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 STYLES: Final = {
+    "ok": "green", "wrong": "red",
     "lost": "bold red", "none": "bold red", "paused": "yellow", "draining": "yellow", "starting": "yellow",
 }  # fmt: skip
 _MEBIBYTE: Final = 2**20

@@ -53,6 +53,7 @@ def _value(metric: dict[str, Any]) -> str:
 
 
 def _paired(comparison: dict[str, Any] | None) -> list[str]:
+    """The numbers of both tests; the sentence above them says which of the two decided."""
     if comparison is None:
         return []
     lines = []
@@ -63,7 +64,7 @@ def _paired(comparison: dict[str, Any] | None) -> list[str]:
         )
     if comparison["low"] is not None:
         lines.append(
-            f"change of the {comparison['loss']}: {comparison['increase']:+.3f} "
+            f"change of the {comparison['loss'].replace('_', '-')}: {comparison['increase']:+.3f} "
             f"({comparison['low']:+.3f} to {comparison['high']:+.3f})"
         )
     return lines

@@ -45,5 +45,5 @@ def remote_client() -> Iterator[Onboard | None]:
         return
     from onboard.client import Onboard
 
-    with Onboard(settings.api_url, settings.token.get_secret_value()) as client:
+    with Onboard(settings.api_url, settings.token.get_secret_value(), insecure=settings.api_insecure) as client:
         yield client

@@ -12,8 +12,7 @@ from cli.output import AsJson, emit, table
 from onboard.errors import OnboardError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from cli.columns import Columns
     from onboard.settings import Settings
 
 Check = Callable[["Settings"], str]
@@ -68,9 +67,7 @@ def _looked_at(what: str, check: Check, settings: Settings) -> Finding:
         return Finding(what, False, error.message, error.remedy, error.exit_code)
 
 
-def _table(findings: list[Finding]) -> Table:
-    from rich.text import Text
-
-    marks = {True: Text("ok", style="green"), False: Text("wrong", style="red")}
-    rows = ((marks[finding.ok], finding.what, Text(finding.found), Text(finding.remedy)) for finding in findings)
-    return table(("", "check", "found", "mend it with"), rows)
+def _table(findings: list[Finding]) -> Columns:
+    heads = ("check", "", "found", "mend it with")
+    rows = ((finding.what, "ok" if finding.ok else "wrong", finding.found, finding.remedy) for finding in findings)
+    return table(heads, rows, folded=heads[2:])

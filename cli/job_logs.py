@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from cli.output import Document, emit, say
+from cli.output import Document, emit, print_line, say
 from onboard.domain.job import JobState
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def show_logs(service: Gateway, name: str, *, attempt: int | None, follow: bool,
     Raises:
         NotFoundError: no such job, or not so many attempts.
     """
-    tell = say if as_json else _print
+    tell = say if as_json else print_line
     entries: list[Entry] = []
     part = service.log(name, attempt, None)
     while True:
@@ -96,8 +95,3 @@ def _say_where_lines_are(part: Document, entries: list[Entry]) -> None:
         return
     looked = f"; {part['log']} has none" if part["log"] else ""
     say(f'log lines: on the standard error of {", ".join(workers)}, with "job": "{part["job"]}"{looked}')
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()

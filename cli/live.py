@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import emit, say
+from cli.output import emit, say, write_json
 from onboard.domain.moment import from_iso, seconds_text, utc_text
 from onboard.errors import UnavailableError
 
@@ -82,17 +81,16 @@ class _Display:
         self._line({"error": error.to_json()})
 
     def _line(self, document: dict[str, Any]) -> None:
-        sys.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
-        sys.stdout.flush()
+        write_json(document)
 
 
 class _Blocks(_Display):
     """A block of text per look, headed by its moment."""
 
     def show(self, seen: dict[str, Any], render: Render) -> None:
-        from rich.console import Console
+        from cli.console import CleanConsole
 
-        Console(soft_wrap=True, highlight=False).print(seen["at"], render(seen), "", sep="\n")
+        CleanConsole(soft_wrap=True).print(seen["at"], render(seen), "", sep="\n")
         sys.stdout.flush()
 
     def away(self, error: UnavailableError, seconds: float) -> None:
@@ -105,9 +103,11 @@ class _InPlace(_Display):
     def __init__(self, interval: float) -> None:
         from rich.live import Live
 
+        from cli.console import CleanConsole
+
         self._interval = interval
         self._seen: RenderableType = ""
-        self._live = Live(auto_refresh=False, vertical_overflow="ellipsis")
+        self._live = Live(console=CleanConsole(), auto_refresh=False, vertical_overflow="ellipsis")
 
     def __enter__(self) -> _InPlace:
         self._live.start()
@@ -133,10 +133,10 @@ class _InPlace(_Display):
 def _display(as_json: bool, interval: float) -> _Display:
     if as_json:
         return _Display()
-    from rich.console import Console
+    from cli.console import CleanConsole
 
     # not rich's idea of a terminal: FORCE_COLOR asks for colours in a pipe, not for a cursor that moves
-    return _InPlace(interval) if sys.stdout.isatty() and not Console().is_dumb_terminal else _Blocks()
+    return _InPlace(interval) if sys.stdout.isatty() and not CleanConsole().is_dumb_terminal else _Blocks()
 
 
 def _for(seconds: float) -> str:

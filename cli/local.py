@@ -24,6 +24,7 @@ from workers.logs import log_files
 from workers.waking import doorbell
 
 if TYPE_CHECKING:
+    from onboard.domain.prediction import Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task import AliasMove
     from onboard.domain.task_search import TaskSearch
@@ -135,20 +136,27 @@ class LocalGateway:
         """The newest `changes`, those before that id; `next` is the id to go on before, None at the end."""
         return access.changes(self._database, limit, before)
 
-    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
-        """Answers in the order of the inputs, and whether a version that answered is weak.
+    def predict(
+        self,
+        inputs: Sequence[Mapping[str, Any]],
+        *,
+        probabilities: bool,  # noqa: ARG002 - near, they cost nothing
+    ) -> list[Prediction]:
+        """Answers in the order of the inputs.
 
         Raises:
             InputError, NotFoundError, PinMismatchError: nothing is answered.
         """
-        from onboard.serving.requests import parse_requests
+        from onboard.serving.requests import parse_requests, require_forms
 
         requests = parse_requests(inputs)
-        describe.resolve(self._database, *{request.reference for request in requests})  # before a model is loaded
+        references = list(dict.fromkeys(request.reference for request in requests))
+        versions = describe.resolve(self._database, *references)  # before a model is loaded
+        pairs = {str(asked): version.pairs for asked, version in zip(references, versions, strict=True)}
+        require_forms(requests, pairs)
         from onboard.serving.predictor import Predictor
 
-        answers = Predictor(self._services).answer(requests)
-        return [answer.to_json() for answer in answers], any(answer.weak for answer in answers)
+        return Predictor(self._services).answer(requests)
 
     def tasks(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit, by name, each with its latest version."""

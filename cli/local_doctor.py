@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import make_url
 
-from onboard import __version__
+from cli.standing import require_served, workers_standing
 from onboard.bases import find_base
 from onboard.domain.moment import rough_text
-from onboard.domain.release import release_number, release_of
-from onboard.errors import ConflictError, UnavailableError
+from onboard.domain.release import release_number
+from onboard.errors import UnavailableError
+from onboard.jobs import status
 from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.operations.access import list_tokens
 from onboard.operations.health import claimable, database_clock, live_workers, webhook_standing
 from onboard.registry.schema import make_home, open_database
 from onboard.services import open_services
 from workers.doorbell import CeleryDoorbell
+from workers.recovery import lives
 
 if TYPE_CHECKING:
-    from onboard.domain.worker import WorkerRecord
     from onboard.settings import Settings
 
 _SOON_SECONDS: Final = 14 * 86_400.0  # in which a token's end is told
@@ -66,40 +67,30 @@ def _device(settings: Settings) -> str:
 
 
 def _workers(settings: Settings) -> str:
-    live = _live_workers(settings)
-    _require_as_new(live)
-    if live:
-        return ", ".join(f"{worker.name} on {worker.device}" for worker in live)
+    with open_database(settings) as database:
+        seen = status.workers(database).to_json()
+    standing = workers_standing(seen, release_number(), _dead(settings))
+    if standing:
+        return standing
     if settings.embedded:
         return "none now; submit starts one by itself"
     raise UnavailableError("No worker lives; jobs will wait.", "onboard worker")
 
 
-def _live_workers(settings: Settings) -> list[WorkerRecord]:
+def _dead(settings: Settings) -> set[str]:
+    """Workers whose process is gone though their heartbeat is fresh: on one machine that is known at once."""
+    if not settings.embedded:
+        return set()
     with open_database(settings) as database:
-        return live_workers(database)
-
-
-def _require_as_new(workers: list[WorkerRecord]) -> None:
-    """A worker leaves jobs that were submitted by newer code alone."""
-    behind = [worker for worker in workers if release_of(worker.facts) < release_number()]
-    older = [f"{worker.name} has {worker.facts['onboard']}" for worker in behind]
-    if older:
-        raise ConflictError(
-            f"Workers are older than onboard {__version__} here, and leave its jobs alone: {', '.join(older)}.",
-            "Install the same version there and start them again: pip install -U onboard",
-        )
+        return {worker.name for worker in live_workers(database) if not lives(worker)}
 
 
 def _queues(settings: Settings) -> str:
-    served = {queue for worker in _live_workers(settings) for queue in worker.queues}
     with open_database(settings) as database:
+        seen = status.queues(database).to_json()
         waiting = claimable(database)
-    unserved = sorted(waiting.keys() - served)
-    if unserved and not settings.embedded:
-        raise UnavailableError(
-            f"Jobs wait in {', '.join(unserved)}, which no live worker serves.", f"onboard worker --queue {unserved[0]}"
-        )
+        alive = any(worker.name not in _dead(settings) for worker in live_workers(database))
+    require_served(seen, near=True, embedded=settings.embedded, dead=settings.embedded and not alive)
     return ", ".join(f"{count} to be claimed in {queue}" for queue, count in waiting.items()) or "no job waits"
 
 

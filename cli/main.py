@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import getdoc
 from typing import Annotated
 
 import typer
@@ -28,7 +29,7 @@ from cli import (
     worker,
     workers,
 )
-from cli.output import report_error, say
+from cli.output import print_line, report_error, say
 from onboard import __version__
 from onboard.errors import OnboardError
 
@@ -45,7 +46,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        sys.stdout.write(f"onboard {__version__}\n")
+        print_line(f"onboard {__version__}")
         raise typer.Exit
 
 
@@ -87,6 +88,19 @@ for group, name in (
     (database.app, "db"),
 ):
     app.add_typer(group, name=name)
+
+
+def _shown_whole(group: typer.Typer) -> None:
+    """Lists of commands show first paragraphs whole, where they would be cut at the end of a line."""
+    for command in group.registered_commands:
+        command.short_help = (getdoc(command.callback) or "").partition("\n\n")[0].replace("\n", " ")
+    for below in group.registered_groups:
+        assert below.typer_instance is not None
+        below.short_help = below.typer_instance.info.help
+        _shown_whole(below.typer_instance)
+
+
+_shown_whole(app)
 
 
 def main() -> None:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
 
 from onboard.domain.submission import Field, Submission, fields_of
+from onboard.errors import InputError
 
 
 def submit_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command, whose first argument is a submission, an option for each of its fields."""
-    return _with_options(declaration, [_option(declared) for declared in fields_of(declaration)])
+    """Gives a command, whose first argument is a submission, the argument FILE and an option for each of its fields."""
+    dataset, *others = fields_of(declaration)
+    named = replace(dataset, default=None, option=replace(dataset.option, help="The same, by name."))
+    return _with_options(declaration, [_file(dataset, None), _option(named), *map(_option, others)])
 
 
 def check_options(declaration: type[Any] = Submission) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The same with those fields that say what the rows are; the dataset is the command's argument FILE."""
     dataset, *others = [declared for declared in fields_of(declaration) if declared.option.checked]
-    file = Parameter(
-        "file", Parameter.KEYWORD_ONLY, annotation=Annotated[str, typer.Argument(help=dataset.option.help)]
-    )
-    return _with_options(declaration, [file, *map(_option, others)])
+    return _with_options(declaration, [_file(dataset), *map(_option, others)])
 
 
 def _with_options(
@@ -34,9 +34,9 @@ def _with_options(
 
         def run(**values: Any) -> None:
             rest = {parameter.name: values.pop(parameter.name) for parameter in own}
-            dataset = {"dataset": values.pop("file")} if "file" in values else {}
+            dataset = _dataset(values.pop("file"), values.pop("dataset", None))
             given = {name: value for name, value in values.items() if value is not None}
-            command(declaration(**dataset, **given), **rest)
+            command(declaration(dataset=dataset, **given), **rest)
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         run.__annotations__ = {}
@@ -48,14 +48,31 @@ def _with_options(
     return decorate
 
 
+def _file(dataset: Field, default: Any = Parameter.empty) -> Parameter:
+    kind: Any = str if default is Parameter.empty else str | None
+    argument = typer.Argument(metavar="FILE", help=f"{dataset.option.help} - is standard input (JSONL).")
+    return Parameter("file", Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, argument])
+
+
+def _dataset(file: str | None, named: str | None) -> str:
+    if file is None and named is None:
+        raise InputError("There is no dataset.", "onboard submit FILE")
+    if file is not None and named is not None:
+        raise InputError(f"There are two datasets: {file} and {named}.", "Give one: onboard submit FILE")
+    return file or named or ""
+
+
 def _option(declared: Field) -> Parameter:
     kind, default = _type(declared), None if declared.repeated else declared.default
+    metavar = "FILE" if declared.is_file else None
     names = [declared.flag] if kind is bool else []  # no --no-… beside it
     return Parameter(
         declared.name,
         Parameter.KEYWORD_ONLY,
         default=Parameter.empty if default is MISSING else default,
-        annotation=Annotated[kind | None if default is None else kind, typer.Option(*names, help=declared.option.help)],
+        annotation=Annotated[
+            kind | None if default is None else kind, typer.Option(*names, help=declared.option.help, metavar=metavar)
+        ],
     )
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from onboard.domain.printable import one_line, printable, printable_json
 from onboard.errors import NotAllowedError, OnboardError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
+
+    from cli.columns import Cell, Columns
 
 Document = dict[str, Any]  # what `--json` prints
 _PROBLEMS_SHOWN = 20
@@ -24,22 +26,32 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on
 def emit(document: dict[str, Any], as_json: bool, render: Callable[[], RenderableType]) -> None:
     """Print the document with --json, else what `render` makes for people."""
     if as_json:
-        sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-        sys.stdout.flush()  # `onboard serve` goes on for days after its document
+        write_json(document, indent=2)
         return
-    from rich.console import Console
+    from cli.console import CleanConsole
 
-    Console(soft_wrap=not sys.stdout.isatty(), highlight=False).print(render())
+    CleanConsole(soft_wrap=not sys.stdout.isatty()).print(render())
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
-    """A table for people; a text with brackets in it comes as `Text`, which knows no markup."""
-    from rich.table import Table
+def write_json(document: dict[str, Any], indent: int | None = None) -> None:
+    """A document on standard output; on one line unless it is indented. It steers no terminal."""
+    print_line(printable_json(json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)))
 
-    table = Table(*heads)
+
+def print_line(text: str) -> None:
+    """A line on standard output, without what could steer a terminal."""
+    sys.stdout.write(printable(text.expandtabs()) + "\n")
+    sys.stdout.flush()  # `onboard serve` goes on for days after its document
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Sequence[str] = ()) -> Columns:
+    """A table for people, see `cli.columns.Columns`."""
+    from cli.columns import Columns
+
+    columns = Columns(*heads, folded=folded)
     for row in rows:
-        table.add_row(*row)
-    return table
+        columns.add(*row)
+    return columns
 
 
 def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
@@ -52,15 +64,16 @@ def write_file(path: Path, content: bytes, what: str, remedy: str) -> None:
 
 
 def say(message: str) -> None:
-    """A line of progress or advice, on standard error."""
-    sys.stderr.write(message + "\n")
+    """A line of progress or advice, on standard error, without what could steer a terminal."""
+    sys.stderr.write(printable(message.expandtabs()) + "\n")
     sys.stderr.flush()
 
 
 def report_error(error: OnboardError, as_json: bool) -> int:
     """Say what is wrong and what mends it; returns the exit code."""
     if as_json:
-        sys.stdout.write(json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2, default=str) + "\n")
+        document = json.dumps({"error": error.to_json()}, ensure_ascii=False, indent=2, default=str)
+        print_line(printable_json(document))
     problems = error.data.get("problems", [])
     if len(problems) > 1:
         count = error.data.get("problem_count", len(problems))
@@ -70,9 +83,9 @@ def report_error(error: OnboardError, as_json: bool) -> int:
         if count > _PROBLEMS_SHOWN:
             say(f"  and {count - _PROBLEMS_SHOWN} more")
         return error.exit_code
-    say(f"error: {error.message}")
+    say(f"error: {one_line(error.message)}")
     if error.remedy:
-        say(f"  → {error.remedy}")
+        say(f"  → {one_line(error.remedy)}")
     return error.exit_code
 
 
@@ -80,4 +93,4 @@ def _problem_line(problem: dict[str, Any]) -> str:
     place = ", ".join(f"{key} {problem[key]}" for key in ("file", "row", "field") if problem.get(key) is not None)
     remedy = f" → {problem['remedy']}" if problem.get("remedy") else ""
     said = f"{problem['message']}{remedy}"
-    return f"{place}: {said}" if place else said
+    return one_line(f"{place}: {said}" if place else said)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from onboard.data.texts import read_texts
+from cli.standard_input import STANDARD_INPUT, spooled
+from onboard.data.texts import TextRow, read_texts
+from onboard.domain.dataset import label_text
 from onboard.errors import InputError, NotAllowedError
 
 _COLUMNS: Final = ("label", "probability", "task", "version")
+_MORE_COLUMNS: Final = ("weak", "probabilities")  # with --probabilities
 # What makes a spreadsheet run a cell as a formula (OWASP, CSV injection), the full-width forms included.
 FORMULA_STARTS: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
-def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[dict[str, str]]:
-    """The texts to predict; `-` is standard input, as JSONL.
+def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[TextRow]:
+    """The texts to predict, with the other columns of their rows; `-` is standard input, as JSONL.
 
     Raises:
         DatasetError: the file cannot be read, or some of its rows cannot.
@@ -29,12 +30,9 @@ def read_inputs(path: Path, text_fields: tuple[str, ...]) -> list[dict[str, str]
     if len(text_fields) > 2:
         message = f"--text-field is given {len(text_fields)} times; a row has one text or two."
         raise InputError(message, "Give it once, or twice for pairs.", text_fields=list(text_fields))
-    if str(path) != "-":
+    if str(path) != STANDARD_INPUT:
         return read_texts(path, text_fields)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "stdin.jsonl"  # remedies name it
-        with copy.open("wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
+    with spooled() as copy:
         return read_texts(copy, text_fields, shown="standard input")
 
 
@@ -59,16 +57,23 @@ def require_output(path: Path, source: Path | None) -> None:
         raise _unwritable(path, error) from error
 
 
-def write_answers(answers: Iterable[Mapping[str, Any]], path: Path) -> None:
+def write_answers(
+    answers: Sequence[Mapping[str, Any]], path: Path, given: Sequence[Mapping[str, object]] | None = None
+) -> None:
     """Write answers, one a row: CSV where the name ends in .csv, else JSONL.
+
+    Args:
+        given: the columns of each row that was asked, which stand before its answer. One that is called like a part of
+            the answer is called `given_…`.
 
     Raises:
         NotAllowedError: the file cannot be written.
     """
+    rows = [{**_renamed(row), **answer} for row, answer in zip(given or [{}] * len(answers), answers, strict=True)]
     write = _write_csv if path.suffix.lower() == ".csv" else _write_jsonl
     try:
         with path.open("w", encoding="utf-8", newline="") as stream:
-            write(answers, stream)
+            write(rows, stream)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -77,21 +82,60 @@ def _unwritable(path: Path, error: OSError) -> NotAllowedError:
     return NotAllowedError(f"{path} cannot be written: {error.strerror}.", "--output another file")
 
 
-def _write_jsonl(answers: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
-    stream.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in answers)
+def _renamed(given: Mapping[str, object]) -> dict[str, Any]:
+    row = {}
+    for column, value in given.items():
+        name = column
+        while name in _COLUMNS + _MORE_COLUMNS or (name != column and name in given):
+            name = f"given_{name}"
+        row[name] = _plain(value)
+    return row
 
 
-def _write_csv(answers: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
+def _plain(value: object) -> Any:
+    """A value of any format as JSON has it."""
+    match value:
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case float() if not math.isfinite(value):
+            return None
+        case None | str() | bool() | int() | float():
+            return value
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+    return str(value)  # a date, a duration
+
+
+def _write_jsonl(rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
+    stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _write_csv(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:
+    """A column for each label's probability, where there are any."""
+    spread = [_spread(row) for row in rows]
+    columns = list(dict.fromkeys(column for row in spread for column in row)) or list(_COLUMNS)
     # every text is quoted: where ; separates (that depends on the country), none may fall apart into a formula
     writer = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(_COLUMNS)
-    writer.writerows([_cell(answer[column]) for column in _COLUMNS] for answer in answers)
+    writer.writerow(map(_cell, columns))
+    writer.writerows([_cell(row.get(column)) for column in columns] for row in spread)
+
+
+def _spread(row: Mapping[str, Any]) -> dict[str, Any]:
+    cells = {name: value for name, value in row.items() if name != "probabilities"}
+    shares = {
+        f"probability of {label_text(share['label'])}": share["probability"] for share in row.get("probabilities", ())
+    }
+    return {**cells, **shares}
 
 
 def _cell(value: Any) -> str | int | float:
     """A number as it is; a text behind an apostrophe where a spreadsheet would run it."""
-    if isinstance(value, bool):
-        return json.dumps(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool | dict | list):
+        value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
         return value
     text = str(value)

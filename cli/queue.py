@@ -60,7 +60,7 @@ def _rendered(seen: Document) -> RenderableType:
 
 
 def _unserved(queue: Document) -> str:
-    name, waiting = queue["queue"], queue["queued"]
+    name, waiting = queue["queue"], queue["queued"] + queue["lost"]
     jobs = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
     return f"{name}: {jobs}, and no live worker serves it: onboard worker --queue {name}"
 
@@ -73,9 +73,9 @@ def _open(queues: Sequence[Document]) -> Columns:
             queue["queue"],
             (f"{queue['queued']:,}", later),
             age(queue["oldest_queued_seconds"]),
-            f"{queue['running']:,}",
+            (f"{queue['running']:,}", f"{queue['lost']:,} of them lost" if queue["lost"] else ""),
             age(queue["oldest_running_seconds"]),
-            str(queue["live_workers"]) if queue["live_workers"] or not queue["queued"] else "none",
+            "none" if queue["unserved"] else str(queue["live_workers"]),
             "paused" if queue["paused"] else "",
         )
     return columns

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +10,12 @@ from cli.output import Document, say
 from onboard.client.operations import Operations
 from onboard.client.versions import Versions
 from onboard.domain.submission import asked
-from onboard.errors import NotFoundError
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
+    from onboard.domain.prediction import Prediction
     from onboard.domain.submission import Submission
+    from onboard.domain.task_search import TaskSearch
 
 _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
 
@@ -78,14 +77,29 @@ class RemoteGateway(Versions, Operations):
         if warning:
             say(f"warning: {warning}")
 
-    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
-        """Answers in the order of the inputs, and whether one is of a weak version."""
-        predictions = self._client.predict(inputs)
-        weak = False
-        for reference in {f"{prediction.task}@v{prediction.version}" for prediction in predictions}:
-            with suppress(NotFoundError):  # it was deleted after it had answered
-                weak |= self.version(reference)["weak"]
-        return [asdict(prediction) for prediction in predictions], weak
+    def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool) -> list[Prediction]:
+        """Answers in the order of the inputs."""
+        return self._client.predict(inputs, probabilities=probabilities)
+
+    def tasks(self, search: TaskSearch) -> list[Document]:
+        """The tasks that fit."""
+        return self.task_documents(search)
+
+    def task(self, task: str) -> Document:
+        """A task with its latest version and its aliases."""
+        return self.task_document(task)
+
+    def versions(self, task: str, limit: int, before: int | None) -> Document:
+        """The newest versions, and the aliases."""
+        return self.versions_page(task, limit, before)
+
+    def version(self, reference: str) -> Document:
+        """A version."""
+        return self.version_document(reference)
+
+    def jobs(self, states: Sequence[str], task: str | None, limit: int) -> list[Document]:
+        """The newest jobs."""
+        return self.job_documents(states, task, limit)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
@@ -98,7 +112,7 @@ class RemoteGateway(Versions, Operations):
         from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
         from onboard.versions.fetch import BASE, HYPERNETWORK, write_files
 
-        version = EmbeddingVersion.from_json(self.version(reference))
+        version = EmbeddingVersion.from_json(self.version_document(reference))
         embedding = self._client.embedding(version.reference)
         parts: dict[str, Callable[[Path], object]] = {}
         if bundle:

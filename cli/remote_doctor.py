@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from cli.standing import require_served, workers_standing
 from onboard import __version__
 from onboard.client import Onboard
 from onboard.domain.access import Scope
 from onboard.domain.release import release_number
-from onboard.errors import ConflictError, ScopeError, UnavailableError
+from onboard.errors import ConflictError, ScopeError
 from onboard.settings import Settings
 
 
@@ -46,20 +47,28 @@ def _version(settings: Settings) -> str:
 def _workers(settings: Settings) -> str:
     with _asked(settings) as client:
         try:
-            live = [worker for worker in client.workers()["workers"] if worker["state"] != "lost"]
-            unserved = [queue["queue"] for queue in client.queues()["queues"] if queue["unserved"]]
+            standing = workers_standing(client.workers(), release_number(client.me().onboard))
         except ScopeError as error:
             return f"not looked at: {error.message}"
-    if unserved:
-        raise UnavailableError(
-            f"Jobs wait in {', '.join(unserved)}, which no live worker serves.",
-            f"On a machine of the service: onboard worker --queue {unserved[0]}",
-        )
-    return ", ".join(f"{worker['worker']} on {worker['device']}" for worker in live) or "none now, and no job waits"
+    return standing or "none now"
+
+
+def _queues(settings: Settings) -> str:
+    with _asked(settings) as client:
+        try:
+            seen = client.queues()
+        except ScopeError as error:
+            return f"not looked at: {error.message}"
+    require_served(seen, near=False)
+    waiting = [f"{queue['queued']} queued in {queue['queue']}" for queue in seen["queues"] if queue["queued"]]
+    return ", ".join(waiting) or "no job waits"
 
 
 def _asked(settings: Settings) -> Onboard:
-    return Onboard(settings.api_url, settings.token.get_secret_value(), attempts=2)
+    return Onboard(settings.api_url, settings.token.get_secret_value(), insecure=settings.api_insecure, attempts=2)
 
 
-CHECKS: Final = {"service": _service, "ready": _ready, "token": _token, "version": _version, "workers": _workers}
+CHECKS: Final = {
+    "service": _service, "ready": _ready, "token": _token, "version": _version, "workers": _workers,
+    "queues": _queues,
+}  # fmt: skip

@@ -10,7 +10,9 @@ from cli.check import require_names
 from cli.connection import connected
 from cli.options import submit_options
 from cli.output import AsJson, Document, emit
+from cli.standard_input import STANDARD_INPUT, readable
 from onboard.domain.submission import Submission
+from onboard.errors import InputError
 
 
 @submit_options()
@@ -21,8 +23,11 @@ def submit(
 ) -> None:
     """Submit a dataset: it is checked, queued, and learned by a worker."""
     require_names(submission)
+    if str(submission.dataset) == STANDARD_INPUT and submission.task is None:
+        raise InputError("What comes from standard input has no name.", "Name the task: onboard submit - --task NAME")
     with connected(register=False) as service:
-        job = service.submit(submission)
+        with readable(submission) as read:
+            job = service.submit(read)
         if wait:
             from cli.watch import wait_for
 

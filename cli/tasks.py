@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.carry import carry
+from cli.columns import Cell
 from cli.connection import connected
 from cli.delete import delete
 from cli.output import AsJson, Document, emit, table
@@ -35,7 +36,7 @@ def list_tasks(
     emit(
         {"tasks": tasks},
         as_json,
-        lambda: table(("task", "kind", "labels", "latest", "result", "from"), map(_row, tasks)),
+        lambda: table(("task", "texts", "labels", "latest", "result", "from"), map(_row, tasks), folded=("labels",)),
     )
 
 
@@ -47,24 +48,25 @@ def show(task: Annotated[str, typer.Argument(help="Name of a task.")], as_json: 
     emit(document, as_json, lambda: _card(document))
 
 
-def headline(version: Document) -> str:
-    """The version's headline metric in a few words."""
+def headline(version: Document) -> tuple[str, ...]:
+    """The version's headline metric, and the rows that it was measured on."""
     for split in ("test", "validation"):
         metrics = version["metrics"].get(split) or {}
         for name in ("accuracy", "spearman", "pearson"):
             if name in metrics:
-                return f"{name} {metrics[name]['value']:.3f} ({split})"
-    return ""
+                return f"{name} {metrics[name]['value']:.3f}", f"on {split}"
+    return ()
 
 
-def _row(task: Document) -> tuple[str, ...]:
+def _row(task: Document) -> tuple[Cell, ...]:
     from onboard.domain.dataset import label_text
 
-    labels = ", ".join(map(label_text, task["labels"])) or f"{task['low']:g} to {task['high']:g}"
+    labels = ", ".join(map(label_text, task["labels"])) or f"a number, {task['low']:g} to {task['high']:g}"
+    texts = {True: "pair", False: "one", None: ""}[task.get("pairs")]
     latest = task["latest"]
     shown = f"v{latest['version']}{' weak' if latest['weak'] else ''}" if latest else ""
     origin = "shipped" if task["source"] else (latest["parent"] if latest else "")
-    return task["task"], task["kind"], labels, shown, headline(latest) if latest else "", origin
+    return task["task"], texts, labels, shown, headline(latest) if latest else "", origin
 
 
 def _card(document: Document) -> Any:

@@ -52,7 +52,8 @@ def _table(document: Document) -> RenderableType:
 
     rows = []
     for task, row in zip(document["tasks"], map_rows(document), strict=True):
-        name, version, family, nearest = map(Text, row)  # Text knows no markup
+        name, version, family, nearest = row
         rows.append((name, version, family, f"{task['x']:.2f}", f"{task['y']:.2f}", nearest))
-    shown = table(("task", "latest", "nearest source family", "x", "y", "nearest"), rows)
+    heads = ("task", "latest", "nearest source family", "x", "y", "nearest")
+    shown = table(heads, rows, folded=("nearest",))
     return Group(Text(headline(document), "bold"), shown, *(Text(note, "dim") for note in map_notes(document)))

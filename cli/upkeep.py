@@ -10,8 +10,7 @@ from cli.output import AsJson, emit, say, table
 from cli.services import local_only, opened
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from cli.columns import Columns
     from onboard.operations.backup.restore import Restored
     from onboard.operations.gc import Garbage
 
@@ -121,7 +120,7 @@ def size_text(size_bytes: int) -> str:
     return f"{size:.1f} TB"
 
 
-def _freed(garbage: Garbage) -> Table:
+def _freed(garbage: Garbage) -> Columns:
     amounts = [(f"artifacts: {kind}", amount) for kind, amount in sorted(garbage.artifacts.items())]
     amounts += [("unfinished files", garbage.unfinished)] if garbage.unfinished.count else []
     rows = [(what, str(amount.count), size_text(amount.size_bytes)) for what, amount in amounts]

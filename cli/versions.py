@@ -10,7 +10,10 @@ from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from cli.columns import Columns
+
+
+_DIGEST_CHARACTERS = 12
 
 
 def versions(
@@ -27,15 +30,17 @@ def versions(
     emit(document, as_json, lambda: _table(document))
 
 
-def _table(document: Document) -> Table:
+def _table(document: Document) -> Columns:
     from cli.tasks import headline
 
     rows = []
     for version in document["versions"]:
         named = sorted(alias for alias, number in document["aliases"].items() if number == version["version"])
+        digest = version["embedding_digest"].removeprefix("sha256:")
         rows.append((
-            f"v{version['version']}{' weak' if version['weak'] else ''}", " ".join(named), headline(version),
-            version["parent"], f"v{version['hypernetwork_version']}", version["embedding_digest"][:19],
-            version["created_at"],
+            (f"v{version['version']}{' weak' if version['weak'] else ''}", " ".join(named)), headline(version),
+            (version["parent"], f"hypernetwork v{version['hypernetwork_version']}"), digest[:_DIGEST_CHARACTERS],
+            (version["created_at"] or "")[:16].replace("T", " "),
         ))  # fmt: skip
-    return table(("version", "aliases", "result", "init", "hypernetwork", "embedding", "published"), rows)
+    heads = ("version", "result", "init", "embedding", "published (UTC)")
+    return table(heads, rows, folded=("version", "init"))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cli.connection import Gateway
 
 _WAIT_SECONDS = 2.0  # how often it is asked why the job waits
+_SILENT_SECONDS = 20.0  # after so long without news of a running job it is asked whether its worker is there
 _WORKER_CHECK_SECONDS = 10.0
 _AWAY_SECONDS = 1.0
 _DOCUMENT = (
@@ -87,7 +88,10 @@ class _Follower:
             self._seen = event["id"]
             display.show(event)
         now = time.monotonic()
-        if news["state"] == JobState.QUEUED and now - self._wait_at > _WAIT_SECONDS:
+        if news["events"]:
+            self._wait_at = now
+        patience = _WAIT_SECONDS if news["state"] == JobState.QUEUED else _SILENT_SECONDS
+        if not JobState(news["state"]).finished and now - self._wait_at > patience:
             self._wait_at = now
             self._show_wait(display)
         if now - self._worker_at > _WORKER_CHECK_SECONDS:
@@ -146,9 +150,9 @@ class _Live:
     """A spinner with the present stage; finished stages stay as lines."""
 
     def __init__(self) -> None:
-        from rich.console import Console
+        from cli.console import CleanConsole
 
-        self._console = Console(stderr=True, highlight=False)
+        self._console = CleanConsole(stderr=True)
         self._status = self._console.status("waiting for a worker")
 
     def __enter__(self) -> _Live:

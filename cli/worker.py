@@ -40,13 +40,9 @@ def worker(
 
     settings = Settings()
     plan = WorkerPlan(
-        settings=settings,
-        name=name or worker_name(),
-        queues=tuple(queue or (DEFAULT_QUEUE,)),
-        device=device or settings.device,
-        idle_exit_seconds=idle_exit,
-        alive_file=alive_file,
-    )
+        settings=settings, name=name or worker_name(), queues=tuple(queue or (DEFAULT_QUEUE,)),
+        device=device or settings.device, idle_exit_seconds=idle_exit, alive_file=alive_file, is_program=True,
+    )  # fmt: skip
     set_up_logging(settings.log_format, plan.name)
     metrics = nullcontext(None) if metrics_port is None else exported(settings, metrics_port, metrics_host)
     with metrics as url:

@@ -114,7 +114,10 @@ class PinMismatchError(ConflictError, code="pin_mismatch"):
 
 
 class NotBetterError(ConflictError, code="not_better"):
-    """A version is significantly worse than the one that it should replace, or not better. `data["comparison"]`."""
+    """A version is significantly worse than the one that it should replace, or not better.
+
+    `data["comparison"]` says how; it is None where there is no other version, only the commonest answer.
+    """
 
 
 class PreconditionFailedError(ConflictError, code="precondition_failed", http_status=412):

@@ -78,9 +78,7 @@ def open_services(settings: Settings, device: str | None = None) -> Services:
     if bool(settings.database_url) != bool(settings.broker_url):
         missing = "ONBOARD_BROKER_URL" if settings.database_url else "ONBOARD_DATABASE_URL"
         raise InputError(f"{missing} is not set though the other of the two is.", f"Set {missing}, or unset both.")
-    return Services(
-        settings=settings,
-        database=open_database(settings),
-        artifacts=ArtifactStore(settings.resolved_artifact_url),
-        device=device or settings.device,
-    )
+    database, artifacts = open_database(settings), ArtifactStore(settings.resolved_artifact_url)
+    if not settings.artifact_url:
+        artifacts.close_to_others()
+    return Services(settings=settings, database=database, artifacts=artifacts, device=device or settings.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
@@ -11,26 +12,27 @@ from typing import Any, Final, Literal, Self, get_args
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    DotEnvSettingsSource,
     PydanticBaseSettingsSource,
     SecretsSettingsSource,
     SettingsConfigDict,
     SettingsError,
 )
 
+from onboard.domain.hub_terms import HubTerms
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
 
 LogFormat = Literal["auto", "json", "text"]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
+_OF_A_SERVICE: Final = ("api_url", "token", "api_insecure")  # one place gives them all, or a token goes astray
 
 
 class Settings(BaseSettings):
     """What the environment says. Nothing set is the embedded default: all under one folder, no server to start."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="ONBOARD_", env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
-    )
+    model_config = SettingsConfigDict(env_prefix="ONBOARD_", env_file_encoding="utf-8", extra="ignore", frozen=True)
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".onboard",
@@ -83,8 +85,20 @@ class Settings(BaseSettings):
         description="Addresses or networks, separated by spaces, of reverse proxies whose X-Forwarded-For and "
         "X-Forwarded-Proto `onboard serve` believes.",
     )
+    hub_owners: str = Field(
+        default="",
+        description="Owners on the Hugging Face hub, separated by spaces, whose public datasets `onboard serve` reads "
+        "for others; * for everybody's.",
+    )
+    hub_token_owners: str = Field(
+        default="",
+        description="Owners whose datasets it reads for others with its own hub token, private ones too.",
+    )
     api_url: str = Field(default="", description="URL of a remote service; when set the commands talk to it.")
     token: SecretStr = Field(default=SecretStr(""), description="Bearer token for the remote service.")
+    api_insecure: bool = Field(
+        default=False, description="Whether a remote service beyond this machine may be asked by plain http://."
+    )
 
     webhook_urls: str = Field(
         default="", description="URLs, separated by spaces, that are told of published versions and moved aliases."
@@ -103,11 +117,11 @@ class Settings(BaseSettings):
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - ours below knows what stands above it
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - would warn wherever the folder is missing
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over `.env`, and that over secret files such as /run/secrets/onboard_database_url."""
-        return init_settings, env_settings, dotenv_settings, _SecretFiles(settings_cls)
+        """The environment wins over secret files such as /run/secrets/onboard_database_url, and these over `.env`."""
+        return init_settings, env_settings, _SecretFiles(settings_cls), _PresentFolder(settings_cls)
 
     @field_validator("base")
     @classmethod
@@ -142,7 +156,7 @@ class Settings(BaseSettings):
             )
         return int(text)
 
-    @field_validator("webhook_insecure", "start_worker", mode="before")
+    @field_validator("webhook_insecure", "api_insecure", "start_worker", mode="before")
     @classmethod
     def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
         switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()
@@ -155,7 +169,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _know_webhooks(self) -> Self:
-        _ = self.webhooks  # raises where they are wrong, before anything begins
+        _ = self.webhooks, self.hub_terms  # raises where they are wrong, before anything begins
         return self
 
     @field_validator("bootstrap_token_file", mode="before")
@@ -205,9 +219,14 @@ class Settings(BaseSettings):
         secret = self.webhook_secret.get_secret_value()
         return Webhooks.parse(self.webhook_urls, self.webhook_hosts, secret, insecure=self.webhook_insecure)
 
+    @property
+    def hub_terms(self) -> HubTerms:
+        """Whose datasets of the hub are read for those who come by HTTP."""
+        return HubTerms.parse(self.hub_owners, self.hub_token_owners)
+
     def for_worker(self) -> dict[str, Any]:
         """What a worker needs to know, as JSON-compatible values with secrets in them: for a pipe, nothing else."""
-        facts = self.model_dump(mode="json", exclude={"token", "api_url"})
+        facts = self.model_dump(mode="json", exclude=set(_OF_A_SERVICE))
         return {**facts, "webhook_secret": self.webhook_secret.get_secret_value()}
 
     @property
@@ -264,6 +283,42 @@ class _SecretFiles(SecretsSettingsSource):
                 "Let that user read the file, or set the variable of its name.",
                 file=str(cause.filename),
             ) from error
+
+
+class _PresentFolder(DotEnvSettingsSource):
+    """Settings in `.env` of the present folder, which may be anybody's: a checkout, a download.
+
+    Raises:
+        InputError: it is no text.
+        NotAllowedError: it cannot be read, or names where a token of elsewhere would be sent, or the reverse.
+    """
+
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        file = Path(".env").absolute()
+        try:
+            super().__init__(settings_cls, env_file=file)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{file} is no text in UTF-8: byte {error.start} is none of it.", "Save it as UTF-8, or remove it."
+            ) from error
+        except OSError as error:
+            raise NotAllowedError(f"{file} cannot be read: {error.strerror}.", "Let this user read it.") from error
+
+    def __call__(self) -> dict[str, Any]:
+        facts = super().__call__()
+        here = [name for name in _OF_A_SERVICE if facts.get(name) and name not in self.current_state]
+        elsewhere = [name for name in _OF_A_SERVICE if self.current_state.get(name)]
+        if here and elsewhere and "api_url" in (*here, *elsewhere):
+            raise NotAllowedError(
+                f"{_variables(here)} comes from {Path('.env').absolute()}, and {_variables(elsewhere)} from elsewhere: "
+                "a token is sent only to the address that stands beside it.",
+                "Set both in one place: the environment, or .env.",
+            )
+        return facts
+
+
+def _variables(names: Sequence[str]) -> str:
+    return " and ".join(f"ONBOARD_{name.upper()}" for name in names)
 
 
 def environment_without_settings() -> dict[str, str]:

@@ -12,6 +12,7 @@ from onboard.errors import OnboardError
 from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
+from workers.renewal import SETTINGS_FROM_STDIN
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         device=asked.device or settings.device,
         pipeline=asked.pipeline,
         idle_exit_seconds=asked.idle_exit,
+        is_program=True,
     )
     timings = {key: value for key in _TIMINGS if (value := getattr(asked, key)) is not None}
     set_up_logging(settings.log_format, plan.name)
@@ -38,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
         return error.exit_code
 
 
-_TIMINGS = ("lease_seconds", "heartbeat_seconds", "cancel_seconds", "reconcile_seconds", "drain_seconds")
+_TIMINGS = (
+    "lease_seconds", "heartbeat_seconds", "cancel_seconds", "reconcile_seconds", "deaf_seconds", "drain_seconds"
+)  # fmt: skip
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--idle-exit", type=float, metavar="SECONDS", help="leave after so long without work")
     parser.add_argument("--name", default="", help="name among all workers")
-    parser.add_argument("--settings-from-stdin", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(SETTINGS_FROM_STDIN, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--pipeline", default="onboard.pipeline.run", help=argparse.SUPPRESS)
     for timing in _TIMINGS:
         parser.add_argument(f"--{timing.replace('_', '-')}", type=float, help=argparse.SUPPRESS)

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import kombu.transport
 from celery import Celery
 
+from onboard.domain.private import private_folder
 from onboard.errors import InputError
 from onboard.registry.schema import make_home
 from onboard.settings import Settings
 from workers.plan import WorkerPlan
 
-BELL: Final = "onboard.bell"
 _BROKER_SECONDS: Final = 3  # connecting, reading and writing: a submitter must not hang on a broker that is away
 
 kombu.transport.TRANSPORT_ALIASES["filesystem"] = "workers.filesystem:Transport"
@@ -51,6 +51,7 @@ def make_app(settings: Settings, plan: WorkerPlan | None = None) -> Celery:
             worker_pool="prefork",
             worker_pool_start_method="spawn",  # CUDA cannot fork
             worker_prefetch_multiplier=1,
+            broker_channel_error_retry=True,  # a Redis that became a replica refuses to pop: connect anew, do not end
             worker_disable_prefetch=settings.resolved_broker_url.startswith("redis"),
             worker_proc_alive_timeout=600,  # seconds: the child loads torch and the base before it says that it is up
             worker_lost_wait=1,  # seconds: its row already says whose job it was
@@ -105,6 +106,4 @@ def _keepalive_options() -> dict[int, int]:
 
 
 def _broker_folder(settings: Settings) -> Path:
-    folder = make_home(settings.resolved_home) / "broker"
-    folder.mkdir(exist_ok=True)
-    return folder
+    return private_folder(make_home(settings.resolved_home) / "broker")

@@ -18,9 +18,10 @@ _PASSWORD: Final = ("password", "authentication", "noauth", "wrongpass", "noperm
 def trouble(error: BaseException, url: str) -> UnavailableError:
     """What `error` means for the broker at `url`. `data["trouble"]` is away, password, tls, plain or certificate.
 
-    All but `away` are mistakes in ONBOARD_BROKER_URL, which waiting does not mend.
+    All but `away` are mistakes in ONBOARD_BROKER_URL, which waiting does not mend. Callers from elsewhere are not told
+    where the broker is.
     """
-    place = url.rpartition("@")[2]
+    place = url.rpartition("@")[2].partition("?")[0]
     kind = _kind(error, url)
     reason = str(error).rstrip(".")
     message, remedy = {
@@ -46,7 +47,8 @@ def trouble(error: BaseException, url: str) -> UnavailableError:
             "Start Redis, or correct ONBOARD_BROKER_URL; `onboard doctor` tells what is reachable.",
         ),
     }[kind]
-    return UnavailableError(message, remedy, trouble=kind)
+    outside = UnavailableError("The broker cannot be used.", "Whoever runs the service finds the reason in its log.")
+    return UnavailableError(message, remedy, trouble=kind).hide(outside)
 
 
 def _kind(error: BaseException, url: str) -> str:

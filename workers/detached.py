@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from onboard.domain.private import open_private, private_folder
 from onboard.domain.release import release_number, release_of
 from onboard.domain.worker import WorkerState
 from onboard.jobs.doorbell import DEFAULT_QUEUE
@@ -18,6 +19,7 @@ from onboard.settings import environment_without_settings
 from workers.logs import log_file, shorten_log
 from workers.machine import host_name
 from workers.recovery import lives
+from workers.renewal import SETTINGS_FROM_STDIN
 
 IDLE_EXIT_SECONDS: Final = 60.0
 _spawned: list[subprocess.Popen[bytes]] = []  # kept, because Python warns about processes that outlive their handle
@@ -45,7 +47,7 @@ def ensure_worker(
     from workers.run import worker_name
 
     home = services.settings.resolved_home
-    with FileLock(home / "worker.lock"):
+    with FileLock(home / "worker.lock", mode=0o600):
         with services.database.write() as session:
             workers = WorkerRepository(session)
             # after an upgrade the old worker leaves our jobs alone
@@ -60,10 +62,10 @@ def ensure_worker(
 
 
 def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seconds: float, pipeline: str) -> int:
-    command = [sys.executable, "-m", "workers", "--settings-from-stdin"]
+    command = [sys.executable, "-m", "workers", SETTINGS_FROM_STDIN]
     command += ["--name", name, "--queue", queue, "--device", services.device]
     command += ["--idle-exit", str(idle_exit_seconds), "--pipeline", pipeline]
-    with _log_file(home).open("ab") as log:
+    with open_private(_log_file(home), "ab") as log:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -82,7 +84,7 @@ def _spawn(services: Services, home: Path, name: str, queue: str, idle_exit_seco
 
 def _log_file(home: Path) -> Path:
     log = log_file(home)
-    log.parent.mkdir(exist_ok=True)
+    private_folder(log.parent)
     shorten_log(home)
     return log
 

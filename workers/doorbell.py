@@ -21,17 +21,19 @@ class CeleryDoorbell:
         """
         from kombu.exceptions import KombuError, OperationalError
 
-        from workers.app import BELL, broker_queue, make_app
+        from workers.app import broker_queue, make_app
+        from workers.bells import BELL
         from workers.broker_trouble import trouble
 
         if self._app is None:
             self._app = make_app(self._settings)
         name = broker_queue(queue)
+        connection = self._app.connection_for_write()
         try:
-            with self._app.connection_for_write() as connection:
+            with connection:
                 # a connection of its own: nothing is kept open, and nothing stale is used after a broker's restart
                 self._app.send_task(
                     BELL, queue=name, routing_key=name, exchange="", declare=[], retry=False, connection=connection
                 )
-        except (OperationalError, KombuError, OSError) as error:
+        except (OperationalError, KombuError, OSError, *connection.channel_errors) as error:
             raise trouble(error, self._settings.resolved_broker_url) from error

@@ -24,6 +24,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.moment import to_iso
+from onboard.domain.private import open_private
 from onboard.settings import LogFormat, Settings
 
 FIELDS: Final = ("job", "task", "attempt", "stage", "worker")
@@ -72,7 +73,10 @@ def shorten_log(home: Path) -> None:
         fcntl.flock(log, fcntl.LOCK_EX)  # workers of several queues share it
         if os.fstat(log.fileno()).st_size <= LOG_BYTES:
             return
-        with suppress(OSError), full_log_file(home).open("wb") as full:  # on a full disk what is old is given up
+        with (
+            suppress(OSError),
+            open_private(full_log_file(home), "wb") as full,
+        ):  # on a full disk what is old is given up
             shutil.copyfileobj(log, full)
         log.truncate(0)
 

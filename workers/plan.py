@@ -11,6 +11,7 @@ from onboard.jobs.doorbell import DEFAULT_QUEUE
 from onboard.settings import Settings
 
 RECONCILE_SECONDS: Final = 3.0  # a lost job runs again within its lease and 5 seconds
+DEAF_SECONDS: Final = 10.0  # three rounds of the reconciler, each with a bell
 DRAIN_SECONDS: Final = 25.0  # less than the 30 s that Kubernetes waits between SIGTERM and SIGKILL
 
 
@@ -28,8 +29,10 @@ class WorkerPlan:
         heartbeat_seconds: how often child and parent say that they live.
         cancel_seconds: how long a cancelled job may go on before its process is killed.
         reconcile_seconds: how often the reconciler looks for forgotten jobs.
+        deaf_seconds: how long jobs may wait beside this worker, free and rung for, before it begins anew.
         drain_seconds: how long a stopping worker waits for its job before it hands it back to the queue.
         alive_file: touched while the upkeep goes round, for a health check that costs nothing; None means no file.
+        is_program: whether this process was started as a worker, and can be started again as it was.
     """
 
     settings: Settings
@@ -42,5 +45,7 @@ class WorkerPlan:
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     cancel_seconds: float = HEARTBEAT_SECONDS
     reconcile_seconds: float = RECONCILE_SECONDS
+    deaf_seconds: float = DEAF_SECONDS
     drain_seconds: float = DRAIN_SECONDS
     alive_file: Path | None = None
+    is_program: bool = False

@@ -22,6 +22,7 @@ from workers.app import broker_queue, make_app
 from workers.broker_trouble import AWAY
 from workers.device import require_device
 from workers.doorbell import CeleryDoorbell
+from workers.hearing import Hearing
 from workers.logs import quiet_celery
 from workers.machine import facts, host_name
 from workers.plan import WorkerPlan
@@ -56,10 +57,12 @@ def run_worker(plan: WorkerPlan) -> int:
     with closing(open_services(plan.settings, plan.device)) as services:
         if not plan.settings.embedded:
             _require_broker(plan)
-        _enter(services, plan)
+        hearing = Hearing(services.database, plan, CeleryDoorbell(plan.settings))
+        hearing.go_on(os.getpid())
+        _enter(services, plan, hearing)
         _logger.info("Takes jobs from %s on %s, onboard %s", ", ".join(plan.queues), plan.device, __version__)
         try:
-            return _run_celery(services, plan)
+            return _run_celery(services, plan, hearing)
         finally:
             _leave(services, plan)
             _logger.info("Has left")
@@ -75,7 +78,7 @@ def _require_broker(plan: WorkerPlan) -> None:
         _logger.warning("%s Trying again until it can be.", error.message)
 
 
-def _enter(services: Services, plan: WorkerPlan) -> None:
+def _enter(services: Services, plan: WorkerPlan, hearing: Hearing) -> None:
     seen = facts({os.getpid()}, plan.device, plan.device)  # a GPU may take its time: not while the database is locked
     with services.database.write() as session:
         if plan.settings.embedded:
@@ -83,12 +86,12 @@ def _enter(services: Services, plan: WorkerPlan) -> None:
         take_over(session, plan.name)
         WorkerRepository(session).enter(
             plan.name,
-            WorkerState.RUNNING,
+            WorkerState.STARTING,
             queues=plan.queues,
             host=host_name(),
             pid=os.getpid(),
             device=plan.device,
-            facts=seen,
+            facts={**seen, **hearing.facts()},
         )
 
 
@@ -101,7 +104,7 @@ def _leave(services: Services, plan: WorkerPlan) -> None:
         _logger.warning("The worker could not sign off: %s", error.message)
 
 
-def _run_celery(services: Services, plan: WorkerPlan) -> int:
+def _run_celery(services: Services, plan: WorkerPlan, hearing: Hearing) -> int:
     from celery import signals
     from celery.worker.state import active_requests
 
@@ -117,7 +120,7 @@ def _run_celery(services: Services, plan: WorkerPlan) -> int:
     def leave() -> None:
         os.kill(os.getpid(), signal.SIGTERM)  # Celery's handler begins the warm shutdown in the main thread
 
-    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), pool_pids, busy, leave)
+    upkeep = Upkeep(services, plan, CeleryDoorbell(plan.settings), hearing, pool_pids, busy, leave)
 
     def on_shutting_down(**_signal: Any) -> None:
         upkeep.stopping.set()

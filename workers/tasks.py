@@ -14,7 +14,7 @@ from onboard.jobs.doorbell import ring_or_warn
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
-from workers.app import BELL
+from workers.bells import BELL
 from workers.doorbell import CeleryDoorbell
 from workers.logs import set_up_logging, take_over_loggers
 from workers.machine import device_in_use
@@ -63,18 +63,20 @@ def _child() -> _Child:
         _children.append(child)
         try:
             child.pipeline.preload(services)
-            _tell_device(child)
+            _say_ready(child)
         except OnboardError as error:  # each job will meet and report it
             _logger.warning("Preloading failed: %s %s", error.message, error.remedy)
     return _children[-1]
 
 
-def _tell_device(child: _Child) -> None:
-    """The parent has no torch: it reads the GPU that it is told of here."""
+def _say_ready(child: _Child) -> None:
+    """The parent has no torch: it reads the GPU that it is told of here, and knows here that bells are heard."""
     device = device_in_use(child.plan.device)
-    if device is not None:
-        with child.services.database.write() as session:
-            WorkerRepository(session).runs_on(child.plan.name, *device)
+    with child.services.database.write() as session:
+        workers = WorkerRepository(session)
+        workers.ready(child.plan.name)
+        if device is not None:
+            workers.runs_on(child.plan.name, *device)
 
 
 @shared_task(name=BELL)  # type: ignore[untyped-decorator]  # celery has no types

@@ -21,11 +21,13 @@ from onboard.operations.retention import retain
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
+from workers.hearing import Hearing
 from workers.limits import Limits
 from workers.logs import fields_of, shorten_log
 from workers.machine import facts
 from workers.plan import WorkerPlan
 from workers.reconciler import reconcile
+from workers.renewal import begin_anew
 
 _logger = logging.getLogger(__name__)
 _TICK_SECONDS: Final = 0.5
@@ -64,6 +66,7 @@ class Upkeep(threading.Thread):
         services: Services,
         plan: WorkerPlan,
         doorbell: Doorbell,
+        hearing: Hearing,
         pool_pids: Callable[[], set[int]],
         busy: Callable[[], bool],
         leave: Callable[[], None],
@@ -72,6 +75,7 @@ class Upkeep(threading.Thread):
         self._services = services
         self._plan = plan
         self._doorbell = doorbell
+        self._hearing = hearing
         self._pool_pids = pool_pids
         self._busy = busy
         self._leave = leave
@@ -81,6 +85,7 @@ class Upkeep(threading.Thread):
         self._children: set[int] = set()
         self._beat = _Every(plan.heartbeat_seconds)
         self._reconcile = _Every(plan.reconcile_seconds)
+        self._listen = _Every(plan.reconcile_seconds)
         self._outdated = _Every(_RETENTION_SECONDS)
         self._retaining = False
         self._busy_at = time.monotonic()
@@ -132,6 +137,8 @@ class Upkeep(threading.Thread):
             self._warn_of_newer_jobs()
             if mine:
                 self._retain()
+        if self._listen.due() and self._hearing.look(self._busy()):
+            self._begin_anew()
         self._leave_when_idle()
 
     def _end_if_home_is_gone(self) -> None:
@@ -143,6 +150,7 @@ class Upkeep(threading.Thread):
         present = self._pool_pids()
         for pid in self._children - present:
             self._expire(pid)
+            self._hearing.process_was_replaced()
         self._children = present
 
     def _expire(self, pid: int) -> None:
@@ -157,7 +165,7 @@ class Upkeep(threading.Thread):
             device, gpu_uuid = WorkerRepository(session).device(self._plan.name)
         seen = facts({os.getpid(), *self._children}, self._plan.device, device, gpu_uuid)
         with self._services.database.write() as session:
-            state = WorkerRepository(session).heartbeat(self._plan.name, seen)
+            state = WorkerRepository(session).heartbeat(self._plan.name, {**seen, **self._hearing.facts()})
         jobs = self._running()
         for job in jobs:  # a child may have come and gone between two looks at the pool
             if job.worker_pid is not None and job.worker_pid not in self._pool_pids():
@@ -165,6 +173,15 @@ class Upkeep(threading.Thread):
         if state is WorkerState.DRAINING and not jobs:
             _logger.info("Drained")
             self._leave()
+
+    def _begin_anew(self) -> None:
+        """Deaf: whatever the reason, it is gone with what this process has in memory."""
+        _logger.error("Jobs wait beside this worker, which is free and hears no bell: it begins anew")
+        self._hearing.renewals += 1
+        self._say_alive()
+        children = self._pool_pids()
+        self._kill_children()
+        begin_anew(self._plan, children)
 
     def _ring_for_what_waits(self) -> None:
         """At the start: the reconciler's lease may still be held by a worker that was killed."""

@@ -14,11 +14,11 @@ from onboard.api import guarding, openapi, problems
 from onboard.api.access import require_guarded
 from onboard.api.following import Readers
 from onboard.api.intake import Intake
-from onboard.api.places import Places
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.routes import ROUTERS
 from onboard.api.shelf import Shelf
 from onboard.api.upload_folder import upload_folder
+from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import MAX_AT_ONCE
 from onboard.bases import find_base
 from onboard.hypernetworks.register import register_base
@@ -65,9 +65,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
         app.state.readers = Readers()
-        with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings) as intake:
+        with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder
-            app.state.receiving = Places(MAX_AT_ONCE, "Too many uploads are being received.")
+            app.state.receiving = UploadPlaces(MAX_AT_ONCE)
             app.state.intake = intake
             yield
     finally:

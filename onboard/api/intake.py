@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from onboard.api.child import LOOK_SECONDS, AbandonedError, ChildDiedError, ChildMemoryError, call_in_child
@@ -18,6 +20,7 @@ from onboard.domain.job import Job
 from onboard.domain.submission import Submission
 from onboard.errors import InputError, TooLargeError, UnavailableError
 from onboard.jobs import submission as submissions
+from onboard.jobs.submission import Outside
 from onboard.settings import Settings
 
 SMALL_BYTES: Final = 4 << 20  # content up to so much is checked in this process
@@ -31,10 +34,14 @@ _Result = TypeVar("_Result")
 
 
 class Intake:
-    """Takes submissions, at most four at a time. As a context it ends the child that is at work when it is left."""
+    """Takes submissions, at most four at a time. As a context it ends the child that is at work when it is left.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    Args:
+        folder: where downloads lie while they are read; None is the system's folder of temporary files.
+    """
+
+    def __init__(self, settings: Settings, folder: Path | None = None) -> None:
+        self._settings, self._folder = settings, folder
         self._places = Places(_MOST_AT_ONCE, "Too many datasets are being checked.", retry_seconds=_RETRY_SECONDS)
         self._one_child = threading.Lock()
         self._ending = threading.Event()
@@ -57,13 +64,21 @@ class Intake:
             InputError: the client has gone, or the child died.
             TooLargeError: the child needed too much memory.
         """
-        return self._done(content_bytes, left, submissions.check, submission, self._settings.base, hide_folders=True)
+        with self._outside() as outside:
+            return self._done(content_bytes, left, submissions.check, submission, self._settings.base, outside=outside)
 
     def submit(
         self, submission: Submission, owner: str, content_bytes: int, left: Callable[[], bool]
     ) -> tuple[Job, str | None]:
         """See `onboard.jobs.submit.submit`; the rest as `check`."""
-        return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor())
+        with self._outside() as outside:
+            return self._done(content_bytes, left, _submit, self._settings, submission, owner, current_actor(), outside)
+
+    @contextmanager
+    def _outside(self) -> Iterator[Outside]:
+        """The folder goes here, not in the child, which may be killed."""
+        with TemporaryDirectory(prefix="hub-", dir=self._folder) as folder:
+            yield Outside(self._settings.hub_terms, Path(folder))
 
     def _done(
         self,
@@ -104,12 +119,14 @@ class Intake:
             self._one_child.release()
 
 
-def _submit(settings: Settings, submission: Submission, owner: str, actor: str | None) -> tuple[Job, str | None]:
+def _submit(
+    settings: Settings, submission: Submission, owner: str, actor: str | None, outside: Outside
+) -> tuple[Job, str | None]:
     """What a child does, too: it opens its own connections."""
     from onboard.jobs.submit import submit
     from onboard.services import open_services
     from workers.waking import doorbell
 
     with closing(open_services(settings)) as services, acting(actor) if actor else nullcontext():
-        request = submissions.prepare(submission, settings.base, owner=owner, hide_folders=True)
-        return submit(services, doorbell(services), request)
+        request = submissions.prepare(submission, settings.base, owner=owner, outside=outside)
+        return submit(services, doorbell(services, outside=True), request)

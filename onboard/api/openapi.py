@@ -21,6 +21,7 @@ _PROBLEM: Final[dict[str, Any]] = {
         "detail": {"type": "string"},
         "code": {"type": "string", "description": "Stable name of the kind of problem."},
         "remedy": {"type": "string"},
+        "command": {"type": "string", "description": "The remedy as a command of `onboard`, where there is one."},
         "field": {"type": ["string", "null"]},
         "row": {"type": ["integer", "null"]},
         "problems": {"type": "array", "items": {"type": "object", "additionalProperties": True}},

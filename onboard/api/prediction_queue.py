@@ -16,8 +16,9 @@ from onboard.errors import InputError
 from onboard.versions.describe import resolve
 
 if TYPE_CHECKING:
+    from onboard.domain.prediction import Prediction
     from onboard.services import Services
-    from onboard.serving.predictor import Prediction, Predictor
+    from onboard.serving.predictor import Predictor
 
 MOST_WAITING: Final = 16  # requests that are answered or wait for it
 

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from onboard.api.headers import HEADERS
+from onboard.api.remedies import data_over_http, told_over_http
 from onboard.errors import OnboardError
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -73,7 +74,9 @@ def of_error(error: OnboardError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if error.retryable:
         headers["Retry-After"] = str(error.data.get("retry_after_seconds", RETRY_AFTER_SECONDS))
-    return problem(error.http_status, error.code, error.message, error.remedy, error.data, headers)
+    remedies = told_over_http(error.remedy)
+    data = {**data_over_http(error.data), **remedies}
+    return problem(error.http_status, error.code, error.message, remedies["remedy"], data, headers)
 
 
 def _of_ours(request: Request, error: Exception) -> Response:

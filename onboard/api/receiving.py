@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
 from onboard.api.forms import REPEATED, DatasetForm, JobForm
-from onboard.api.places import Places
+from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import Upload, received
 from onboard.data.formats.source import stem_of
 from onboard.data.limits import MAX_FILE_BYTES
@@ -51,9 +51,9 @@ async def _job(request: Request) -> AsyncIterator[Received]:
 
 @asynccontextmanager
 async def _received(request: Request) -> AsyncIterator[Upload]:
-    places: Places = request.app.state.receiving
-    with places.place():
-        async with received(request, request.app.state.uploads) as upload:
+    places: UploadPlaces = request.app.state.receiving
+    with places.place() as sender:
+        async with received(request, request.app.state.uploads, sender) as upload:
             yield upload
 
 

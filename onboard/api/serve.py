@@ -12,6 +12,7 @@ from typing import Final
 import uvicorn
 
 from onboard.api.app import create_app
+from onboard.api.deadlines import Deadlines
 from onboard.api.following import Readers
 from onboard.api.guarding import HEAD_BYTES
 from onboard.errors import InputError, NotAllowedError, UnavailableError
@@ -90,7 +91,7 @@ def serve(settings: Settings, listening: socket.socket) -> None:
         access_log=False,  # its lines would have the codes of links in them
         server_header=False,
         ws="none",
-        http="h11",  # it bounds what is kept of a head that does not end
+        http=Deadlines,  # on h11, which bounds what is kept of a head that does not end
         h11_max_incomplete_event_size=HEAD_BYTES,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from onboard.domain.private import private_folder
 from onboard.errors import NotAllowedError, StorageError
 
 FOLDER: Final = "uploads"
@@ -28,9 +29,8 @@ def upload_folder(home: Path) -> Iterator[Path]:
     from filelock import FileLock
 
     try:
-        parent = home / FOLDER
-        parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(parent / _LOCK):
+        parent = private_folder(home / FOLDER)
+        with FileLock(parent / _LOCK, mode=0o600):
             _sweep(parent)
             own = Path(tempfile.mkdtemp(dir=parent))
             held = _hold(own)

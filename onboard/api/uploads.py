@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from onboard.api.measuring import content_bytes, too_large
+from onboard.api.upload_places import Sender, displaced
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.domain.submission import Submission, fields_of
 from onboard.errors import InputError, StorageError, TooLargeError
@@ -48,16 +49,18 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(request: Request, parent: Path) -> AsyncIterator[Upload]:
+async def received(request: Request, parent: Path, sender: Sender) -> AsyncIterator[Upload]:
     """The upload of a request in a folder of its own, which is gone afterwards.
 
     Args:
         parent: folder for it; has to exist.
+        sender: whose place it has; it hears how much has come, and may be displaced meanwhile.
 
     Raises:
         InputError: it is not multipart/form-data, is damaged, was cut off, or a file is a decompression bomb.
         TooLargeError: it is larger than allowed.
         StorageError: the disk is full.
+        UnavailableError: it was slow, and its place was given to another.
     """
     parser = _parser_of(request)
     folder = await run_in_threadpool(_own_folder, parent)
@@ -65,7 +68,10 @@ async def received(request: Request, parent: Path) -> AsyncIterator[Upload]:
         upload = Upload(folder)
         writer = _Writer(upload)
         try:
-            await _stream(request, MultipartParser(parser, writer.callbacks()), writer)
+            with sender.scope:
+                await _stream(request, MultipartParser(parser, writer.callbacks()), writer, sender)
+            if sender.scope.cancelled_caught:
+                raise displaced()
         finally:
             writer.close()
         await run_in_threadpool(_measure, upload)
@@ -85,12 +91,11 @@ def _parser_of(request: Request) -> bytes:
     return boundary
 
 
-async def _stream(request: Request, parser: MultipartParser, writer: _Writer) -> None:
-    seen = 0
+async def _stream(request: Request, parser: MultipartParser, writer: _Writer, sender: Sender) -> None:
     try:
         async for piece in request.stream():
-            seen += len(piece)
-            if seen > MAX_UPLOAD_BYTES:
+            sender.received_bytes += len(piece)
+            if sender.received_bytes > MAX_UPLOAD_BYTES:
                 raise too_large()
             if piece:
                 await run_in_threadpool(parser.write, piece)
@@ -102,6 +107,7 @@ async def _stream(request: Request, parser: MultipartParser, writer: _Writer) ->
         raise _unstored(error) from error
     if not writer.ended:
         raise _cut_off()
+    sender.has_arrived = True
 
 
 class _Writer:

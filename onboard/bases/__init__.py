@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from onboard.domain.dataset import Kind, Label
 from onboard.domain.untrusted_json import parse_json
@@ -38,6 +38,10 @@ FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
 RESTORE = "make the base again or restore it"
 _SHIPPED = Path(__file__).parent
+# The tasks of `mini`, whose base.json was written before a base said it, and names the base by its bytes.
+_PAIRS_OF_MINI: Final = {
+    "cola": False, "sst2": False, "mnli": True, "mrpc": True, "qnli": True, "qqp": True, "rte": True, "stsb": True,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,14 @@ class LabelledTask:
 
 @dataclass(frozen=True)
 class SourceTask(LabelledTask):
-    """A task that is shipped with a base (or an anchor, which is no task), and what was measured of it."""
+    """A task that is shipped with a base (or an anchor, which is no task), and what was measured of it.
+
+    Args:
+        pairs: whether its rows are pairs of texts; None where the base does not say it.
+    """
 
     metrics: dict[str, Any]
+    pairs: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -116,17 +125,13 @@ class Base:
 
     @cached_property
     def embeddings(self) -> dict[str, np.ndarray]:
-        """`z` (t,) float32 of every source and anchor."""
-        from safetensors.numpy import load_file
-
-        return load_file(self.folder / "embeddings.safetensors")
+        """`z` (t,) float32 of every source and anchor. Raises DamagedError."""
+        return _arrays(self.folder / "embeddings.safetensors")
 
     @cached_property
     def trained_rows(self) -> dict[str, np.ndarray]:
-        """Sorted 64-bit row hashes that trained each source."""
-        from safetensors.numpy import load_file
-
-        return load_file(self.folder / "trained_rows.safetensors")
+        """Sorted 64-bit row hashes that trained each source. Raises DamagedError."""
+        return _arrays(self.folder / "trained_rows.safetensors")
 
     @cached_property
     def known_rows(self) -> np.ndarray:
@@ -138,14 +143,26 @@ class Base:
 
     @cached_property
     def fingerprints(self) -> Fingerprints | None:
-        """What its tasks look like to its backbone; None when their embeddings did not start from that."""
+        """What its tasks look like to its backbone; None when their embeddings did not start from that.
+
+        Raises DamagedError.
+        """
+        from safetensors import SafetensorError
+
         from onboard.bases.fingerprints import FINGERPRINTS, read_fingerprints
 
         path = self.folder / FINGERPRINTS
-        return read_fingerprints(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            return read_fingerprints(path)
+        except (SafetensorError, OSError, KeyError) as error:
+            raise DamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
 
     def _entries(self, key: str) -> Iterator[SourceTask]:
-        for name, facts in self.document.get(key, {}).items():
+        entries = self.document.get(key, {})
+        mini = self.name == "mini" and entries.keys() == _PAIRS_OF_MINI.keys()
+        for name, facts in entries.items():
             yield SourceTask(
                 name=name,
                 kind=facts["kind"],
@@ -154,6 +171,7 @@ class Base:
                 low=facts.get("low"),
                 high=facts.get("high"),
                 metrics=facts.get("metrics", {}),
+                pairs=facts.get("pairs", _PAIRS_OF_MINI[name] if mini else None),
             )
 
 
@@ -200,6 +218,16 @@ def _open(name: str, folder: Path) -> Base:
     except (KeyError, TypeError, AttributeError) as error:
         raise DamagedError(f"{folder / 'base.json'} lacks a fact: {error}.", RESTORE) from error
     return base
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise DamagedError(f"{path} cannot be read: {error}", RESTORE) from error
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from onboard.model.encoding import TextEncoder
 from onboard.model.exporters import TASK_PREFIX, official_config, official_tensors
 from onboard.model.official import Checkpoint, read_checkpoint
 from onboard.model.scoring import LabelTrie
+from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import save_hypernetwork, write_tensors
 
 LABELS_FILE = "labels.json"
@@ -164,13 +165,7 @@ def _load_tokenizer(source: str) -> Any:
 
     folder = Path(source).expanduser()
     if folder.is_dir():
-        try:
-            return AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError, ImportError) as error:
-            raise InputError(
-                f"The tokenizer in {source} cannot be loaded: {_first_line(error)}",
-                "The folder has to hold tokenizer.json and tokenizer_config.json, as save_pretrained writes them.",
-            ) from error
+        return load_tokenizer(folder, source)
     failures: tuple[type[Exception], ...] = (*unreachable(), ValueError, ImportError)
     try:
         return AutoTokenizer.from_pretrained(source, local_files_only=True)

@@ -6,13 +6,14 @@ from typing import Any, Final
 
 import torch
 
-from onboard.bases import Base
+from onboard.bases import RESTORE, Base
 from onboard.domain.names import require_device_name
-from onboard.errors import UnavailableError
+from onboard.errors import DamagedError, InputError, UnavailableError
 from onboard.model.backbone import load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.memory import give_memory_back, memory_trouble_told
+from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import load_hypernetwork
 from onboard.storage.cache import Cache
 
@@ -80,13 +81,17 @@ def fresh_engine(base: Base) -> Engine:
 
 
 def fresh_backbone(base: Base) -> tuple[Any, TextEncoder]:
-    """The bare T5 of a base on the CPU, of the caller's own, and what makes token ids for it."""
-    from transformers import AutoTokenizer
+    """The bare T5 of a base on the CPU, of the caller's own, and what makes token ids for it.
+
+    Raises:
+        DamagedError: its files are not those of a T5 and its tokenizer.
+    """
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # a bar per load says nothing to whoever waits for a prediction
-    backbone = base.folder / "backbone"
-    encoder = TextEncoder(
-        AutoTokenizer.from_pretrained(backbone), base.document["pair_separator"], base.document["max_tokens"]
-    )
-    return load_backbone(backbone), encoder
+    folder = base.folder / "backbone"
+    try:
+        backbone, tokenizer = load_backbone(folder), load_tokenizer(folder)
+    except InputError as error:  # nobody who asks for a task gave these files
+        raise DamagedError(error.message, RESTORE) from error
+    return backbone, TextEncoder(tokenizer, base.document["pair_separator"], base.document["max_tokens"])

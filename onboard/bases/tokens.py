@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from onboard.bases import RESTORE, Base
 from onboard.data.verbaliser import Verbaliser, verbalise
+from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _tokenizer(base: Base) -> Tokenizer | None:
 
 def _unknown_token(config: Path) -> str | None:
     try:
-        token = json.loads(config.read_text(encoding="utf-8")).get("unk_token")
+        token = parse_json(config.read_text(encoding="utf-8")).get("unk_token")
     except (OSError, ValueError, AttributeError) as error:
         raise DamagedError(f"{config} cannot be read: {error}", RESTORE) from error
     return token if isinstance(token, str) else None

@@ -49,6 +49,7 @@ class Embedding:
         labels, words: the task's label set and the word that stands for each.
         metrics: of the version, by split.
         weak: whether it is no better than the commonest label.
+        pairs: whether it takes two texts, `text_a` and `text_b`; None where the service does not know.
         stale: whether it is from the cache because the service could not be asked: an alias may mean a newer version by
             now. `age_seconds` says how old the answer is.
         confirmed_at: epoch seconds at which the service last said so.
@@ -65,6 +66,7 @@ class Embedding:
     metrics: Mapping[str, Any]
     weak: bool
     content: bytes = field(repr=False)
+    pairs: bool | None = None
     stale: bool = False
     confirmed_at: float = field(default_factory=time.time, repr=False)
 
@@ -128,6 +130,7 @@ def _embedding(content: bytes, vector: np.ndarray, facts: Mapping[str, Any]) -> 
         words=tuple(facts["words"]),
         metrics=facts["metrics"],
         weak=bool(facts["weak"]),
+        pairs=facts.get("pairs"),  # an earlier release did not say it
         content=content,
     )
 
@@ -168,16 +171,6 @@ class JobEventSeen:
     def of(cls, document: Mapping[str, Any]) -> JobEventSeen:
         """Read an event's document."""
         return cls(int(document["id"]), document["kind"], document.get("stage"), document["message"], document)
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """An answer: the label as it was submitted (a number for a regression), and what answered."""
-
-    label: Label
-    probability: float
-    task: str
-    version: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,9 @@ class EmbeddingCache:
         most_bytes: the least recently used bytes leave beyond it.
     """
 
-    def __init__(self, folder: Path, url: str, most_bytes: int = MOST_BYTES) -> None:
-        self._contents = folder / "contents"
-        self._notes = folder / "notes" / hashlib.sha256(url.encode()).hexdigest()[:16]
+    def __init__(self, folder: str | Path, url: str, most_bytes: int = MOST_BYTES) -> None:
+        self._contents = Path(folder) / "contents"
+        self._notes = Path(folder) / "notes" / hashlib.sha256(url.encode()).hexdigest()[:16]
         self._most_bytes = most_bytes
 
     def note(self, address: str) -> Note | None:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any, BinaryIO, Final, TypedDict
 
 import httpx
@@ -14,7 +15,7 @@ import httpx
 from onboard import __version__
 from onboard.client.problems import is_certificate_error, problem_of, unreachable
 from onboard.domain.untrusted_json import parse_json
-from onboard.errors import InputError, UnavailableError
+from onboard.errors import InputError, NotAllowedError, UnavailableError
 
 TIMEOUT_SECONDS: Final = 30.0
 PATIENCE_SECONDS: Final = 600.0  # a dataset is checked, or a model loaded, before the answer begins
@@ -158,6 +159,25 @@ class Connection:
                 digest.update(part)
                 target.write(part)
         return f"sha256:{digest.hexdigest()}"
+
+
+def require_private(url: str) -> None:
+    """Raise NotAllowedError where whoever is on the way could read the token and the texts: http:// to elsewhere."""
+    parsed = httpx.URL(require_url(url))
+    if parsed.scheme == "http" and not _is_loopback(parsed.host):
+        raise NotAllowedError(
+            f"{parsed} is plain HTTP to another machine: token and texts could be read on the way.",
+            "Use https://, or where the way there is your own: export ONBOARD_API_INSECURE=true "
+            "(in Python: Onboard(…, insecure=True))",
+            url=str(parsed),
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def require_url(url: str) -> str:

@@ -21,7 +21,9 @@ class Operations(Asking):
         """Raise UnavailableError unless the service's database answers, too."""
         self.get("/readyz")
 
-    def jobs(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+    def job_documents(
+        self, states: Sequence[str] = (), task: str | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
         """The newest jobs, of these states or of all."""
         pages = self.pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task)
         return [job for page in pages for job in page["jobs"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import httpx
@@ -18,7 +18,7 @@ from onboard.errors import (
     UnavailableError,
 )
 
-_OF_HTTP: Final = ("type", "title", "status", "detail", "instance", "code", "message", "remedy")
+_OF_HTTP: Final = ("type", "title", "status", "detail", "instance", "code", "message", "remedy", "command")
 _BY_STATUS: Final[dict[int, type[OnboardError]]] = {
     **dict.fromkeys((400, 405, 413, 415, 422, 428), InputError),
     **dict.fromkeys((401, 403), NotAllowedError),
@@ -37,13 +37,25 @@ def problem_of(response: httpx.Response) -> OnboardError:
     said = document.get("message") or document.get("detail") or document.get("title") or _redirection(response)
     kind = _named(str(document.get("code")), response.status_code) or _kind_of(response.status_code)
     message = str(said or f"{response.request.url.host} answered {response.status_code} {response.reason_phrase}.")
-    remedy = str(document.get("remedy") or "")
+    remedy = _remedy_of(document)
     if not remedy or response.status_code == httpx.codes.UNAUTHORIZED:  # the service speaks of headers then
         remedy = _remedy(response.status_code)
     error = kind.__new__(kind)  # some kinds make their message themselves, from less
     OnboardError.__init__(error, message, remedy)
     error.data = {key: value for key, value in document.items() if key not in _OF_HTTP}
+    if isinstance(problems := document.get("problems"), list):
+        error.data["problems"] = [_in_commands(problem) for problem in problems if isinstance(problem, dict)]
     return error
+
+
+def _remedy_of(document: Mapping[str, Any]) -> str:
+    """As a command where there is one: over HTTP it is a request."""
+    return str(document.get("command") or document.get("remedy") or "")
+
+
+def _in_commands(problem: Mapping[str, Any]) -> dict[str, Any]:
+    remedies = {"remedy": _remedy_of(problem)} if "remedy" in problem else {}
+    return {key: value for key, value in problem.items() if key != "command"} | remedies
 
 
 def is_certificate_error(error: httpx.RequestError) -> bool:

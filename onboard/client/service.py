@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, Prediction
+from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
-from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of
+from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
+from onboard.client.learned import LearnedTask, PublishedVersion, Report
 from onboard.client.operations import Operations
 from onboard.client.uploads import Upload, taking
 from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
+from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
-from onboard.errors import CancelledError, InputError, JobFailedError, UnavailableError
+from onboard.domain.task_search import TaskSearch
+from onboard.errors import CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
 from onboard.serving.requests import parse_requests
 
 _LOOK_SECONDS: Final = 1.0  # between two looks at a job whose events have ended
@@ -38,11 +41,13 @@ class Onboard(Versions, Operations):
         token: bearer token; its scopes say what may be asked.
         cache: folder of embeddings that were fetched; ~/.cache/onboard.
         cache_bytes: how large that may become.
+        insecure: whether plain http:// may be spoken to another machine, where the way there is one's own.
         patience: timeout_seconds for connecting and between two reads of an answer, attempts that a request that may be
             repeated has at most; for tests another transport than the network, and the sleep between attempts.
 
     Raises:
         InputError: the URL or the token cannot be used; there is no home for the cache.
+        NotAllowedError: the URL is plain http:// to another machine, and not `insecure`.
     """
 
     def __init__(
@@ -50,10 +55,13 @@ class Onboard(Versions, Operations):
         url: str,
         token: str = "",
         *,
-        cache: Path | None = None,
+        cache: str | Path | None = None,
         cache_bytes: int = MOST_BYTES,
+        insecure: bool = False,
         **patience: Unpack[Patience],
     ) -> None:
+        if not insecure:
+            require_private(url)
         super().__init__(Connection(url, token, **patience))
         folder = cache or _default_cache()
         self._fetcher = Fetcher(self._connection, EmbeddingCache(folder, self._connection.url, cache_bytes))
@@ -89,6 +97,47 @@ class Onboard(Versions, Operations):
         It takes what `onboard check` takes, in its words.
         """
         return self._upload("/v1/check", Upload.of(submission))
+
+    def tasks(
+        self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
+    ) -> list[LearnedTask]:
+        """The tasks that fit, by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
+        documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
+        return [LearnedTask.of(document) for document in documents]
+
+    def task(self, task: str) -> LearnedTask:
+        """A task with its aliases. Raises NotFoundError."""
+        return LearnedTask.of(self.task_document(task))
+
+    def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
+        """The newest `limit` versions of a task, by number, or those before that number. Raises NotFoundError."""
+        page = self.versions_page(task, limit, before)
+        return [PublishedVersion.of(document, page["aliases"]) for document in page["versions"]]
+
+    def jobs(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[JobStatus]:
+        """The newest jobs, of these states or of all."""
+        return [JobStatus.of(document) for document in self.job_documents(states, task, limit)]
+
+    def report(self, job: str, file: str | Path | None = None) -> Report:
+        """What a job has come to, by its id, or a task's newest job by the task's name.
+
+        Args:
+            file: where the report goes as one HTML page; None writes none.
+
+        Raises:
+            NotFoundError: there is no such job.
+            NotAllowedError: the file cannot be written.
+        """
+        report = Report.of(self.job(job).document)
+        if file is not None:
+            page = self.text(f"/v1/jobs/{report.job}/report")
+            try:
+                Path(file).write_text(page, encoding="utf-8")
+            except OSError as error:
+                raise NotAllowedError(
+                    f"The report cannot be written to {file}: {error.strerror}.", "Name another file."
+                ) from error
+        return report
 
     def job(self, job: str, since: int | None = None) -> JobStatus:
         """A job by its id, or a task's newest job by the task's name; its document with the events after `since`.
@@ -188,37 +237,38 @@ class Onboard(Versions, Operations):
         """
         return self._fetcher.embeddings(ref)
 
-    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+    def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Prediction]:
         """Answers in the order of the inputs; tasks may be mixed freely.
 
         One version answers all inputs of a task and reference, though they go in several requests.
 
         Args:
             inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
+            probabilities: answer with every label's probability too.
 
         Raises:
-            InputError: an input is wrong; none is answered.
+            InputError: an input is wrong, or has one text where its task takes two (or the reverse).
             NotFoundError: no such task or version.
         """
         parse_requests(inputs)  # all of them, before the first part is answered
         predictions: list[Prediction] = []
         answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
         for part in _parts(inputs):
-            answers = self._predicted(
-                [{**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part]
-            )
+            pinned = [
+                {**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part
+            ]
+            answers = self._predicted(pinned, probabilities)
             for asked, answer in zip(part, answers, strict=True):
                 answering.setdefault(_named(asked), f"v{answer.version}")
             predictions += answers
         return predictions
 
-    def _predicted(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
-        body = {"inputs": [dict(asked) for asked in inputs]}
+    def _predicted(self, inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> list[Prediction]:
+        body: dict[str, Any] = {"inputs": [dict(asked) for asked in inputs]}
+        if probabilities:  # a service of an earlier version does not know it
+            body["probabilities"] = True
         answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
-        return [
-            Prediction(document["label"], document["probability"], document["task"], document["version"])
-            for document in answer["predictions"]
-        ]
+        return [Prediction.from_json(document) for document in answer["predictions"]]
 
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""
@@ -256,7 +306,7 @@ def _default_cache() -> Path:
     try:
         return Path.home() / ".cache" / "onboard"
     except RuntimeError as error:  # a user without a name and without HOME
-        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=Path(…))") from error
+        raise InputError("There is no home for the cache.", "Onboard(url, token, cache=FOLDER)") from error
 
 
 def _require_success(job: JobStatus) -> JobStatus:

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 class Versions(Asking):
     """Tasks, their versions, the names that they have, and what they are pinned to."""
 
-    def tasks(self, search: TaskSearch) -> list[dict[str, Any]]:
+    def task_documents(self, search: TaskSearch) -> list[dict[str, Any]]:
         """The tasks that fit, by name, each with its latest version."""
         pages = self.pages("/v1/tasks", "tasks", **asdict(search))
         return [task for page in pages for task in page["tasks"]]
 
-    def task(self, task: str) -> dict[str, Any]:
+    def task_document(self, task: str) -> dict[str, Any]:
         """A task with its latest version and its aliases. Raises NotFoundError."""
         return self.get(f"/v1/tasks/{require_name(task)}")
 
-    def versions(self, task: str, limit: int, before: int | None = None) -> dict[str, Any]:
+    def versions_page(self, task: str, limit: int, before: int | None = None) -> dict[str, Any]:
         """The newest `versions`, those before that number, and the `aliases`. Raises NotFoundError."""
         path, cursor = f"/v1/tasks/{require_name(task)}/versions", None if before is None else str(before)
         pages = list(self.pages(path, "versions", limit, cursor=cursor))
@@ -55,7 +55,7 @@ class Versions(Asking):
             PreconditionFailedError: somebody else moved the alias just now.
         """
         asked, name = Reference.parse(reference), require_alias(alias)
-        version = asked.version or self.version(asked)["version"]
+        version = asked.version or self.version_document(asked)["version"]
         return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
 
     def rollback(self, task: str, alias: str) -> MovedAlias:
@@ -131,7 +131,7 @@ class Versions(Asking):
                 return carried
             body["cursor"] = page["next"]
 
-    def version(self, reference: str | Reference) -> dict[str, Any]:
+    def version_document(self, reference: str | Reference) -> dict[str, Any]:
         """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
         asked = Reference.parse(reference) if isinstance(reference, str) else reference
         document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
@@ -169,7 +169,7 @@ class Versions(Asking):
         digest: str = self.bases(base)[0]["digest"]
         return digest
 
-    def base(self, digest: str, folder: Path) -> Path:
+    def base(self, digest: str, folder: str | Path) -> Path:
         """The files of the base of that digest, verified: with an embedding all that predictions elsewhere need.
 
         An embedding that is pinned to a later hypernetwork than the base's first needs that, too: see `hypernetwork`.
@@ -182,9 +182,9 @@ class Versions(Asking):
             ConflictError: the folder holds something else.
             DamagedError: what came is not the base.
         """
-        return download_base(self._connection, digest, folder)
+        return download_base(self._connection, digest, Path(folder))
 
-    def hypernetwork(self, pins: Pins, path: Path) -> Path:
+    def hypernetwork(self, pins: Pins, path: str | Path) -> Path:
         """The file of the hypernetwork that an embedding is pinned to, verified. The first one lies in the base, too.
 
         Args:
@@ -196,4 +196,4 @@ class Versions(Asking):
             NotFoundError: the service has not got it.
             DamagedError: what came is another file.
         """
-        return download_hypernetwork(self._connection, pins, path)
+        return download_hypernetwork(self._connection, pins, Path(path))

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.data.limits import MAX_FILE_BYTES
+from onboard.domain.hub_terms import HubTerms
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetInfo
+
+_Token = Literal[False] | None  # of the hub's client: none at all, or the one that it finds
 
 SCHEME: Final = "hf://"
 
@@ -49,27 +52,33 @@ class _Listed:
     size_bytes: int
 
 
-def fetch(source: str, endpoint: str | None = None, cache_folder: Path | None = None) -> HubFiles:
+def fetch(
+    source: str, endpoint: str | None = None, cache_folder: Path | None = None, terms: HubTerms | None = None
+) -> HubFiles:
     """Download the dataset's Parquet files (its own, or those that the hub converts every dataset to).
 
     Args:
         source: `hf://NAME[/CONFIG]`.
         endpoint: another hub than the default.
-        cache_folder: another folder than the hub client's own.
+        cache_folder: where the files go; None is the hub client's own cache, which keeps them.
+        terms: whose datasets are read and with whose token; None is for whoever runs this process: anybody's, with
+            the token that the hub's client finds.
 
     Raises:
         InputError: not such a name, an unknown or ambiguous configuration, too large, or without Parquet files.
         NotFoundError: the hub has no such dataset.
-        NotAllowedError: the dataset is gated.
+        NotAllowedError: the dataset is gated, or the terms do not allow its owner.
         UnavailableError: the hub cannot be reached; this takes seconds, never minutes.
     """
-    candidates = _candidates(source)
+    candidates = _allowed(_candidates(source), terms)
     with _translated(source):
-        info, config = within_deadline(lambda: _find(source, candidates, endpoint))
+        info, config, token = within_deadline(lambda: _find(source, candidates, endpoint))
+        if terms is not None:
+            terms.lends_token(info.id)  # a name may lead to a repository of somebody else
         files = _of_config(source, list(_listed(info)), config)
         _require_size(source, files)
         splits = {
-            split: tuple(_download(info, file, endpoint, cache_folder) for file in files if file.split in names)
+            split: tuple(_download(info, file, endpoint, cache_folder, token) for file in files if file.split in names)
             for split, names in _SPLIT_NAMES.items()
         }
     if not splits["train"]:
@@ -96,14 +105,32 @@ def _candidates(source: str) -> list[tuple[str, str | None]]:
     return [(owned, parts[2])] if len(parts) == 3 else [(owned, None), (parts[0], parts[1])]
 
 
+def _allowed(
+    candidates: Iterable[tuple[str, str | None]], terms: HubTerms | None
+) -> list[tuple[str, str | None, _Token]]:
+    """Those that the terms allow, with the token that they are read with. Raises NotAllowedError where it is none."""
+    if terms is None:
+        return [(repository, config, None) for repository, config in candidates]
+    allowed: list[tuple[str, str | None, _Token]] = []
+    refusals: list[NotAllowedError] = []
+    for repository, config in candidates:
+        try:
+            allowed.append((repository, config, None if terms.lends_token(repository) else False))
+        except NotAllowedError as error:
+            refusals.append(error)
+    if not allowed:
+        raise refusals[0]
+    return allowed
+
+
 def _find(
-    source: str, candidates: Iterable[tuple[str, str | None]], endpoint: str | None
-) -> tuple[DatasetInfo, str | None]:
+    source: str, candidates: Iterable[tuple[str, str | None, _Token]], endpoint: str | None
+) -> tuple[DatasetInfo, str | None, _Token]:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
-    api = HfApi(endpoint=endpoint)
-    for repository, config in candidates:
+    for repository, config, token in candidates:
+        api = HfApi(endpoint=endpoint, token=token)
         for revision in (_CONVERTED, None):
             try:
                 info = api.dataset_info(repository, revision=revision, files_metadata=True, timeout=ANSWER_SECONDS)
@@ -114,7 +141,7 @@ def _find(
                 raise NotAllowedError(f"{source} is gated.", remedy, source=source) from error
             except RepositoryNotFoundError:
                 break
-            return info, config
+            return info, config, token
     raise NotFoundError(f"The hub has no dataset {source}.", "Check the name: hf://OWNER/NAME.", source=source)
 
 
@@ -152,9 +179,11 @@ def _require_size(source: str, files: Iterable[_Listed]) -> None:
         raise InputError(message, "Download it, draw a few thousand rows, and pass that file.", source=source)
 
 
-def _download(info: DatasetInfo, file: _Listed, endpoint: str | None, cache_folder: Path | None) -> Path:
-    from huggingface_hub import hf_hub_download
+def _download(info: DatasetInfo, file: _Listed, endpoint: str | None, cache_folder: Path | None, token: _Token) -> Path:
+    from huggingface_hub import constants, hf_hub_download
 
+    if cache_folder is not None:
+        constants.HF_HUB_DISABLE_XET = True  # it would keep parts of the file in a cache of its own
     return Path(
         hf_hub_download(
             info.id,
@@ -163,6 +192,7 @@ def _download(info: DatasetInfo, file: _Listed, endpoint: str | None, cache_fold
             revision=info.sha,
             endpoint=endpoint,
             cache_dir=cache_folder,
+            token=token,
             etag_timeout=ANSWER_SECONDS,
         )
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,7 +13,6 @@ from onboard.data import hub
 from onboard.data.balance import bucket_finding, label_findings
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
-from onboard.data.formats.source import format_of
 from onboard.data.hashes import text_hash
 from onboard.data.labels import Asked, Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
@@ -19,7 +20,7 @@ from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
-from onboard.data.rows import LabelledRow, Origin, Table, read_table, telling
+from onboard.data.rows import LabelledRow, Origin, Table, read_table
 from onboard.data.snapshot import digest
 from onboard.data.splits import shots
 from onboard.data.suspects import suspected_errors
@@ -27,6 +28,7 @@ from onboard.data.texts import telling_texts
 from onboard.data.unlabelled import Pool, pool_of
 from onboard.data.verbaliser import Verbaliser, verbalise, words_finding
 from onboard.domain.dataset import Dataset, Label, example_key, in_canonical_rows, label_key, label_text
+from onboard.domain.hub_terms import HubTerms
 from onboard.domain.job import KindChoice, UnknownLabels
 from onboard.errors import InputError
 
@@ -53,6 +55,9 @@ class ReadOptions:
         verbaliser: of the base; it gives labels their words; None asks no base, and leaves out the warning about them.
         suspects: whether to look for label errors (seconds, up to a few thousand rows).
         hide_folders: name files without their folder in errors (uploads lie in temporary ones).
+        hub_terms: as of `onboard.data.hub.fetch`.
+        hub_folder: where what the hub sends lies until it is read; None is the system's folder of temporary files.
+        keep_downloads: whether it stays in the cache of the hub's client instead, for whoever reads it often.
     """
 
     validation: Path | str | None = None
@@ -70,6 +75,9 @@ class ReadOptions:
     verbaliser: Verbaliser | None = None
     suspects: bool = True
     hide_folders: bool = False
+    hub_terms: HubTerms | None = None
+    hub_folder: Path | None = None
+    keep_downloads: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
@@ -121,10 +129,10 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
         NotFoundError, NotAllowedError, UnavailableError: the hub has not, or may not give, or is not there.
     """
     options = options or ReadOptions()
-    located = _locate(source, options)
     problems = Problems()
-    names = {split: _shown(paths[0], options) for split, paths in located.splits.items()}
-    tables, findings = _read_splits(located, options, problems)
+    with _located(source, options) as located:
+        names = {split: _shown(paths[0], options) for split, paths in located.splits.items()}
+        tables, findings = _read_splits(located, options, problems)
     _require_like_texts(tables, names, problems)
     origins = {
         split: Origin(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
@@ -144,23 +152,23 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     return Checked(dataset, _report(located, tables, settled, dataset, words, findings, options), pool)
 
 
-def require_format(source: Path | str) -> None:
-    """Raise DatasetError unless the file is there and has a format that is read; what lies on the hub has one."""
-    if str(source).startswith(hub.SCHEME):
-        return
-    problems = Problems()
-    with telling(Path(source), FileProblems(problems, str(source))):
-        format_of(Path(source))
-    problems.raise_if_any()
-
-
-def _locate(source: Path | str, options: ReadOptions) -> _Located:
+@contextmanager
+def _located(source: Path | str, options: ReadOptions) -> Iterator[_Located]:
+    """Where the rows lie. What the hub sent is gone afterwards: a job has its own copy, which goes with its task."""
     extra = {"validation": options.validation, "test": options.test}
     files = {split: (Path(path),) for split, path in extra.items() if path is not None}
     if str(source).startswith(hub.SCHEME):
-        fetched = hub.fetch(str(source))
-        return _Located(str(source), fetched.splits | files, fetched.revision)
-    return _Located(_shown(Path(source), options), {"train": (Path(source),), **files})
+        with nullcontext() if options.keep_downloads else _temporary(options.hub_folder) as folder:
+            fetched = hub.fetch(str(source), None, folder, options.hub_terms)
+            yield _Located(str(source), fetched.splits | files, fetched.revision)
+        return
+    yield _Located(_shown(Path(source), options), {"train": (Path(source),), **files})
+
+
+@contextmanager
+def _temporary(parent: Path | None) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="onboard-hub-", dir=parent) as folder:
+        yield Path(folder)
 
 
 def _shown(path: Path, options: ReadOptions) -> str:

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from onboard.data import hub
 from onboard.data.fields import Fields, resolve_label, resolve_texts
 from onboard.data.formats import FileProblems, Reader, Row, RowError, UnreadableError, open_reader
-from onboard.data.formats.source import too_large
+from onboard.data.formats.source import format_of, too_large
 from onboard.data.invisible import code_points, visible
 from onboard.data.limits import MAX_FILE_BYTES, MAX_LABEL_CHARACTERS, MAX_ROWS
-from onboard.data.problems import preview
+from onboard.data.problems import Problems, preview
 from onboard.domain.dataset import Example, Label, label_key
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 
@@ -77,6 +78,16 @@ def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...],
         if not problems.any:
             raise UnreadableError("text_field", "holds no fields", 'Each row needs "text" and "label".')
     return Table([], (), None)
+
+
+def require_format(source: Path | str) -> None:
+    """Raise DatasetError unless the file is there and has a format that is read; what lies on the hub has one."""
+    if str(source).startswith(hub.SCHEME):
+        return
+    problems = Problems()
+    with telling(Path(source), FileProblems(problems, str(source))):
+        format_of(Path(source))
+    problems.raise_if_any()
 
 
 @contextmanager

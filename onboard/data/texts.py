@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from onboard.data.fields import resolve_texts
@@ -14,8 +16,16 @@ from onboard.data.rows import checked_texts, require_few, telling
 _OWN_NAMES = {1: ("text",), 2: ("text_a", "text_b")}
 
 
-def read_texts(path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None) -> list[dict[str, str]]:
-    """The rows of a file as `{"text"}` or `{"text_a", "text_b"}`, in its order.
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """One row: its texts as `{"text"}` or `{"text_a", "text_b"}`, and all its columns as they were given."""
+
+    texts: dict[str, str]
+    given: dict[str, object]
+
+
+def read_texts(path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None) -> list[TextRow]:
+    """The rows of a file, in its order.
 
     Args:
         text_fields: columns of the text or of the two texts; empty means the usual names.
@@ -25,33 +35,39 @@ def read_texts(path: Path, text_fields: tuple[str, ...] = (), *, shown: str | No
         DatasetError: with all problems of the file and of its rows, as for a dataset.
     """
     problems = Problems()
-    rows = telling_texts(path, text_fields, FileProblems(problems, shown or str(path)))
+    telling_to = FileProblems(problems, shown or str(path))
+    rows: list[TextRow] = []
+    with telling(path, telling_to):
+        rows += _rows(path, text_fields, telling_to, whole=True)
     problems.raise_if_any()
     return rows
 
 
 def telling_texts(path: Path, text_fields: tuple[str, ...], problems: FileProblems) -> list[dict[str, str]]:
-    """The same; whatever is wrong goes to `problems`, nothing is raised."""
+    """The texts alone; whatever is wrong goes to `problems`, nothing is raised."""
     with telling(path, problems):
-        return _rows(path, text_fields, problems)
+        return [row.texts for row in _rows(path, text_fields, problems, whole=False)]
     return []
 
 
-def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems) -> list[dict[str, str]]:
+def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, whole: bool) -> Iterator[TextRow]:
     reader = open_reader(path, problems)
     columns = reader.columns()
     fields = resolve_texts(columns, text_fields) if columns else ()
     names = _OWN_NAMES.get(len(fields), ())
-    rows: list[dict[str, str]] = []
     seen = characters = 0
-    for seen, row in enumerate(reader.rows(fields), start=1):
+    for seen, row in enumerate(reader.rows(_read(columns, fields) if whole else fields), start=1):
         require_few(seen)
         texts = [text for text in checked_texts(row, fields, problems) if isinstance(text, str)]
         characters += sum(map(len, texts))
         if characters > MAX_FILE_BYTES:
             raise too_large(row.number)
         if len(texts) == len(names):
-            rows.append(dict(zip(names, texts, strict=True)))
+            yield TextRow(dict(zip(names, texts, strict=True)), dict(row.values) if whole else {})
     if not problems.any and not (seen and fields):
         raise UnreadableError("empty_file", "holds no rows", 'Each row needs "text", or "text_a" and "text_b".')
-    return rows
+
+
+def _read(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
+    """The texts' columns and the others; of those that share a name it cannot be told which is meant."""
+    return [*fields, *(name for name in columns if name not in fields and columns.count(name) == 1)]

@@ -114,8 +114,8 @@ class QueueFigures:
 
     @property
     def unserved(self) -> bool:
-        """Whether jobs wait that nobody will take."""
-        return self.status.queued > 0 and self.live_workers == 0
+        """Whether jobs wait that nobody will take, those that a dead worker left among them."""
+        return self.status.queued + self.status.lost > 0 and self.live_workers == 0
 
     def to_json(self) -> dict[str, Any]:
         """The queue as a JSON-compatible document; the figures of `recent` are those of the window only."""

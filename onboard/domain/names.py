@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from onboard.errors import InputError
@@ -31,6 +33,12 @@ def require_name(name: str, what: str = "task name") -> str:
             name=shown,
         )
     return name
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ " Did you mean …?" with the known name that is most like this one, or nothing where none is."""
+    alike = get_close_matches(name, known, 1)
+    return f" Did you mean {alike[0]}?" if alike else ""
 
 
 def require_alias(alias: str) -> str:

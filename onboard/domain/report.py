@@ -10,7 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
+from onboard.domain.label_scores import LabelScoreJson
+from onboard.domain.names import did_you_mean
 from onboard.domain.tuning import GuardJson, TuningJson
+from onboard.errors import InputError
 
 JsonLabel = str | int | bool | float
 Estimate = Literal["cross-validated"]
@@ -35,6 +38,16 @@ def decimals_of(value: float, digits: int) -> int:
     return max(0, digits - 1 - math.floor(math.log10(abs(value))))
 
 
+def require_metric(metric: str, kind: str) -> None:
+    """Raise InputError unless a task of this kind has the metric; an empty one leaves the choice."""
+    if metric and metric not in METRICS[kind]:
+        raise InputError(
+            f"There is no metric {metric!r} for {kind}.{did_you_mean(metric, METRICS[kind])}",
+            f"Use one of: --metric {', '.join(METRICS[kind])}",
+            metric=metric,
+        )
+
+
 class MetricJson(TypedDict):
     """A metric with its 95% interval.
 
@@ -44,6 +57,7 @@ class MetricJson(TypedDict):
     estimate: "cross-validated" where every row was predicted by a model that had not seen it, though the published
         version has seen them all; absent where no part of the training has seen the rows.
     note: why the value is not what one would expect (undefined and given as 0, …).
+    labels: with macro_f1 of a version: precision, recall, F1 and rows of each label, whose mean F1 it is.
     """
 
     value: float
@@ -52,6 +66,7 @@ class MetricJson(TypedDict):
     n: int
     estimate: NotRequired[Estimate]
     note: NotRequired[str]
+    labels: NotRequired[list[LabelScoreJson]]
 
 
 MetricsJson = dict[str, MetricJson]  # by metric name
@@ -256,6 +271,7 @@ class ComparisonJson(TypedDict, total=False):
     """Two versions on the same held-out rows: the later one against the earlier one.
 
     newly_right, newly_wrong: rows whose answer changed (null for regression); p_value: exact McNemar, two-sided.
+    decided_by: what a verdict "better" or "worse" rests on: "answers" or the loss; null for the others.
     loss: "log_loss" or "squared_error"; increase: its mean change (below zero is better) with its 95% interval.
     """
 
@@ -268,6 +284,7 @@ class ComparisonJson(TypedDict, total=False):
     increase: float | None
     low: float | None
     high: float | None
+    decided_by: str | None
 
 
 class AliasMoveJson(TypedDict, total=False):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -73,10 +75,10 @@ class Submission:
         ),
     ] = "auto"
     method: Annotated[str, Option("Fine-tuning method; the base's own if left out.", limits=_SHORT)] = ""
-    validation: Annotated[Path | None, Option("File with the validation split.", checked=True)] = None
-    test: Annotated[Path | None, Option("File with the test split.", checked=True)] = None
+    validation: Annotated[str | Path | None, Option("File with the validation split.", checked=True)] = None
+    test: Annotated[str | Path | None, Option("File with the test split.", checked=True)] = None
     unlabelled: Annotated[
-        Path | None, Option("File of texts: the report names up to 20 to label next.", checked=True)
+        str | Path | None, Option("File of texts: the report names up to 20 to label next.", checked=True)
     ] = None
     kind: Annotated[
         KindChoice, Option("auto, classification or regression.", checked=True, wrong="is not a kind of task")
@@ -95,7 +97,9 @@ class Submission:
         Sequence[str], Option("Field of the text; twice for pairs.", checked=True, limits={"max_length": 2})
     ] = ()
     label_field: Annotated[str | None, Option("Field of the label.", checked=True, limits=_SHORT)] = None
-    metric: Annotated[str, Option("Metric that decides; default accuracy or spearman.", limits=_SHORT)] = ""
+    metric: Annotated[
+        str, Option("Metric that decides; default accuracy or spearman.", checked=True, limits=_SHORT)
+    ] = ""
     shots: Annotated[
         int | None, Option("Training rows in total, drawn balanced.", checked=True, limits={"ge": 1, "le": 2**31})
     ] = None
@@ -118,6 +122,8 @@ class Submission:
     def __post_init__(self) -> None:
         for declared in fields_of(type(self)):
             value = getattr(self, declared.name)
+            if declared.is_file and isinstance(value, str) and declared.name != "dataset":  # which may be on the hub
+                object.__setattr__(self, declared.name, Path(value))
             if declared.choices and value not in declared.choices:
                 raise InputError(
                     f"{value!r} {declared.option.wrong}.",
@@ -154,7 +160,7 @@ class Field:
     @property
     def is_file(self) -> bool:
         """Whether it names a file, which is uploaded; the dataset may be on the hub as well."""
-        return self.type is Path or Path in get_args(self.type)
+        return Path in get_args(self.type)
 
     @property
     def flag(self) -> str:
@@ -171,7 +177,7 @@ def fields_of(declaration: type[Any]) -> tuple[Field, ...]:
 def _field(name: str, hint: Any, default: Any) -> Field:
     kind, option = get_args(hint)
     if NoneType in get_args(kind):
-        (kind,) = [choice for choice in get_args(kind) if choice is not NoneType]
+        kind = reduce(or_, (choice for choice in get_args(kind) if choice is not NoneType))
     return Field(name, kind, default, option)
 
 

@@ -65,6 +65,7 @@ class EmbeddingVersion:
         task_kind: classification or regression.
         labels: class labels of this version (empty for regression); `words` has one word for each.
         low: lowest value of a regression version, else None; `high` likewise.
+        pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
         seeds: every seed that had a part in it.
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
@@ -94,6 +95,7 @@ class EmbeddingVersion:
     words: tuple[str, ...]
     low: float | None = None
     high: float | None = None
+    pairs: bool | None = None
     seeds: tuple[int, ...] = ()
     code_version: str
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -124,11 +126,11 @@ class EmbeddingVersion:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote, here or in a service that knew neither mixtures nor carried versions yet.
+        """Read what `to_json` wrote, here or in a service that knew no mixtures, carried versions or `pairs` yet.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        complete = {"mixed_from": {}, "learned_under": None, **document}
+        complete = {"mixed_from": {}, "learned_under": None, "pairs": None, **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
@@ -234,8 +236,14 @@ def task_document(task: Task, latest: EmbeddingVersion | None) -> dict[str, Any]
         **task.to_json(),
         "version": latest.version if latest else None,
         "weak": bool(latest and latest.weak),
+        "pairs": latest.pairs if latest else None,
         "latest": latest.to_json() if latest else None,
     }
+
+
+def texts_taken(pairs: bool) -> str:
+    """What a version is asked with, in words."""
+    return "a pair of texts: text_a and text_b" if pairs else "one text: text"
 
 
 def label_keys(labels: Sequence[Label]) -> set[str]:

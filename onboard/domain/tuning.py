@@ -68,6 +68,7 @@ class TuningJson(TypedDict, total=False):
     by_share: the new task's mean loss in nats on `rows` of the `evidence`, by share ("0" is the embedding alone).
     before, after: the new task's mean loss in nats, of the embedding alone and of what was let through, on so many
         `rows` of the `evidence` ("held-out rows", "rows that were predicted without themselves" or "training rows").
+    looked: whether it was given up after a first look of few `steps`, whose losses `by_share` are.
     """
 
     asked: str
@@ -86,6 +87,7 @@ class TuningJson(TypedDict, total=False):
     after: float
     evidence: str
     rows: int
+    looked: bool
 
 
 def refused_by_guard(document: Mapping[str, Any]) -> bool:

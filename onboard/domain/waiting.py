@@ -40,6 +40,7 @@ class Waiting:
         outdated_workers: live workers of the queue whose release is older than the one that submitted the job.
         retry: set while it waits for its next attempt.
         starts_in_seconds: a forecast; None when it is not known.
+        lost_worker: the worker that had it and fell silent; None where it was never taken, or was handed back.
     """
 
     queue: str
@@ -49,6 +50,7 @@ class Waiting:
     retry: Retry | None = None
     starts_in_seconds: float | None = None
     outdated_workers: int = 0
+    lost_worker: str | None = None
 
     @property
     def message(self) -> str:
@@ -65,6 +67,8 @@ class Waiting:
         return "" if self.live_workers else f"onboard worker --queue {self.queue}"
 
     def _reasons(self) -> Iterator[str]:
+        if self.lost_worker:
+            yield f"worker {self.lost_worker}, which had it, fell silent"
         yield f"{self.ahead:,} ahead" if self.ahead else "next in line"
         if self.paused:
             yield f"the queue {self.queue} is paused"
@@ -97,6 +101,7 @@ class Waiting:
             "paused": self.paused,
             "live_workers": self.live_workers,
             "outdated_workers": self.outdated_workers,
+            "lost_worker": self.lost_worker,
             "retry_at": to_iso(retry.at) if retry else None,
             "retry_in_seconds": round(retry.in_seconds, 1) if retry else None,
             "last_error": retry.error if retry else None,

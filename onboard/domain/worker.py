@@ -54,6 +54,11 @@ class WorkerRecord:
         return self.live and self.state is not WorkerState.DRAINING
 
     @property
+    def deaf_seconds(self) -> float:
+        """For how long jobs have waited beside it, free as it is; 0 while it hears its bells, and once it is lost."""
+        return float(self.facts.get("deaf_seconds") or 0.0) if self.live else 0.0
+
+    @property
     def shown_state(self) -> str:
         """Its state, or "lost" when it fell silent without having said that it stopped."""
         return self.state.value if self.live or self.state is WorkerState.STOPPED else "lost"
@@ -70,6 +75,7 @@ class QueueStatus:
     """A queue: how many jobs stand where, and how old the oldest are by the database's clock.
 
     Args:
+        lost: running jobs whose worker fell silent; they are among `running`, and wait for any worker.
         delayed: queued jobs that wait for a moment, after an error that may pass; they are among `queued`.
         oldest_queued_seconds: since the longest-waiting job was due; None when none waits.
         oldest_running_seconds: since the longest-running job first started; None when none runs.
@@ -82,6 +88,7 @@ class QueueStatus:
     oldest_queued_seconds: float | None = None
     delayed: int = 0
     oldest_running_seconds: float | None = None
+    lost: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The queue as a JSON-compatible document."""
@@ -91,6 +98,7 @@ class QueueStatus:
             "queued": self.queued,
             "delayed": self.delayed,
             "running": self.running,
+            "lost": self.lost,
             "oldest_queued_seconds": rounded(self.oldest_queued_seconds),
             "oldest_running_seconds": rounded(self.oldest_running_seconds),
         }

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
+from onboard.domain.dataset import Label
+from onboard.domain.label_scores import LabelScore
 from onboard.domain.report import METRICS
 from onboard.errors import InputError, JobFailedError
 from onboard.evaluate import metrics
@@ -35,7 +40,7 @@ def headline_metric(kind: str, metric: str | None = None) -> str:
 
 
 def evaluate_classification(
-    true_index: IntArray, probabilities: FloatArray, metric: str | None = None
+    true_index: IntArray, probabilities: FloatArray, metric: str | None = None, labels: Sequence[Label] = ()
 ) -> dict[str, Metric]:
     """Accuracy, macro-F1 and log-loss; MCC where there are two classes or `metric` asks for it.
 
@@ -44,6 +49,7 @@ def evaluate_classification(
         probabilities: over the K classes, each row sums to one, (n, K). The prediction is the most probable class,
             the lowest index among equals.
         metric: the deciding metric, if one was named.
+        labels: the K classes by name, where each of them is to be told with macro-F1; else none.
 
     Raises:
         InputError: an unknown metric.
@@ -57,7 +63,8 @@ def evaluate_classification(
     classes = probabilities.shape[1]
     predicted = probabilities.argmax(axis=1)  # (n,)
     matrix = metrics.confusion(true_index, predicted, classes)  # (K, K)
-    measured = {"accuracy": _accuracy(matrix), "macro_f1": _of_confusion(matrix, "macro_f1")}
+    macro_f1 = replace(_of_confusion(matrix, "macro_f1"), labels=_by_label(labels, matrix))
+    measured = {"accuracy": _accuracy(matrix), "macro_f1": macro_f1}
     if classes == 2 or asked == "mcc":
         measured["mcc"] = _of_confusion(matrix, "mcc", metrics.why_undefined(true_index, predicted))
     measured["log_loss"] = _mean(metrics.row_log_loss(true_index, probabilities))
@@ -87,6 +94,12 @@ def evaluate_regression(true: FloatArray, predicted: FloatArray, metric: str | N
         "pearson": Metric(r, r_low, r_high, n, note),
         "mse": _mean(metrics.squared_error(true, predicted)),
     }
+
+
+def _by_label(labels: Sequence[Label], matrix: IntArray) -> tuple[LabelScore, ...]:
+    margins = Margins.of(matrix)
+    counts = zip(*(part.tolist() for part in (margins.true, margins.predicted, margins.correct)), strict=True)
+    return tuple(LabelScore(label, *of_label) for label, of_label in zip(labels, counts, strict=True)) if labels else ()
 
 
 def _accuracy(matrix: IntArray) -> Metric:

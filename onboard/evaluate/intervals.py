@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onboard.domain.label_scores import LabelScore
 from onboard.domain.report import Estimate, MetricJson
 from onboard.evaluate.metrics import FloatArray, IntArray, Margins
 from onboard.statistics.proportions import Z_95
@@ -36,6 +37,7 @@ class Metric:
         n: rows it was measured on.
         note: why the value or interval is not what one would expect, in plain words.
         estimate: how the predictions came about; None means rows that no part of the training has seen.
+        labels: with macro-F1, the labels whose mean it is; empty where they were not named.
     """
 
     value: float
@@ -44,14 +46,17 @@ class Metric:
     n: int
     note: str = ""
     estimate: Estimate | None = None
+    labels: tuple[LabelScore, ...] = ()
 
     def to_json(self) -> MetricJson:
-        """value, low, high and n; note and estimate only where there is something to say."""
+        """value, low, high and n; note, estimate and labels only where there is something to say."""
         document: MetricJson = {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
         if self.note:
             document["note"] = self.note
         if self.estimate:
             document["estimate"] = self.estimate
+        if self.labels:
+            document["labels"] = [score.to_json() for score in self.labels]
         return document
 
 

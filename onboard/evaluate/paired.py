@@ -7,6 +7,8 @@ Two tests, each one-sided at 2.5% so that both together cry wolf in at most 5% o
   do, but it may not overrule them: a version is not worse by its losses if it gives more right answers. (A bootstrap of
   20 to 50 rows is too narrow: it found 3 to 6% of equal versions worse.)
 
+Answers are looked at first, and the verdict names the one that decided: wherever it is told, it is told with that.
+
 The rows must be unseen by both versions. Cross-validated predictions belong to the models of the folds and not to a
 version that was published, and the versions themselves have trained on those rows: do not compare them.
 """
@@ -23,6 +25,7 @@ from onboard.statistics.student import student_interval
 
 Verdict = Literal["better", "worse", "no significant difference", "not enough evidence"]
 Loss = Literal["log_loss", "squared_error"]
+Decisive = Literal["answers", "log_loss", "squared_error"]
 
 ONE_SIDED_LEVEL = 0.025
 FEWEST_ROWS_ANSWERS = 6  # five changed answers, all for the worse, still have p = 0.031
@@ -38,6 +41,7 @@ class Comparison:
         rows: shared rows.
         newly_right, newly_wrong: rows whose answer changed; None for regression.
         p_value: McNemar, exact, two-sided; None for regression.
+        decided_by: what the verdict "better" or "worse" rests on; None for the others.
         loss: which loss `increase` is about.
         increase: mean change of the loss (below zero: the later version is better), with its 95% interval; None without
             rows, and the interval is None below `FEWEST_ROWS_LOSSES` rows.
@@ -52,6 +56,37 @@ class Comparison:
     increase: float | None
     low: float | None
     high: float | None
+    decided_by: Decisive | None = None
+
+    def sentence(self, later: str, earlier: str, rows: str) -> str:
+        """The verdict with what decided it, in one sentence.
+
+        Args:
+            later, earlier: what the two versions are called.
+            rows: what its rows are, without their number.
+        """
+        on_rows = f"on {self.rows:,} {rows if self.rows != 1 else rows.replace('rows', 'row', 1)}"
+        if self.verdict == "not enough evidence":
+            return f"There is not enough evidence {on_rows}."
+        if self.decided_by is None:
+            by = "" if self.newly_right is None else "by its answers or "
+            return f"{later} is not significantly better or worse than {earlier} {by}by its {self._loss} {on_rows}."
+        by = "answers" if self.decided_by == "answers" else self._loss
+        return f"{later} is significantly {self.verdict} than {earlier} by its {by} {on_rows}: {self._numbers()}."
+
+    @property
+    def _loss(self) -> str:
+        return {"log_loss": "log-loss", "squared_error": "squared error"}[self.loss]
+
+    def _numbers(self) -> str:
+        """Those of what decided; after a loss the answers, so that nobody takes the verdict for theirs."""
+        changed = f"{self.newly_right} newly right, {self.newly_wrong} newly wrong"
+        if self.decided_by == "answers":
+            return f"{changed} (McNemar p = {self.p_value:.2g})"
+        by_loss = f"{self.increase:+.3g} ({self.low:+.3g} to {self.high:+.3g})"
+        if self.newly_right is None:
+            return by_loss
+        return f"{by_loss}, {changed if self.newly_right or self.newly_wrong else 'though no answer changed'}"
 
     def to_json(self) -> ComparisonJson:
         """The comparison as a JSON document."""
@@ -73,8 +108,9 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
     newly_right, newly_wrong = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
     change = row_log_loss(true_index, later) - row_log_loss(true_index, earlier)  # (n,)
     low, high = student_interval(change) if n >= FEWEST_ROWS_LOSSES else (None, None)
+    verdict, by_answers = _verdict(n, newly_right, newly_wrong, low, high)
     return Comparison(
-        verdict=_verdict(n, newly_right, newly_wrong, low, high),
+        verdict=verdict,
         rows=n,
         newly_right=newly_right,
         newly_wrong=newly_wrong,
@@ -83,6 +119,7 @@ def compare_classification(true_index: IntArray, earlier: FloatArray, later: Flo
         increase=float(change.mean()),
         low=low,
         high=high,
+        decided_by=_decisive(verdict, "answers" if by_answers else "log_loss"),
     )
 
 
@@ -98,19 +135,27 @@ def compare_regression(true: FloatArray, earlier: FloatArray, later: FloatArray)
         return Comparison("not enough evidence", 0, None, None, None, "squared_error", None, None, None)
     change = squared_error(true, later) - squared_error(true, earlier)  # (n,)
     low, high = student_interval(change) if len(true) >= FEWEST_ROWS_LOSSES else (None, None)
-    verdict = "not enough evidence" if low is None else _verdict(len(true), 0, 0, low, high)
-    return Comparison(verdict, len(true), None, None, None, "squared_error", float(change.mean()), low, high)
+    verdict: Verdict = "not enough evidence" if low is None else _verdict(len(true), 0, 0, low, high)[0]
+    return Comparison(
+        verdict, len(true), None, None, None, "squared_error", float(change.mean()), low, high,
+        _decisive(verdict, "squared_error"),
+    )  # fmt: skip
 
 
-def _verdict(n: int, newly_right: int, newly_wrong: int, low: float | None, high: float | None) -> Verdict:
+def _verdict(n: int, newly_right: int, newly_wrong: int, low: float | None, high: float | None) -> tuple[Verdict, bool]:
+    """The verdict, and whether the answers decided it."""
     if n < FEWEST_ROWS_ANSWERS:
-        return "not enough evidence"
+        return "not enough evidence", False
     if mcnemar(newly_right, newly_wrong) <= ONE_SIDED_LEVEL:
-        return "worse"
+        return "worse", True
     if mcnemar(newly_wrong, newly_right) <= ONE_SIDED_LEVEL:
-        return "better"
+        return "better", True
     if low is not None and low > 0 and newly_wrong >= newly_right:
-        return "worse"
+        return "worse", False
     if high is not None and high < 0 and newly_right >= newly_wrong:
-        return "better"
-    return "no significant difference"
+        return "better", False
+    return "no significant difference", False
+
+
+def _decisive(verdict: Verdict, by: Decisive) -> Decisive | None:
+    return by if verdict in ("better", "worse") else None

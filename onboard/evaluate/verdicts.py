@@ -23,6 +23,9 @@ class Weakness:
 def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric] | None, deciding: str) -> Weakness:
     """A version is weak unless the whole 95% interval of its deciding metric is beyond the trivial baseline's value.
 
+    For classes that of macro-F1 has to be too, whatever decides: in it a label that never gets an answer weighs as much
+    as the commonest one.
+
     That is: for a metric where more is better, weak if and only if `low` ≤ the value that always giving the commonest
     training label (or the mean, for regression) has on the same rows; for log_loss and mse, `high` ≥ that value. An
     undefined metric is weak where all predictions are the same. A cross-validated estimate is judged by the same rule.
@@ -37,6 +40,14 @@ def weakness(measured: Mapping[str, Metric] | None, trivial: Mapping[str, Metric
     """
     if not measured or not trivial:
         return Weakness(False, False, "No rows were held out, so it was not compared with the commonest answer.")
+    verdict = _weakness_by(deciding, measured, trivial)
+    if not verdict.judged or verdict.weak or "macro_f1" not in measured.keys() & trivial.keys():
+        return verdict
+    by_label = _weakness_by("macro_f1", measured, trivial)
+    return by_label if by_label.weak else verdict
+
+
+def _weakness_by(deciding: str, measured: Mapping[str, Metric], trivial: Mapping[str, Metric]) -> Weakness:
     metric, bar = measured[deciding], trivial[deciding].value
     if metric.low is None or metric.high is None:
         alike = metric.note == CONSTANT_PREDICTIONS
@@ -75,21 +86,11 @@ def may_replace(comparison: Comparison | None, *, weak: bool, predecessor_weak: 
         weak: the new version is marked weak.
         predecessor_weak: so is the present one.
     """
-    if comparison is not None and comparison.verdict == "worse":
-        return Replacement(False, f"It is significantly worse than the present version on {_rows(comparison)}.")
-    if comparison is not None and comparison.verdict == "better":
-        return Replacement(True, f"It is significantly better than the present version on {_rows(comparison)}.")
-    if comparison is not None and comparison.verdict == "no significant difference":
-        return Replacement(True, f"It is not significantly worse than the present version on {_rows(comparison)}.")
+    if comparison is not None and comparison.verdict != "not enough evidence":
+        reason = comparison.sentence("It", "the present version", "shared held-out rows")
+        return Replacement(comparison.verdict != "worse", reason)
     if weak and not predecessor_weak:
         return Replacement(
             False, "It is weak, the present version is not, and too few shared held-out rows speak for it."
         )
     return Replacement(True, "There are too few shared held-out rows to compare it with the present version.")
-
-
-def _rows(comparison: Comparison) -> str:
-    changed = ""
-    if comparison.newly_right is not None and comparison.newly_wrong is not None:
-        changed = f" ({comparison.newly_right} newly right, {comparison.newly_wrong} newly wrong)"
-    return f"{comparison.rows} shared held-out rows{changed}"

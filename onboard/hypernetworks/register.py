@@ -55,6 +55,7 @@ def _source(
         words=source.words,
         low=source.low,
         high=source.high,
+        pairs=source.pairs,
         method=base.method,
         code_version=code_version(),
         metrics={"validation": None, "test": source.metrics.get("test")},

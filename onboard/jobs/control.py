@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from onboard.domain.job import EVENTS_AT_ONCE, Job, JobEvent, JobState
+from onboard.domain.names import did_you_mean
 from onboard.errors import NotFoundError
 from onboard.jobs.status import running_job, waiting
 from onboard.registry.database import Database
@@ -15,24 +16,30 @@ from onboard.registry.jobs import JobRepository
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
 _ID: Final = re.compile(r"[0-9a-f]{12}")
+_NOT_CANCELLED: Final = tuple(state for state in JobState if state is not JobState.CANCELLED)
+_MOST_ALIKE: Final = 200  # newest jobs whose tasks a mistyped name is compared with
 
 
-def find_job(database: Database, name: str) -> Job:
+def find_job(database: Database, name: str, *, cancelled: bool = False) -> Job:
     """The job of that id, or the newest job of that task.
+
+    Args:
+        cancelled: whether a cancelled one counts as the newest; else only where the task has no other.
 
     Raises:
         NotFoundError: neither exists.
     """
     with database.read() as session:
         jobs = JobRepository(session)
-        newest = [] if _ID.fullmatch(name) else jobs.list(task=name, limit=1)
-        if newest:
-            return newest[0]
+        for states in () if _ID.fullmatch(name) else (None if cancelled else _NOT_CANCELLED, None):
+            for newest in jobs.list(task=name, states=states, limit=1):
+                return newest
         try:
             return jobs.get(name)
         except NotFoundError as error:
+            alike = did_you_mean(name, {job.spec.task for job in jobs.list(limit=_MOST_ALIKE)})
             raise NotFoundError(
-                f"There is no job or task with jobs called {name!r}.", "onboard jobs list", job=name
+                f"There is no job or task with jobs called {name!r}.{alike}", "onboard jobs list", job=name
             ) from error
 
 
@@ -95,7 +102,7 @@ def retry(database: Database, name: str, time_limit_seconds: float | None = None
         ConflictError: it is none of these.
         InputError: the time limit is none.
     """
-    job = find_job(database, name)
+    job = find_job(database, name, cancelled=True)
     with database.write() as session:
         return JobRepository(session).retry(job.id, time_limit_seconds=time_limit_seconds)
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS, MAX_TOKENS, PROBE_ROWS, PROBE_TOKENS
 from onboard.model.cost import Passes
-from onboard.probe.candidates import NOTHING_LEARNED
-from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
+from onboard.probe.passes import probe_passes
 from onboard.train.learning_curve import affordable_curve
 from onboard.train.settings import (
     FEWEST_CHOOSING,
@@ -22,15 +21,18 @@ from onboard.train.settings import (
     MOST_CHOOSING,
     SHARES,
     FewShotSettings,
+    TuningSettings,
     batches_an_epoch,
 )
 
 START_SECONDS: Final = 8.0  # starting a worker, importing torch, loading the base, publishing
 TOKENS_PER_CHARACTER: Final = 0.25  # where no tokenizer is at hand
 GPU_SPEEDUP: Final = 20.0
-CANDIDATES: Final = 23  # of the probe with `mini` and no tasks of one's own
-MIXED_TRAININGS: Final = 3  # of the mixture: on each half, and on all rows
 TRIED: Final = 1 + len(SHARES)  # the start, and shares of the way that training went
+# Beside its rows, a step of a tuning with `mini` generates the weights of 16 earlier tasks, and goes back through them:
+# 31 core seconds for 80 steps, 17 without. The guard takes 21 for the source tasks and up to 15 more (docs/results).
+HELD_SECONDS: Final = 0.1
+GUARD_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +70,6 @@ class DatasetSize:
         )  # fmt: skip
 
 
-def probe_passes(rows: int) -> Passes:
-    """Rows that choose the initialisation: of a race in which nobody falls behind early, and of its last round.
-
-    Args:
-        rows: training rows.
-    """
-    settings = ProbeSettings()
-    rows = min(rows, PROBE_ROWS)
-    standing, count = CANDIDATES, min(settings.race.first_rows, rows)
-    raced = standing * count
-    while count < rows:
-        standing = min(standing, len(NOTHING_LEARNED) + max(settings.race.finalists, (standing + 1) // 2))
-        raced, count = raced + standing * (min(2 * count, rows) - count), min(2 * count, rows)
-    if rows < FEWEST_ROWS:
-        return Passes(raced)
-    finalists = settings.finalists + 1  # the better of those that have learned nothing
-    trainings = 2 * finalists + MIXED_TRAININGS
-    return Passes(raced + (finalists + 1) * rows, trainings * settings.finals.steps * settings.finals.batch)
-
-
 def train_passes(rows: int, validation: int, tokens: float, *, regression: bool = False, gpu: bool = False) -> Passes:
     """Rows of the training, its folds and its learning curve.
 
@@ -123,13 +105,33 @@ def _part(count: int, size: float, steps: int) -> float:
     return steps * count / batches_an_epoch(count, size)
 
 
-def estimate_seconds(size: DatasetSize, *, unlabelled: int = 0, probed: bool = True, gpu: bool = False) -> float:
+def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
+    """Of a tuning by `auto` that finds something to gain: its first look, itself, its folds, and the guard.
+
+    Args:
+        rows: training rows, without those that are held out.
+        validation: held-out rows.
+        tokens: of a row on average.
+    """
+    settings = TuningSettings().for_rows(rows)
+    folded = not validation and FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS
+    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)] if folded else []
+    parts = [settings.for_part(count, of=rows) for count in rest]
+    looks = parts if folded else [settings] if validation >= FEWEST_CHOOSING else []
+    steps = settings.steps + sum(part.steps for part in parts) + sum(part.for_look().steps for part in looks)
+    return GUARD_SECONDS + steps * HELD_SECONDS + Passes(trained=steps * settings.batch).seconds(tokens)
+
+
+def estimate_seconds(
+    size: DatasetSize, *, unlabelled: int = 0, probed: bool = True, tuned: bool = False, gpu: bool = False
+) -> float:
     """Seconds from claim to publication of one job.
 
     Args:
         size: of its dataset.
         unlabelled: texts of which some are to be labelled next.
         probed: whether the initialisation is chosen; one that was named is only measured.
+        tuned: whether the hypernetwork learns too.
         gpu: whether the worker has one.
     """
     tokens = min(size.mean_tokens, MAX_TOKENS)
@@ -137,4 +139,5 @@ def estimate_seconds(size: DatasetSize, *, unlabelled: int = 0, probed: bool = T
     train = train_passes(size.rows, size.validation, tokens, regression=size.regression, gpu=gpu)
     evaluated = Passes(size.validation + size.test + unlabelled)
     work = probe.seconds(min(tokens, PROBE_TOKENS)) + train.seconds(tokens) + evaluated.seconds(tokens)
+    work += tuning_seconds(size.rows, size.validation, tokens) if tuned else 0.0
     return START_SECONDS + work / (GPU_SPEEDUP if gpu else 1.0)

@@ -113,8 +113,9 @@ def workers(database: Database) -> WorkersSeen:
     with database.snapshot() as session:
         now = read_clock(session)
         records = WorkerRepository(session).list()
-        jobs = {running.attempt.job.worker: running for running in running_jobs(session, now, records)}
-    return WorkersSeen(now, [WorkerSeen(record, jobs.get(record.name)) for record in records])
+        jobs = {running.attempt.job.id: running for running in running_jobs(session, now, records)}
+    # by the job that it holds: one whose lease ran out is anybody's
+    return WorkersSeen(now, [WorkerSeen(record, jobs.get(record.job or "")) for record in records])
 
 
 def open_jobs(database: Database, most: int) -> OpenJobs:
@@ -138,11 +139,14 @@ def running_job(database: Database, job: Job) -> RunningJob | None:
 
 
 def waiting(database: Database, job: Job) -> Waiting | None:
-    """Why `job` waits; None unless it is queued."""
-    if job.state is not JobState.QUEUED:
+    """Why `job` waits; None unless it is queued, or its worker fell silent and it waits for another."""
+    if job.state.finished:
         return None
     with database.snapshot() as session:
         now = read_clock(session)
+        lost = job.lease_expires_at is not None and job.lease_expires_at <= now
+        if job.state is JobState.RUNNING and not lost:
+            return None
         figures = JobFigures(session)
         serving = WorkerRepository(session).serving(job.queue)
         able = [worker for worker in serving if release_of(worker.facts) >= (job.needs_release or 0)]
@@ -158,6 +162,7 @@ def waiting(database: Database, job: Job) -> Waiting | None:
         outdated_workers=len(serving) - len(able),
         retry=retry,
         starts_in_seconds=starts,
+        lost_worker=job.worker if lost else None,
     )
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.task_name import check_task_name, task_name_of
 from onboard.domain.job import JobSpec
+from onboard.domain.report import require_metric
 from onboard.domain.submission import Submission, asked
 from onboard.errors import InputError, OnboardError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from onboard.data.read import ReadOptions
+    from onboard.domain.hub_terms import HubTerms
     from onboard.jobs.submit import Request
 
 _LABELS_REMEDY: Final = "Write them between commas: A,B"
@@ -26,7 +30,7 @@ def task_name(submission: Submission) -> str:
         DatasetError: it would be the file's, which is none that can be read.
         InputError: it is no name of a task.
     """
-    from onboard.data.read import require_format
+    from onboard.data.rows import require_format
 
     if submission.task is not None:
         return check_task_name(submission.task)
@@ -34,13 +38,33 @@ def task_name(submission: Submission) -> str:
     return task_name_of(submission.dataset)
 
 
-def check(submission: Submission, default_base: str, *, hide_folders: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What is different for those who come from elsewhere: their files lie in temporary folders, and are named without.
+
+    Args:
+        hub_terms: whose datasets of the hub are read for them.
+        hub_folder: where these lie until they are read.
+    """
+
+    hub_terms: HubTerms
+    hub_folder: Path
+
+    def options(self) -> dict[str, Any]:
+        """The same as `onboard.data.read.ReadOptions` has it."""
+        return {"hide_folders": True, "hub_terms": self.hub_terms, "hub_folder": self.hub_folder}
+
+
+def check(
+    submission: Submission, default_base: str, *, hide_folders: bool = False, outside: Outside | None = None
+) -> dict[str, Any]:
     """The document of `onboard check --json`: what the checks say and how long the job would take.
 
     Args:
         default_base: whose words the labels get, and whose length the texts are held against, where the submission
             names none. Where its files cannot be read, the dataset is checked all the same.
-        hide_folders: name files without their folder in errors (uploads lie in temporary ones).
+        hide_folders: name files without their folder in errors, where it is a temporary one.
+        outside: for those who come from elsewhere.
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
@@ -49,23 +73,28 @@ def check(submission: Submission, default_base: str, *, hide_folders: bool = Fal
     from onboard.jobs.estimate import DatasetSize, estimate_seconds
 
     name = task_name(submission)
-    base = _tokens_at_hand(submission.base or default_base)
-    checked = read_dataset(submission.dataset, _read_options(submission, hide_folders=hide_folders, **base))
+    base = _tokens_at_hand(submission.base or default_base) | ({"hide_folders": True} if hide_folders else {})
+    checked = read_dataset(submission.dataset, _read_options(submission, outside, **base))
     report = checked.report.to_json()
+    require_metric(submission.metric, report["kind"])
     size, texts = DatasetSize.of_report(report), len(checked.unlabelled.rows) if checked.unlabelled else 0
-    seconds = None if size is None else estimate_seconds(size, unlabelled=texts)
-    return {"task": name, **report, "estimated_seconds": None if seconds is None else round(seconds)}
+    estimated = {
+        key: None if size is None else round(estimate_seconds(size, unlabelled=texts, tuned=tuned))
+        for key, tuned in (("estimated_seconds", False), ("estimated_seconds_tuned", True))
+    }
+    metric = {"metric": submission.metric} if submission.metric else {}
+    return {"task": name, **report, **metric, **estimated}
 
 
 def prepare(
-    submission: Submission, default_base: str, *, owner: str | None = None, hide_folders: bool = False
+    submission: Submission, default_base: str, *, owner: str | None = None, outside: Outside | None = None
 ) -> Request:
     """Read and check the dataset of a submission, for `onboard.jobs.submit.submit`.
 
     Args:
         default_base: where the submission names none.
         owner: who submits it, for audit.
-        hide_folders: as of `check`.
+        outside: as of `check`.
 
     Raises:
         DatasetError, InputError: as `onboard.data.read.read_dataset`.
@@ -75,7 +104,7 @@ def prepare(
     from onboard.jobs.submit import Request
 
     spec = job_spec(submission, default_base)
-    options = _read_options(submission, hide_folders=hide_folders, **_tokens(spec.base))
+    options = _read_options(submission, outside, **_tokens(spec.base))
     return Request(
         read_dataset(submission.dataset, options), spec, submission.queue, submission.priority, submission.key,
         submission.time_limit, owner,
@@ -126,11 +155,12 @@ def _tokens(base: str) -> dict[str, Any]:
     }
 
 
-def _read_options(submission: Submission, **more: Any) -> ReadOptions:
+def _read_options(submission: Submission, outside: Outside | None, **more: Any) -> ReadOptions:
     from onboard.data.read import ReadOptions
 
     same = _shared(submission, ReadOptions)
     same["labels"] = split_labels(submission.labels)
+    more |= outside.options() if outside else {}
     return ReadOptions(**same, text_fields=tuple(submission.text_field), **more)
 
 

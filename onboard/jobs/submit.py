@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from onboard.bases import Base, find_base
@@ -12,7 +11,8 @@ from onboard.data.snapshot import digest as snapshot_digest
 from onboard.data.snapshot import save as save_snapshot
 from onboard.domain.dataset import Dataset
 from onboard.domain.job import Job, JobSpec, require_time_limit
-from onboard.domain.names import Reference, require_name
+from onboard.domain.names import Reference, did_you_mean, require_name
+from onboard.domain.report import require_metric
 from onboard.domain.task import SnapshotRecord
 from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
@@ -87,58 +87,49 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
         for stored in snapshots:
             SnapshotRepository(session).add(stored)
         job, _ = JobRepository(session).add(
-            spec,
-            queue=request.queue,
-            priority=request.priority,
-            key=request.key,
-            owner=request.owner,
+            spec, queue=request.queue, priority=request.priority, key=request.key, owner=request.owner,
             time_limit_seconds=request.time_limit_seconds,
-        )
+        )  # fmt: skip
     warnings = _warn_of_queue(services, request.queue), ring_or_warn(doorbell, request.queue)
     return job, " ".join(filter(None, warnings)) or None
 
 
 def _warn_of_queue(services: Services, queue: str) -> str | None:
     """A warning only: where workers are started for what waits, a queue's first job comes before its first worker."""
-    if services.settings.embedded:
-        return None
     with services.database.read() as session:
         known = QueueRepository(session).known()
     if queue in known:
         return None
-    alike = get_close_matches(queue, known, 1)
+    by_itself = services.settings.embedded and services.settings.start_worker
     return (
         f"No worker has served the queue {queue!r} yet; known are {', '.join(sorted(known))}."
-        f"{f' Did you mean {alike[0]}?' if alike else ''} The job waits for: onboard worker --queue {queue}"
+        f"{did_you_mean(queue, known)} "
+        + ("A worker for it is started on this machine." if by_itself else "")
+        + ("" if by_itself else f"The job waits for: onboard worker --queue {queue}")
     )
 
 
 def _require_known(spec: JobSpec, dataset: Dataset, base: Base) -> None:
-    from onboard.domain.report import METRICS
-
     if spec.method not in ("", base.method):
         raise InputError(
             f"The base {base.name} has no method {spec.method!r}.", f"use --method {base.method}, or leave it out",
             method=spec.method,
         )  # fmt: skip
-    if spec.metric and spec.metric not in METRICS[dataset.kind]:
-        raise InputError(
-            f"There is no metric {spec.metric!r} for {dataset.kind}.",
-            f"Use one of: --metric {', '.join(METRICS[dataset.kind])}",
-            metric=spec.metric,
-        )
+    require_metric(spec.metric, dataset.kind)
 
 
 def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
-    if init in _PROBED or init in {anchor.name for anchor in base.anchors}:
+    anchors = {anchor.name for anchor in base.anchors}
+    if init in _PROBED or init in anchors:
         return
     if init == FINGERPRINT and base.fingerprints is not None:
         return
     try:
         version = versions.resolve(Reference.parse(init))
     except NotFoundError as error:
+        known = {*_PROBED, *anchors, *(candidate.task for candidate in versions.startable(base.digest))}
         raise InputError(
-            f"There is no embedding {init!r} to start from.",
+            f"There is no embedding {init!r} to start from.{did_you_mean(init, known)}",
             "--init auto, --init random, or one of: onboard tasks list",
             init=init,
         ) from error

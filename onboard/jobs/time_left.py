@@ -51,14 +51,15 @@ def _time_left(attempt: Attempt, device: str, timings: Sequence[Timing]) -> Time
 def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | None:
     """What a first attempt takes in all, where that can be said from the dataset alone.
 
-    Tuning and its guard depend on the other tasks too; whether `auto` tunes is not known before, so it is counted as if
-    it did not.
+    Whether `auto` tunes is not known before its stage is reached, so until then it is counted as if it did not.
     """
     spec, size = job.spec, DatasetSize.of_report(report)
-    if size is None or spec.base != _ESTIMATED_BASE or spec.tune_hypernetwork == "always" or job.attempt != 1:
+    if size is None or spec.base != _ESTIMATED_BASE or job.attempt != 1:
         return None
+    tuned = spec.tune_hypernetwork == "always" or job.stage in (Stage.TUNE, Stage.GUARD)
     unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
-    return estimate_seconds(size, unlabelled=unlabelled, probed=spec.init == "auto", gpu=device.startswith("cuda"))
+    gpu, probed = device.startswith("cuda"), spec.init == "auto"
+    return estimate_seconds(size, unlabelled=unlabelled, probed=probed, tuned=tuned, gpu=gpu)
 
 
 def _timing(timed: TimedJob) -> Timing:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from onboard.errors import InputError, NotFoundError, UnavailableError
+from onboard.errors import InputError, NotFoundError, OnboardError, UnavailableError
 from onboard.model.quantised_backbone import QUANTISED_FILE, read_quantised_backbone
 
 SUPPORTED = {"t5": "T5ForConditionalGeneration", "mt5": "MT5ForConditionalGeneration"}
@@ -36,7 +36,9 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
         raise NotFoundError(f"There is no config.json in {source}.", "Name a folder made by save_pretrained.")
     try:
         return freeze(_read(source, revision, dtype))
-    except OSError as error:
+    except Exception as error:  # of a damaged file transformers raises whatever its parsing stumbles over
+        if isinstance(error, OnboardError) or not (local or isinstance(error, OSError)):
+            raise
         if local:
             raise InputError(
                 f"The model in {source} cannot be loaded: {error}", "It must hold config.json and model.safetensors."

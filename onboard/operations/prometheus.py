@@ -60,7 +60,15 @@ class ServiceCollector(Collector):
         yield _gauge("onboard_build_info", "The code that answers.", ("version", "code", "python"), [(build, 1)])
         yield _gauge("onboard_database_up", "Whether the database answered.", (), [((), seen is not None)])
         if seen is not None:
-            for metrics in (_of_queues, _of_transitions, _of_durations, _of_workers, _of_gpus, _of_webhooks):
+            for metrics in (
+                _of_queues,
+                _of_transitions,
+                _of_durations,
+                _of_workers,
+                _of_hearing,
+                _of_gpus,
+                _of_webhooks,
+            ):
                 yield from metrics(seen)
 
     def _look(self) -> _Seen | None:
@@ -189,6 +197,20 @@ def _of_workers(seen: _Seen) -> Iterator[Metric]:
         ("onboard_worker_heartbeat_age_seconds", "Seconds since the worker last said that it lives.", "worker", age),
     ):
         yield _gauge(name, help_text, (label,), [((worker.name,), value(worker)) for worker in seen.workers])
+
+
+def _of_hearing(seen: _Seen) -> Iterator[Metric]:
+    """As each worker tells it: these counters begin at zero with each worker."""
+    deaf = [((worker.name,), worker.deaf_seconds) for worker in seen.workers]
+    yield _gauge("onboard_worker_deaf_seconds", "How long jobs wait beside it, though it is free.", ("worker",), deaf)
+    for name, help_text, fact in (
+        ("onboard_worker_renewals", "How often the worker turned deaf and began anew.", "renewals"),
+        ("onboard_dropped_messages", "Messages of the broker that were no bells and were dropped.", "dropped_messages"),
+    ):
+        family = CounterMetricFamily(name, help_text, labels=("worker",))
+        for worker in seen.workers:
+            family.add_metric([worker.name], worker.facts.get(fact) or 0)
+        yield family
 
 
 def _of_gpus(seen: _Seen) -> Iterator[Metric]:

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
@@ -19,13 +19,12 @@ from onboard.domain.release import code_version
 from onboard.domain.report import HalvedJson
 from onboard.domain.task import BaseRecord
 from onboard.errors import DamagedError, NotFoundError
+from onboard.pipeline.course import Course
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import StageOutput
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.services import Services
-
-_NOTE_EVERY_STEPS: Final = 10
 
 T = TypeVar("T", bound=StageOutput)
 
@@ -57,15 +56,9 @@ class Run:
         """Raise CancelledError or FencedError where the attempt is to stop; cheap."""
         self.progress.raise_if_cancelled_or_fenced()
 
-    def told(self, what: str, steps: int) -> Callable[[int, float], None]:
-        """What a training calls at every step: it may stop, and the log hears of some of them."""
-
-        def on_step(step: int, loss: float) -> None:
-            self.checkpoint()
-            if step % _NOTE_EVERY_STEPS == 0:
-                self.progress.note(f"{what} step {step}/{steps}", loss=round(loss, 4))
-
-        return on_step
+    def course(self, total: float) -> Course:
+        """The way through a stage, of so much that is counted; the log hears how far it is."""
+        return Course(self.progress.note, self.checkpoint, total)
 
     def stage(
         self,

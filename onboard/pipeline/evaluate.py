@@ -35,6 +35,7 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
+from onboard.versions.compare import drawn, held_out, too_large
 from onboard.versions.trained_rows import TrainedRows
 
 Metrics = dict[str, Metric]
@@ -115,6 +116,7 @@ class Judged:
     ) -> None:
         self.bench, self.spec, self._trained, self._progress = bench, spec, trained, progress
         self._words, self._z, self._no_estimate = probed.words, trained.z, no_estimate
+        self._start = probed.init.get("weights") or [probed.init.get("chosen") or ""]
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
 
@@ -142,7 +144,8 @@ class Judged:
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:
             return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)
-        return evaluate_classification(self._truth(rows), probabilities, self.spec.metric)
+        labels = self.bench.dataset.labels
+        return evaluate_classification(self._truth(rows), probabilities, self.spec.metric, labels)
 
     def _too_few(self) -> str:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)
@@ -210,12 +213,9 @@ class Judged:
     def _compare(self, services: Services, present: EmbeddingVersion) -> Comparison | None:
         bench = self.bench
         alike = label_keys(present.labels) == label_keys(bench.dataset.labels)
-        rows = [*bench.dataset.test, *bench.dataset.validation]
-        if present.base_digest != bench.base.digest or not alike or not rows:
+        if present.base_digest != bench.base.digest or not alike:
             return None
-        trained = TrainedRows(services, bench.base)
-        known = np.union1d(trained.of(present, exactly=True), trained.tuning(bench.head, exactly=True))
-        rows = unseen(rows, known)
+        rows = self._shared_rows(services, present)
         if not rows:
             return None
         z = unpack_embedding(services.read(present.artifact))
@@ -226,6 +226,19 @@ class Judged:
             answered = before @ np.array(Buckets(present.low, present.high).values)  # its own scale, not the new one
             return compare_regression(_values(rows), answered, self._expectation(after))
         return compare_classification(self._truth(rows), before, after)
+
+    def _shared_rows(self, services: Services, present: EmbeddingVersion) -> Sequence[Example]:
+        """The rows that `onboard compare` will ask when this is published: held out of either, and known to neither."""
+        bench = self.bench
+        its_own = {} if too_large(services, present) else held_out(services, present)
+        splits = (of_version.get(name, ()) for of_version in (self._splits, its_own) for name in ("test", "validation"))
+        rows = [row for of_split in splits for row in of_split]
+        trained = TrainedRows(services, bench.base)
+        known = [
+            trained.of(present, exactly=True), trained.of_start(self._start), trained.tuning(bench.head, exactly=True),
+            bench.hashes(bench.dataset.train),
+        ]  # fmt: skip
+        return drawn(unseen(rows, np.concatenate(known)))
 
     def _probabilities(self, split: str) -> np.ndarray:
         if split not in self._made:

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from onboard.domain.report import MoreRowsJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.hypernetwork import Hypernetwork
@@ -17,6 +18,7 @@ from onboard.pipeline.outputs import GuardOutput, NoStep, ProposedStep, TrainOut
 from onboard.versions.protected import Identity, line_of
 
 _CHOSEN: Final = "These rows chose how much of the tuning was kept, so these numbers are a little too good."
+_CURVE_BEFORE: Final = "The hypernetwork was tuned after the learning curve was made, which says nothing of the two."
 _NO_ESTIMATE: Final = (
     "All rows trained the embedding and tuned the hypernetwork: none is left that could say how good the two are."
 )
@@ -68,10 +70,21 @@ def outcome_of(
     z, hypernetwork = taken(attempt, trained, tuned, guarded.share)
     return Outcome(
         replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork)),
-        replace(trained, z=z, folds=guarded.folds, label_next=guarded.label_next), hypernetwork,
+        replace(
+            trained, z=z, folds=guarded.folds, label_next=guarded.label_next,
+            more_rows=untold(trained.more_rows, _CURVE_BEFORE),
+        ),
+        hypernetwork,
         guarded.tuning, guarded.guard, frozenset(guarded.considered), line_of(attempt.services, attempt.base),
         _NO_ESTIMATE if trained.folds is not None else None,
     )  # fmt: skip
+
+
+def untold(more_rows: MoreRowsJson | None, reason: str) -> MoreRowsJson | None:
+    """The answer to what more rows would bring, where what was measured does not hold for what is published."""
+    if more_rows is None:
+        return None
+    return {**more_rows, "points": [], "gain": None, "low": None, "high": None, "reason": reason}
 
 
 def taken(attempt: Run, trained: TrainOutput, tuned: ProposedStep, share: float) -> tuple[np.ndarray, Hypernetwork]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from onboard.bases.fingerprints import pack_fingerprint
+from onboard.domain.dataset import Example
 from onboard.domain.report import InitJson
+from onboard.model.cost import Passes
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.pipeline.outputs import ProbeOutput
 from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator
+from onboard.probe.passes import probe_passes
 from onboard.probe.settings import ProbeSettings
 from onboard.versions.trained_rows import TrainedRows
 
@@ -23,7 +26,7 @@ def probe_stage(attempt: Run) -> ProbeOutput:
     spec, bench = attempt.job.spec, attempt.bench
     rows = bench.probed(spec.seed)
     fingerprint = bench.fingerprint(bench.encode(rows), bench.targets(rows))
-    evaluator = bench.evaluator(rows, attempt.checkpoint)
+    evaluator = _watched(attempt, rows)
     everything = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
     result, how = _start(attempt, evaluator, fingerprint, everything)
     chosen = result.chosen
@@ -51,6 +54,24 @@ def probe_stage(attempt: Run) -> ProbeOutput:
             "rows_trained": evaluator.trained,
         },
     )
+
+
+def _watched(attempt: Run, rows: Sequence[Example]) -> Evaluator:
+    """What measures candidates on these rows; the log hears how far it is, and may stop it."""
+    bench, evaluator = attempt.bench, None
+
+    def before_batch() -> None:
+        if evaluator is None:
+            return
+        done = Passes(evaluator.passes, evaluator.trained).seconds(tokens)
+        course.reached(done, f"probe: {evaluator.passes:,} rows scored, {evaluator.trained:,} trained on")
+
+    evaluator = bench.evaluator(rows, before_batch)
+    tokens = sum(map(len, evaluator.ids)) / max(1, len(evaluator.ids))
+    probed = attempt.job.spec.init == "auto"
+    passes = probe_passes(len(bench.dataset.train)) if probed else Passes(evaluator.rows)
+    course = attempt.course(passes.seconds(tokens))
+    return evaluator
 
 
 def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> np.ndarray:

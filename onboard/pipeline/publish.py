@@ -17,14 +17,16 @@ from sqlalchemy.orm import Session
 from onboard.data.verbaliser import words_finding
 from onboard.domain.dataset import label_key
 from onboard.domain.job import Stage
+from onboard.domain.label_scores import collapsed, label_scores
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.release import code_version
+from onboard.domain.report import MoreRowsJson
 from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, Task
 from onboard.errors import ConflictError, NotFoundError, PreconditionFailedError
 from onboard.hypernetworks.engines import store_hypernetwork
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged
-from onboard.pipeline.outcome import Outcome
+from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
 from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
@@ -211,6 +213,7 @@ def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Evalu
         held_out=attempt.bench.held_out,
         low=dataset.low,
         high=dataset.high,
+        pairs=dataset.pairs,
         metrics=evaluated.metrics,
         weak=evaluated.weak,
         job=attempt.job.id,
@@ -244,7 +247,7 @@ def result_document(
         "dataset": _dataset(attempt, draft, trained),
         "training": trained.training,
         "tuning": outcome.tuning,
-        "more_rows": trained.more_rows,
+        "more_rows": _more_rows(trained, evaluated),
         "label_next": trained.label_next,
         "halved": [{"stage": stage, **halving} for stage, halvings in attempt.halved.items() for halving in halvings],
         "pins": {
@@ -257,6 +260,14 @@ def result_document(
             "code": draft.code_version,
         },
     }
+
+
+def _more_rows(trained: TrainOutput, evaluated: EvaluateOutput) -> MoreRowsJson | None:
+    """What more rows would bring; nothing can be told of it where what is published answers every text alike."""
+    metrics = evaluated.metrics.get("test") or evaluated.metrics.get("validation")
+    if trained.more_rows is None or trained.more_rows["gain"] is None or not collapsed(label_scores(metrics)):
+        return trained.more_rows
+    return untold(trained.more_rows, "It gives every text the same answer, which no curve can go on from.")
 
 
 def _dataset(attempt: Run, draft: EmbeddingVersion, trained: TrainOutput) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     learned = learn(
         bench.engine, TrainingSet(rows, bench.engine.trie(probed.words)), probed.z,
         settings, seed, Validation(bench.dataset, is_folded(bench.dataset), held, known),
-        bench.execution(checkpoint, attempt.told("train", settings.steps)),
+        bench.execution(checkpoint, attempt.course(settings.steps).part("train", settings.steps)),
     )  # fmt: skip
     trained, more = learned.trained, None if bench.buckets else learned.more_rows(rows.targets)
     suspects = [] if bench.buckets else learned.suspects(rows.targets)

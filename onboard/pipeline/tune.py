@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -49,15 +50,17 @@ def tune_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: J
     if not worth.tune:
         return _not_tuned(attempt, worth.reason, diverged=False)
     take_slot(attempt.services, attempt.job.id, attempt.base)
-    bench = attempt.bench
+    bench, tuner = attempt.bench, _Tuner(attempt, probed.words, trained)
     try:
-        tuned = _tuning(attempt, probed.words)(trained.z, bench.labelled(bench.dataset.train))
+        if attempt.job.spec.tune_hypernetwork == "auto" and (nothing := _nothing_to_gain(tuner)):
+            return nothing
+        tuned = tuner.called("tune")(trained.z, bench.labelled(bench.dataset.train))
     except (CancelledError, OutOfMemoryError):
         raise
     except JobFailedError as error:  # the loss or a weight is not finite
         attempt.progress.note(f"{error.message} Going on with the embedding alone.")
         return _not_tuned(attempt, error.message, diverged=True)
-    return _proposed(attempt, probed.words, trained, tuned, worth.reason)
+    return _proposed(tuner, tuned, worth.reason)
 
 
 def _not_tuned(attempt: Run, reason: str, *, diverged: bool) -> NoStep:
@@ -68,9 +71,38 @@ def _facts(attempt: Run, reason: str, *, tried: bool) -> TuningJson:
     return {"asked": attempt.job.spec.tune_hypernetwork, "tried": tried, "kept": False, "reason": reason}
 
 
-def _proposed(attempt: Run, words: Sequence[str], trained: TrainOutput, tuned: Tuned, reason: str) -> TuneOutput:
+def _nothing_to_gain(tuner: _Tuner) -> NoStep | None:
+    """The end of it where a first look of few steps lowers the new task's loss nowhere; else None.
+
+    Raises JobFailedError: it diverged.
+    """
+    attempt, trained, bench = tuner.attempt, tuner.trained, tuner.attempt.bench
+    folds = looked = None
+    if trained.folds is not None:
+        folds = _folds(tuner, trained.folds, SHARES, look=True)
+    elif held_rows(bench):
+        looked = tuner.called("first look", look=True)(trained.z, bench.labelled(bench.dataset.train))
+    seen = _evidence(tuner, folds, looked)
+    if seen is None or seen.losses.least < seen.losses.alone:
+        return None
+    settings = TuningSettings().for_rows(len(bench.dataset.train))
+    steps = settings.for_look().steps
+    reason = (
+        f"A first look of {steps} of {settings.steps} steps does not lower the loss on {seen.rows} {seen.kind} "
+        f"({seen.losses.alone:.3f} nats; {seen.losses.least:.3f} at best), so the hypernetwork stays as it is."
+    )
+    tuning: TuningJson = {
+        **_facts(attempt, reason, tried=True),
+        "learning_rate": settings.learning_rate, "regulariser": settings.regulariser, "looked": True, "steps": steps,
+        "proposed": 0.0, "by_share": seen.losses.to_json(), "evidence": seen.kind, "rows": seen.rows,
+    }  # fmt: skip
+    return NoStep(None, diverged=False, tuning=tuning, numbers={"tuned": False, "looked": True})
+
+
+def _proposed(tuner: _Tuner, tuned: Tuned, reason: str) -> TuneOutput:
     """As much of the step as the new task wants; `reason` is why it was tuned."""
-    bench, settings, proposal = attempt.bench, TuningSettings(), _wanted(attempt, words, trained, tuned)
+    attempt, z = tuner.attempt, tuner.trained.z
+    bench, settings, proposal = attempt.bench, TuningSettings(), _wanted(tuner, tuned)
     tuning: TuningJson = {
         **_facts(attempt, reason, tried=True),
         "learning_rate": settings.learning_rate,
@@ -81,7 +113,7 @@ def _proposed(attempt: Run, words: Sequence[str], trained: TrainOutput, tuned: T
     numbers: dict[str, object] = {"loss": tuned.losses[-1], "drift": tuned.drift, "proposed": proposal.share}
     if not proposal.share:
         return NoStep(None, diverged=False, tuning=tuning, numbers=numbers)
-    step = tuned.shortened(bench.engine.hypernetwork, trained.z, proposal.share)
+    step = tuned.shortened(bench.engine.hypernetwork, z, proposal.share)
     draft = store_hypernetwork(attempt.services, bench.base, step.hypernetwork)
     assert draft.artifact is not None  # as it was stored now
     return ProposedStep(step.z, draft.artifact, proposal.folds, proposal.losses, tuning, numbers)
@@ -124,24 +156,41 @@ class _Wanted:
     folds: dict[str, np.ndarray] | None = None
 
 
-def _wanted(attempt: Run, words: Sequence[str], trained: TrainOutput, tuned: Tuned) -> _Wanted:
-    """As much as lowers the loss of rows that did not train what answers them; all of it where there are none."""
+@dataclass(frozen=True)
+class _Evidence:
+    """The new task's losses by share of a step, on so many rows of a kind, none of which trained what answers it."""
+
+    losses: LossByShare
+    kind: str
+    rows: int
+
+
+def _evidence(tuner: _Tuner, folds: Mapping[float, np.ndarray] | None, tuned: Tuned | None) -> _Evidence | None:
+    """By the folds' tunings, else by one of all training rows on held-out rows; None where neither can tell."""
+    attempt, trained = tuner.attempt, tuner.trained
     bench = attempt.bench
-    folds = None if trained.folds is None else _folds(attempt, words, trained.folds)
     if trained.folds is not None and folds is not None:
-        evidence = "rows that were predicted without themselves"
         rows = rows_in_folds(bench.dataset, trained.folds.fold)
         losses = LossByShare.of(log_of(trained.folds.probabilities), folds, bench.targets(rows))
-    elif rows := held_rows(bench):
-        evidence = "held-out rows"
-        losses = _held_losses(attempt, words, rows, trained.z, tuned)
-    else:
+        return _Evidence(losses, "rows that were predicted without themselves", len(rows))
+    if tuned is not None and (held := held_rows(bench)):
+        return _Evidence(_held_losses(tuner, held, tuned), "held-out rows", len(held))
+    return None
+
+
+def _wanted(tuner: _Tuner, tuned: Tuned) -> _Wanted:
+    """As much as lowers the loss of rows that did not train what answers them; all of it where there are none."""
+    attempt, trained = tuner.attempt, tuner.trained
+    folds = None if trained.folds is None else _folds(tuner, trained.folds, parts_of(_LET_THROUGH))
+    seen = _evidence(tuner, folds, tuned)
+    if seen is None:
         return _Wanted(1.0, {"proposed": 1.0}, {})
+    losses, evidence = seen.losses, seen.kind
     share = losses.wanted(at_all=attempt.job.spec.tune_hypernetwork == "always")
-    facts: TuningJson = {"proposed": share, "by_share": losses.to_json(), "evidence": evidence, "rows": len(rows)}
+    facts: TuningJson = {"proposed": share, "by_share": losses.to_json(), "evidence": evidence, "rows": seen.rows}
     if not share:
         facts["reason"] = (
-            f"No part of the step lowers the loss on {len(rows)} {evidence} ({losses.alone:.3f} nats; after tuning "
+            f"No part of the step lowers the loss on {seen.rows} {evidence} ({losses.alone:.3f} nats; after tuning "
             f"{losses.least:.3f} at best), so the hypernetwork stays as it is."
         )
         return _Wanted(share, facts, {})
@@ -153,59 +202,86 @@ def _wanted(attempt: Run, words: Sequence[str], trained: TrainOutput, tuned: Tun
     return _Wanted(share, facts, known, probabilities)
 
 
-def _held_losses(
-    attempt: Run, words: Sequence[str], rows: Sequence[Example], z: np.ndarray, tuned: Tuned
-) -> LossByShare:
-    bench, after = attempt.bench, {}
+def _held_losses(tuner: _Tuner, rows: Sequence[Example], tuned: Tuned) -> LossByShare:
+    bench, z, after = tuner.attempt.bench, tuner.trained.z, {}
     for share in SHARES:
         part = tuned.shortened(bench.engine.hypernetwork, z, share)
         under = replace(bench, engine=bench.engine.under(part.hypernetwork))
-        after[share] = under.loss(rows, words, part.z, attempt.checkpoint)
-    return LossByShare(bench.loss(rows, words, z, attempt.checkpoint), after)
+        after[share] = under.loss(rows, tuner.words, part.z, tuner.attempt.checkpoint)
+    return LossByShare(bench.loss(rows, tuner.words, z, tuner.attempt.checkpoint), after)
 
 
-def _folds(attempt: Run, words: Sequence[str], folds: Folds) -> dict[float, np.ndarray] | None:
+def _folds(
+    tuner: _Tuner, folds: Folds, shares: Sequence[float], *, look: bool = False
+) -> dict[float, np.ndarray] | None:
     """By share, scores of the training rows by tunings that have not seen them; None if one of the tunings diverged."""
-    bench = attempt.bench
+    attempt, bench = tuner.attempt, tuner.attempt.bench
+    tuned_on = tuner.called("first look at fold" if look else "tune fold", of=len(folds.z), look=look)
     try:
         return tuned_out_of_fold(
-            bench.engine, TrainingSet(bench.labelled(bench.dataset.train), bench.engine.trie(words)),
-            folds.z, folds.fold, parts_of(_LET_THROUGH),
-            _tuning(attempt, words, "tune a fold"), bench.execution(attempt.checkpoint),
+            bench.engine, TrainingSet(bench.labelled(bench.dataset.train), bench.engine.trie(tuner.words)),
+            folds.z, folds.fold, shares, tuned_on, bench.execution(attempt.checkpoint),
         )  # fmt: skip
     except (CancelledError, OutOfMemoryError):
         raise
     except JobFailedError as error:
-        attempt.progress.note(f"{error.message} There will be no validation estimate.")
+        if not look:
+            attempt.progress.note(f"{error.message} There will be no validation estimate.")
         return None
 
 
-def _tuning(attempt: Run, words: Sequence[str], what: str = "tune") -> Callable[[np.ndarray, LabelledRows], Tuned]:
-    """The job's way to tune from an embedding (t,) on its training rows or a part of them, with all earlier embeddings
-    held; the log calls it `what`.
+class _Tuner:
+    """The job's way to tune from an embedding on its training rows or a part of them, with all earlier embeddings held.
 
-    Raises, when it is called:
-        JobFailedError: it diverged.
-        OutOfMemoryError: the GPU has no room for a single row.
+    Args:
+        attempt: at the job.
+        words: that stand for the labels.
+        trained: the embedding alone, with its folds.
     """
-    bench, services = attempt.bench, attempt.services
-    versions = protected(services, bench.base, attempt.base, attempt.job.spec.task)
-    earlier = [
-        task
-        for task in (protected_task(services, bench.base, version) for version in versions)
-        if task.trouble is None  # the guard will refuse it, and say so
-    ]
-    engine, trie = bench.engine.rounded(), bench.engine.trie(words)
-    protection = Protection(earlier, canary_ids(engine.encoder, "tuning"))
 
-    def tuned_on(z: np.ndarray, rows: LabelledRows) -> Tuned:
-        settings = TuningSettings().for_part(len(rows.ids), of=len(bench.dataset.train))
-        return tune(
-            engine, TrainingSet(rows, trie), z, protection, settings, attempt.job.spec.seed,
-            bench.execution(on_step=attempt.told(what, settings.steps)),
-        )  # fmt: skip
+    def __init__(self, attempt: Run, words: Sequence[str], trained: TrainOutput) -> None:
+        self.attempt, self.words, self.trained = attempt, words, trained
+        bench, services = attempt.bench, attempt.services
+        versions = protected(services, bench.base, attempt.base, attempt.job.spec.task)
+        earlier = [
+            task
+            for task in (protected_task(services, bench.base, version) for version in versions)
+            if task.trouble is None  # the guard will refuse it, and say so
+        ]
+        self._engine, self._trie = bench.engine.rounded(), bench.engine.trie(words)
+        self._protection = Protection(earlier, canary_ids(self._engine.encoder, "tuning"))
+        self._course = attempt.course(self._steps())
 
-    return tuned_on
+    def called(self, what: str, *, of: int = 0, look: bool = False) -> Callable[[np.ndarray, LabelledRows], Tuned]:
+        """Tunes from an embedding (t,) on rows; the log calls it `what`, numbered where there are so many `of` it.
+
+        Raises, when it is called:
+            JobFailedError: it diverged.
+            OutOfMemoryError: the GPU has no room for a single row.
+        """
+        numbers, bench = count(1), self.attempt.bench
+
+        def tuned_on(z: np.ndarray, rows: LabelledRows) -> Tuned:
+            settings = self._settings(len(rows.ids), look=look)
+            name = f"{what} {next(numbers)} of {of}" if of else what
+            return tune(
+                self._engine, TrainingSet(rows, self._trie), z, self._protection, settings, self.attempt.job.spec.seed,
+                bench.execution(on_step=self._course.part(name, settings.steps)),
+            )  # fmt: skip
+
+        return tuned_on
+
+    def _settings(self, rows: int, *, look: bool = False) -> TuningSettings:
+        settings = TuningSettings().for_part(rows, of=len(self.attempt.bench.dataset.train))
+        return settings.for_look() if look else settings
+
+    def _steps(self) -> int:
+        """Of the tuning, those of its folds, and of the first look at them; or at all rows without folds."""
+        rows, folds = len(self.attempt.bench.dataset.train), self.trained.folds
+        parts = [rows - int((folds.fold == number).sum()) for number in range(len(folds.z))] if folds else []
+        looks = (parts or [rows]) if self.attempt.job.spec.tune_hypernetwork == "auto" else []
+        whole = sum(self._settings(part).steps for part in (rows, *parts))
+        return whole + sum(self._settings(part, look=True).steps for part in looks)
 
 
 def _embedding_alone(attempt: Run, probed: ProbeOutput, trained: TrainOutput, alone: Judged) -> EmbeddingAlone:

@@ -272,6 +272,16 @@ class ClaimRepository(Repository):
         statement = select(JobRow.queue, func.count()).where(_runnable()).group_by(JobRow.queue)
         return dict(self._session.execute(statement).all())
 
+    def claimable(self, queues: Sequence[str]) -> list[str]:
+        """Those of `queues` in which code like this could claim a job now."""
+        statement = select(JobRow.queue).where(JobRow.queue.in_(list(queues)), _runnable(), _understood(self._release))
+        return sorted(self._session.scalars(statement.distinct()))
+
+    def ended_since(self, worker: str, since: float) -> bool:
+        """Whether a job that `worker` ran has ended since then (epoch seconds, a number: PostgreSQL uses its index)."""
+        ended = exists().where(JobRow.finished_at > since, JobRow.worker == worker)
+        return self._session.scalars(select(ended)).one()
+
     def too_new(self, queues: Sequence[str]) -> int | None:
         """The highest release that runnable jobs of `queues` need, when this worker's is lower; else None."""
         statement = select(func.max(JobRow.needs_release)).where(

@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 from sqlalchemy.orm import Session
 
-from onboard.errors import (
-    DeadlockError,
-    InputError,
-    NotAllowedError,
-    OnboardError,
-    StorageError,
-    UnavailableError,
-)
+from onboard.domain.private import private_file
+from onboard.errors import DeadlockError, InputError, UnavailableError
+from onboard.registry.failures import failure_of
 
 BUSY_SECONDS: Final = 30.0  # how long a SQLite transaction waits for another writer
 IDLE_TRANSACTION_SECONDS: Final = 30  # PostgreSQL ends a session that leaves a transaction open for so long
 PAUSED_TRANSACTION_SECONDS: Final = 900  # the same where the transaction waits for an artifact store
 CONNECT_SECONDS: Final = 5  # how long a connection to PostgreSQL may take
 _ATTEMPTS: Final = 3  # of a transaction that the server undoes to end a deadlock
-_DISK_FULL, _DEADLOCK = "53100", "40P01"  # PostgreSQL's codes
 _WRITES: Final = "onboard_writes"
 _SESSION_OPTIONS: Final = {"populate_existing": True, "synchronize_session": False}
 T = TypeVar("T")
@@ -110,9 +105,27 @@ class Database:
 
     def empty_log(self) -> None:
         """SQLite: let no older state of a page stay in the log of writes, as far as no reader needs it just now."""
+        self._outside_transactions("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def use_log(self) -> None:
+        """SQLite: a log of writes (WAL), so that readers and a writer do not wait for one another; set once a file."""
+        self._outside_transactions("PRAGMA journal_mode = WAL")
+
+    def close_to_others(self, *, make: bool = False) -> None:
+        """SQLite: let the owner alone read the file and its log, and with `make` a file that is not there yet."""
+        if not self.is_sqlite:
+            return
+        file = Path(self.engine.url.database or "")
+        logs = (file.with_name(f"{file.name}{ending}") for ending in ("-wal", "-shm"))
+        with suppress(OSError):  # then SQLite itself says why it cannot
+            for path in (file, *logs):
+                if path.exists() or (make and path == file):
+                    private_file(path)
+
+    def _outside_transactions(self, pragma: str) -> None:
         if self.is_sqlite:
-            with self._errors_in_our_words(), self.engine.raw_connection() as connection:
-                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            with self._errors_in_our_words(), closing(self.engine.raw_connection()) as connection:
+                connection.cursor().execute(pragma)
 
     def dispose(self) -> None:
         """Close every connection."""
@@ -136,23 +149,13 @@ class Database:
                 "A value cannot be stored: it holds a NUL or half a surrogate pair, or is too large.",
                 "Correct it, then try again.",
             ) from error
-        except (OperationalError, InterfaceError) as error:
-            raise self._failure(error) from error
         except NoneFreeError as error:
             raise UnavailableError("Every connection to the database is busy.", "Try again in a moment.") from error
-        except DBAPIError as error:
-            if error.connection_invalidated:
-                raise self._failure(error) from error
-            raise
-
-    def _failure(self, error: DBAPIError) -> OnboardError:
-        """In our words; callers from elsewhere are not told where the database is."""
-        translated = _translated(error, self.engine)
-        if isinstance(translated, DeadlockError):
-            return translated
-        if isinstance(translated, StorageError):
-            return translated.hide(StorageError("The disk of the database is full.", "Free some space on the server."))
-        return translated.hide(UnavailableError("The database cannot be reached.", "Try again in a moment."))
+        except (DBAPIError, sqlite3.Error) as error:
+            failure = failure_of(error, self.engine)
+            if failure is None:
+                raise
+            raise failure from error
 
 
 def allow_pauses(session: Session) -> None:
@@ -184,6 +187,8 @@ def _engine(url: str, foreign_keys: bool) -> Engine:
             pool_pre_ping=True,
             connect_args={
                 "connect_timeout": CONNECT_SECONDS,
+                # a replica lags behind: an alias read there may be one that was moved back long ago
+                "target_session_attrs": "primary",
                 # a server that vanished without a word is noticed within about half a minute
                 "keepalives_idle": 10,
                 "keepalives_interval": 5,
@@ -219,33 +224,3 @@ def _begin_sqlite(connection: Connection) -> None:
     writes = bool(connection.get_execution_options().get(_WRITES))
     connection.exec_driver_sql(f"PRAGMA query_only = {'OFF' if writes else 'ON'}")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN DEFERRED")
-
-
-def _translated(error: DBAPIError, engine: Engine) -> OnboardError:
-    reason = str(error.orig).strip()
-    place = engine.url.render_as_string(hide_password=True)
-    if engine.dialect.name == "sqlite":
-        file = engine.url.database
-        if "readonly" in reason or "unable to open" in reason:
-            return NotAllowedError(
-                f"The database {file} cannot be written: {reason}.",
-                "Make its folder writable, or set ONBOARD_HOME to a folder that you can write to.",
-                file=file,
-            )
-        if "full" in reason:
-            return StorageError(f"The disk of the database {file} is full.", "Free some space, then try again.")
-        return UnavailableError(f"The database {file} cannot be used: {reason}.", "Try again in a moment.", file=file)
-    if getattr(error.orig, "sqlstate", None) == _DEADLOCK:
-        return DeadlockError("Somebody else changes the same rows at this moment.", "Try again in a moment.")
-    if getattr(error.orig, "sqlstate", None) == _DISK_FULL:
-        first = reason.splitlines()[0]
-        return StorageError(f"The disk of the database {place} is full: {first}.", "Free some space, then try again.")
-    if "password authentication failed" in reason or "no password supplied" in reason:
-        return UnavailableError(
-            f"The database {place} refuses the password.",
-            "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
-        )
-    return UnavailableError(
-        f"The database {place} cannot be reached: {reason.splitlines()[0] if reason else error}.",
-        "Start PostgreSQL, or correct ONBOARD_DATABASE_URL; `onboard doctor` tells what is reachable.",
-    )

@@ -15,9 +15,9 @@ from onboard.registry.clock import database_now
 from onboard.registry.database import overwrite_deleted
 from onboard.registry.descent import BASE_OF_JOB
 from onboard.registry.events import EventRepository
-from onboard.registry.jobs import queue_again
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.repository import Repository
+from onboard.registry.requeue import queue_again
 from onboard.registry.snapshots import DATASETS_OF_JOB, unnamed_snapshots
 from onboard.registry.tables import (
     AliasMoveRow,

@@ -17,8 +17,8 @@ from onboard.registry.audit import record
 from onboard.registry.clock import database_now
 from onboard.registry.database import allow_pauses
 from onboard.registry.dump import TRANSIENT, continue_after, tables
-from onboard.registry.jobs import queue_again, take_away
 from onboard.registry.outbox import OutboxRepository
+from onboard.registry.requeue import queue_again, take_away
 from onboard.registry.schema import migrating, revision_of
 from onboard.registry.tables import AliasMoveRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
 from onboard.registry.tokens import TokenRepository

@@ -140,12 +140,16 @@ class OutboxRepository(Repository):
         ]
 
     def drop_undelivered(self) -> int:
-        """Tell nobody of what has not arrived yet; returns how many messages that are."""
+        """Tell nobody of what has not arrived yet; returns how many messages that are.
+
+        An event that was given to no endpoint is one only where somebody was ever told of anything.
+        """
+        addressed = self._session.scalar(select(exists().where(WebhookDeliveryRow.event.is_not(None))))
         waiting = delete(WebhookDeliveryRow).where(_WAITS).returning(WebhookDeliveryRow.event)
         dropped = set(self._session.scalars(waiting))
         new = update(WebhookEventRow).where(WebhookEventRow.addressed_at.is_(None))
-        dropped |= set(self._session.scalars(new.values(addressed_at=database_now()).returning(WebhookEventRow.id)))
-        return len(dropped)
+        silenced = set(self._session.scalars(new.values(addressed_at=database_now()).returning(WebhookEventRow.id)))
+        return len(dropped | silenced if addressed else dropped)
 
     def _set(self, delivery: Delivery, **values: Any) -> None:
         row = update(WebhookDeliveryRow).where(

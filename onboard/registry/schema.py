@@ -13,7 +13,7 @@ from sqlalchemy import inspect, make_url, text
 from sqlalchemy.orm import Session
 
 import migrations
-from onboard.errors import ConflictError, DamagedError, NotAllowedError, StorageError
+from onboard.errors import ConflictError, DamagedError, NotAllowedError, OnboardError, StorageError
 from onboard.registry.database import Database
 from onboard.registry.tables import Table
 
@@ -36,6 +36,7 @@ def open_database(settings: Settings) -> Database:
     if not settings.database_url:
         make_home(settings.resolved_home)
         database = Database(settings.resolved_database_url)
+        database.close_to_others()
         if _revision(database) != migrations.HEAD:
             _migrate_under_lock(database, settings.resolved_home)
         return database
@@ -49,12 +50,16 @@ def make_home(home: Path) -> Path:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         writable = os.access(home, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageError(f"The disk of {home} is full.", "Free some space, then try again.") from error
-        raise _not_writable(home, error.strerror or str(error)) from error
+        raise _unusable(home, error) from error
     if not writable:
         raise _not_writable(home, "it is read-only")
     return home
+
+
+def _unusable(home: Path, error: OSError) -> OnboardError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(f"The disk of {home} is full.", "Free some space, then try again.")
+    return _not_writable(home, error.strerror or str(error))
 
 
 def _not_writable(home: Path, reason: str) -> NotAllowedError:
@@ -105,7 +110,8 @@ def migrating(url: str) -> Iterator[Migration]:
     with Database(url, foreign_keys=False) as database:
         require_known(_revision(database), "The database's schema")
         if database.is_sqlite:
-            _use_wal(database)
+            database.close_to_others(make=True)
+            database.use_log()
         with database.write() as session:
             if not database.is_sqlite:
                 session.execute(text("SELECT pg_advisory_xact_lock(hashtext('onboard.migrations'))"))
@@ -156,7 +162,11 @@ def require_known(revision: str | None, whose: str) -> None:
 def _migrate_under_lock(database: Database, home: Path) -> None:
     from filelock import FileLock
 
-    with FileLock(home / "migrate.lock"):
+    try:
+        lock = FileLock(home / "migrate.lock", mode=0o600).acquire()
+    except OSError as error:
+        raise _unusable(home, error) from error
+    with lock:
         if _revision(database) != migrations.HEAD:
             upgrade(database.url)
 
@@ -181,15 +191,6 @@ def _revision(database: Database) -> str | None:
             return None
         revision: str | None = session.execute(text("SELECT version_num FROM alembic_version")).scalar()
         return revision
-
-
-def _use_wal(database: Database) -> None:
-    """WAL is a property of the file: set once, outside any transaction."""
-    connection = database.engine.raw_connection()
-    try:
-        connection.cursor().execute("PRAGMA journal_mode = WAL")
-    finally:
-        connection.close()
 
 
 def _config(connection: object) -> Config:

@@ -197,6 +197,7 @@ class EmbeddingVersionRow(Table):
     words: Mapped[list[Any]]
     low: Mapped[float | None]
     high: Mapped[float | None]
+    pairs: Mapped[bool | None]  # null of versions from before it was noted
     seeds: Mapped[list[Any]]
     code_version: Mapped[str]
     metrics: Mapped[dict[str, Any]]

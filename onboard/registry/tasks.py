@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import select, update
 
 from onboard.domain.dataset import Kind, Label
+from onboard.domain.names import did_you_mean
 from onboard.domain.task import Task, label_keys
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.clock import database_now
@@ -22,7 +23,9 @@ class TaskRepository(Repository):
         """The task. Raises NotFoundError."""
         task = self.find(name)
         if task is None:
-            raise NotFoundError(f"There is no task {name!r}.", "List them with: onboard tasks list", task=name)
+            known = self._session.scalars(select(TaskRow.name).where(TaskRow.deleted_at.is_(None)))
+            message = f"There is no task {name!r}.{did_you_mean(name, known)}"
+            raise NotFoundError(message, "List them with: onboard tasks list", task=name)
         return task
 
     def find(self, name: str) -> Task | None:

@@ -19,9 +19,10 @@ from onboard.registry.aliases import AliasRepository, names_version
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.clock import database_now
 from onboard.registry.hypernetworks import hold_hypernetwork
+from onboard.registry.job_figures import IS_OPEN
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.repository import Repository, record_of
-from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
+from onboard.registry.tables import AliasRow, EmbeddingVersionRow, JobRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
 
@@ -123,7 +124,9 @@ class VersionRepository(Repository):
     def resolve(self, reference: str | Reference) -> EmbeddingVersion:
         """The version that `task`, `task@latest`, `task@v3` or `task@alias` names. Raises InputError, NotFoundError."""
         named = Reference.parse(reference) if isinstance(reference, str) else reference
-        self._tasks.get(named.task)
+        if self._tasks.find(named.task) is None:
+            self._require_not_in_the_making(named)
+            self._tasks.get(named.task)
         number = named.version
         if number is None and named.alias is not None:
             number = self._aliases.find(named.task, named.alias)
@@ -132,10 +135,23 @@ class VersionRepository(Repository):
         )
         row = self._session.scalars(statement).one_or_none()
         if row is None:
+            self._require_not_in_the_making(named)
             raise NotFoundError(
                 f"There is no {named}.", f"List its versions with: onboard versions {named.task}", task=named.task
             )
         return version_of(row)
+
+    def _require_not_in_the_making(self, named: Reference) -> None:
+        """Raises NotFoundError that says so, where a job that is queued or runs will publish the task."""
+        job = self._session.execute(
+            select(JobRow.id, JobRow.state).where(JobRow.task == named.task, IS_OPEN).order_by(JobRow.number).limit(1)
+        ).one_or_none()
+        if job is not None:
+            where = "its job is queued" if job.state == JobState.QUEUED else "its job runs"
+            raise NotFoundError(
+                f"There is no {named} yet: the task is being learned, {where}.", f"onboard jobs watch {job.id}",
+                task=named.task, job=job.id,
+            )  # fmt: skip
 
     def list(
         self, *, task: str | None = None, base_digest: str | None = None, latest_only: bool = False

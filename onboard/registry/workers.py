@@ -44,7 +44,7 @@ class WorkerRepository(Repository):
         pid: int | None = None,
         facts: dict[str, Any] | None = None,
     ) -> None:
-        """Write the worker's row as it starts (STARTING by who spawns it, RUNNING by itself).
+        """Write the worker's row as it starts: STARTING until its process is loaded and hears bells (`ready`).
 
         Raises:
             ConflictError: a live worker of that name has another process.
@@ -80,6 +80,21 @@ class WorkerRepository(Repository):
         if facts is not None:
             values["facts"] = facts
         return self._update(name, **values)
+
+    def ready(self, name: str) -> None:
+        """The worker's process is loaded: from now on it hears bells. Nothing else changes one that drains."""
+        self._session.execute(
+            update(WorkerRow)
+            .where(WorkerRow.name == name, WorkerRow.state == WorkerState.STARTING)
+            .values(state=WorkerState.RUNNING, heartbeat_at=database_now())
+        )
+
+    def state(self, name: str) -> WorkerState:
+        """Where the worker stands. Raises NotFoundError."""
+        state = self._session.scalars(select(WorkerRow.state).where(WorkerRow.name == name)).one_or_none()
+        if state is None:
+            raise _unknown(name)
+        return WorkerState(state)
 
     def runs_on(self, name: str, device: str, gpu_uuid: str | None) -> None:
         """The worker's model is loaded: the device that it is on, and that GPU's UUID. Raises NotFoundError."""
@@ -204,6 +219,7 @@ class QueueRepository(Repository):
                 database_now() - func.min(JobRow.not_before_at).filter(due),
                 func.count().filter(and_(queued, ~due)),
                 database_now() - func.min(JobRow.started_at).filter(running),
+                func.count().filter(and_(running, JobRow.lease_expires_at <= database_now())),
             )
             .where(IS_OPEN)
             .group_by(JobRow.queue)

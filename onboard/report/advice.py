@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from onboard.report.by_label import neglect, neglect_steps
 from onboard.report.reading import mapping, mappings, number, text, within
 from onboard.report.sentences import TRIVIAL_BASELINES, baseline_name, better, deciding_metric, fair_split, value_text
+from onboard.report.submit_again import submit_again
 
 FEW_ROWS = 100  # training rows below which more of them help most
 
@@ -28,6 +30,7 @@ def callouts(document: Mapping[str, Any]) -> list[Callout]:
     """Everything to know before the numbers, the most serious first."""
     callouts = [
         _error(document),
+        _neglect(document),
         _weak(document),
         _not_measured(document),
         _alarm(document),
@@ -53,6 +56,14 @@ def _error(document: Mapping[str, Any]) -> Callout | None:
     return Callout("bad", "An attempt of this job failed", text(error.get("message")), tuple(filter(None, steps)))
 
 
+def _neglect(document: Mapping[str, Any]) -> Callout | None:
+    sentence = neglect(document)
+    if not sentence:
+        return None
+    title = "Some labels get no answers, or hardly any: see “by label” before you use this version"
+    return Callout("bad", title, sentence, tuple(neglect_steps(document)))
+
+
 def _weak(document: Mapping[str, Any]) -> Callout | None:
     if not document.get("weak"):
         return None
@@ -62,16 +73,16 @@ def _weak(document: Mapping[str, Any]) -> Callout | None:
 
 def next_steps(document: Mapping[str, Any]) -> list[str]:
     """What to try after a weak result, the most promising first."""
-    task = text(document.get("task")) or "NAME"
-    dataset = mapping(document.get("dataset"))
-    again = f"onboard submit --dataset FILE --task {task}"
+    dataset, init = mapping(document.get("dataset")), mapping(document.get("init"))
     steps = []
     if mappings(dataset.get("warnings")):
         steps.append("Read the warnings about the dataset below; mislabelled or conflicting rows cost most.")
     rows = number(within(dataset, "rows", "train"))
-    if rows is not None and rows < FEW_ROWS:
+    if rows is not None and rows < FEW_ROWS and not neglect(document):
+        again = submit_again(document)
         steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
-    steps.append(f"Start from a task that you know to be alike: `{again} --init TASK`")
+    other = f"another task than {text(init.get('chosen'))}" if init.get("reason") == "asked for" else "a task"
+    steps.append(f"Start from {other} that you know to be alike: `{submit_again(document, init='TASK')}`")
     stronger = _stronger_baseline(document)
     if stronger:
         steps.append(f"{stronger} on the same rows: for this task words alone may be enough.")
@@ -79,15 +90,19 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
 
 
 def _stronger_baseline(document: Mapping[str, Any]) -> str:
+    """One that is better than the version, and is itself shown to be better than the trivial answer."""
     split, deciding = fair_split(document), deciding_metric(document)
     if split is None or deciding is None:
         return ""
+    baselines, sign = mapping(within(document, "baselines", split)), -1 if better(deciding) == "lower" else 1
     own = number(within(document, "metrics", split, deciding, "value"))
-    for name, metrics in mapping(within(document, "baselines", split)).items():
-        value = number(within(metrics, deciding, "value"))
-        if name in TRIVIAL_BASELINES or value is None or own is None:
+    bars = [number(within(baselines, name, deciding, "value")) for name in TRIVIAL_BASELINES]
+    bar = next((bar for bar in bars if bar is not None), None)
+    for name, metrics in baselines.items():
+        value, end = (number(within(metrics, deciding, key)) for key in ("value", "low" if sign > 0 else "high"))
+        if name in TRIVIAL_BASELINES or value is None or own is None or bar is None or end is None:
             continue
-        if value < own if better(deciding) == "lower" else value > own:
+        if sign * value > sign * own and sign * end > sign * bar:
             return f"{baseline_name(name)} reaches {value_text(deciding, value)}"
     return ""
 

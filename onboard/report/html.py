@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onboard.report.page import page_of
+from onboard.report.terms import TERMS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,7 +35,16 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["code"] = _code
+    environment.filters["explained"] = _explained
     return environment
+
+
+def _explained(cell: str) -> Markup:
+    """A cell or a name, with the explanation of a term that stands in it alone."""
+    from markupsafe import Markup, escape
+
+    explanation = TERMS.get(cell)
+    return Markup('<abbr title="{}" tabindex="0">{}</abbr>').format(explanation, cell) if explanation else escape(cell)
 
 
 def _code(sentence: str) -> Markup:

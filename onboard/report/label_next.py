@@ -49,9 +49,9 @@ def _worth(document: Mapping[str, Any]) -> list[str]:
     if gain is not None and low is not None and high is not None:
         interval = f"95% interval {_points(low)} to {_points(high)}"
         untold = "" if round(100 * low) > 0 else ": no gain can be told"
-        tuned = within(document, "tuning", "kept") is True
-        whose = "the accuracy of the embedding alone, before the tuning," if tuned else "accuracy"
-        said = f"With {more:.0f} more labels {whose} would change by about {_points(gain)} points ({interval}){untold}."
+        said = (
+            f"With {more:.0f} more labels accuracy would change by about {_points(gain)} points ({interval}){untold}."
+        )
     curve = [
         f"{100 * accuracy:.0f}% right with {rows:.0f} rows"
         for point in mappings(worth.get("points"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from onboard.domain.printable import printable
 from onboard.report.html import environment
 from onboard.report.map_layout import FONT_SIZE, HEIGHT, WIDTH, lay_out, nearest_text, outline
 from onboard.report.reading import mappings, text
-from onboard.report.terminal import printable
 
 _LETTER: Final = 0.62 * FONT_SIZE  # pixels; no letter of the fixed-width fonts is wider
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.data.previews import beginning
+from onboard.domain.printable import printable
 from onboard.report.reading import listing, mapping, mappings, number, text
-from onboard.report.terminal import printable
 
 if TYPE_CHECKING:
     import numpy as np

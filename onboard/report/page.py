@@ -8,6 +8,7 @@ from typing import Any
 
 from onboard.domain.report import METRICS
 from onboard.report.advice import Callout, callouts
+from onboard.report.by_label import BY_LABEL_HEAD, by_label_notes, by_label_rows, neglect
 from onboard.report.charts import Curve, RowChart
 from onboard.report.figures import (
     candidates_chart,
@@ -35,7 +36,7 @@ Facts = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class SplitResults:
-    """The results on one split: the deciding metric as a chart, all metrics as a table (head and rows)."""
+    """The results on one split: the deciding metric as a chart, all metrics and all labels as tables (head, rows)."""
 
     title: str
     explanation: str
@@ -43,6 +44,8 @@ class SplitResults:
     head: list[str]
     rows: list[list[str]]
     notes: list[str]
+    label_head: list[str]
+    label_rows: list[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def page_of(document: Mapping[str, Any]) -> Page:
         state=text(document.get("state")),
         weak=bool(document.get("weak")),
         made=text(document.get("finished_at") or document.get("created_at")),
-        headline=headline(document),
+        headline=" ".join(filter(None, (headline(document), neglect(document)))),
         callouts=callouts(document),
         results=list(split_results(document)),
         warnings=dataset_warnings(dataset),
@@ -154,7 +157,9 @@ def split_results(document: Mapping[str, Any]) -> Iterator[SplitResults]:
             chart=results_chart(metrics, baselines, deciding),
             head=["metric", "this version", *(baseline_name(name) for name in baselines)],
             rows=[[metric_name(n), *(metric_text(n, column.get(n)) or "–" for column in columns)] for n in names],
-            notes=_notes(["this version", *map(baseline_name, baselines)], columns),
+            notes=[*_notes(["this version", *map(baseline_name, baselines)], columns), *by_label_notes(metrics)],
+            label_head=BY_LABEL_HEAD,
+            label_rows=by_label_rows(metrics),
         )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onboard.data.previews import both_ends, preview_texts
+from onboard.domain.printable import printable
 from onboard.report.charts import moving_average
 from onboard.report.page import Page, page_of
 from onboard.report.reading import numbers, within
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARKLINE_CHARACTERS = 40
-_KEPT = "\n\u200c\u200d"
 NAME_CHARACTERS = 34  # of a starting point in the table: two lines of 80 columns; the end tells names apart
 STYLES = {"bad": "bold red", "warn": "bold yellow", "info": "bold blue"}
 
@@ -46,6 +45,9 @@ class _TerminalReport:
         for result in page.results:
             yield _heading(f"{result.title}: {result.explanation}")
             yield _table(result.head, result.rows, plain)
+            if result.label_rows:
+                yield _text("By label", "bold")
+                yield _table(result.label_head, result.label_rows, plain)
             yield from (_text(line, "dim") for line in _bulleted(result.notes))
         yield from self._warnings()
         yield from self._mistakes(plain)
@@ -151,12 +153,6 @@ def _text(content: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(printable(content), style)  # Text knows no markup: [red] in a label stays what it is
-
-
-def printable(content: str) -> str:
-    """The text without what could steer a terminal: control and formatting characters, but for the line feed and the
-    joiners that emoji and scripts are written with."""
-    return "".join(c for c in content if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], plain: bool) -> RenderableType:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from onboard.domain.prediction import Prediction
+
 if TYPE_CHECKING:
-    from onboard.serving.predictor import Prediction, Predictor
+    from onboard.serving.predictor import Predictor
 
 __all__ = ["Prediction", "Predictor"]
 
 
 def __getattr__(name: str) -> Any:
     """Torch is imported when a predictor is asked for: requests are checked without it."""
-    if name in __all__:
-        from onboard.serving import predictor
+    if name == "Predictor":
+        from onboard.serving.predictor import Predictor
 
-        return getattr(predictor, name)
+        return Predictor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

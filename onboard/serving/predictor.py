@@ -13,8 +13,8 @@ import torch
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
+from onboard.domain.prediction import Prediction
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
 from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
 from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
@@ -24,7 +24,7 @@ from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.scoring import LabelTrie
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
-from onboard.serving.requests import PredictionRequest, parse_requests
+from onboard.serving.requests import PredictionRequest, parse_requests, require_forms
 from onboard.settings import Settings
 from onboard.storage.artifacts import digest_of
 from onboard.storage.cache import Cache
@@ -32,30 +32,6 @@ from onboard.storage.embedding import embedding_digest, read_facts, unpack_embed
 from onboard.versions.fetch import BASE, HYPERNETWORK
 
 KEPT_VERSIONS: Final = 512  # stay ready to answer; the one that was not asked for longest goes first
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """An answer.
-
-    Args:
-        label: as it was submitted; a number for a regression.
-        probability: of the label; for a regression, of the most probable bucket.
-        task, version: what answered.
-        probabilities: of every label, in the task's order (of every bucket for a regression).
-        weak: whether the version is no better than the commonest label.
-    """
-
-    label: Label
-    probability: float
-    task: str
-    version: int
-    probabilities: tuple[float, ...] = ()
-    weak: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The answer as `predict --json` prints it."""
-        return {"label": self.label, "probability": self.probability, "task": self.task, "version": self.version}
 
 
 @dataclass(frozen=True)
@@ -68,6 +44,7 @@ class _Served:
     hypernetwork: int
     trie: LabelTrie
     weak: bool
+    pairs: bool | None
 
 
 class Predictor:
@@ -103,7 +80,7 @@ class Predictor:
             inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
 
         Raises:
-            InputError: an input is wrong; none is answered.
+            InputError: an input is wrong, or has one text where its task takes two (or the reverse); none is answered.
             NotFoundError: no such task or version.
             PinMismatchError: the version belongs to another backbone, or its hypernetwork is not at hand.
             DamagedError: stored bytes are gone, or are not what they were.
@@ -122,6 +99,7 @@ class Predictor:
         served = list({(version.task.name, version.version): version for version in resolved.values()}.values())
         position = {(version.task.name, version.version): index for index, version in enumerate(served)}
         mine = [resolved[str(request.reference)] for request in requests]
+        require_forms(requests, {text: version.pairs for text, version in resolved.items()})
         tasks = np.array([position[version.task.name, version.version] for version in mine])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
         generated, tries = self._generated(served), [version.trie for version in served]
@@ -164,7 +142,7 @@ class Predictor:
         require_pins(version, self._base)
         task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
         z = unpack_embedding(services.read(version.artifact))
-        return self._serve(task, version.version, z, version.hypernetwork_version, version.weak)
+        return self._serve(task, version.version, z, version.hypernetwork_version, version.weak, version.pairs)
 
     def _unbundle(self, folder: Path) -> None:
         assert self._base is not None
@@ -181,7 +159,7 @@ class Predictor:
             self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), self._engine.device)
         labels, words = tuple(facts["labels"]), tuple(facts["words"])
         task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
-        served = self._serve(task, facts["version"], z, hypernetwork, facts["weak"])
+        served = self._serve(task, facts["version"], z, hypernetwork, facts["weak"], facts.get("pairs"))
         for reference in (Reference(task.name), Reference(task.name, alias=None, version=served.version)):
             self._served.keep(str(reference), served)
 
@@ -191,9 +169,12 @@ class Predictor:
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
         task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
-        return self._serve(task, 1, self._base.embeddings[source.name], FIRST_HYPERNETWORK, weak=False)
+        z = self._base.embeddings[source.name]
+        return self._serve(task, 1, z, FIRST_HYPERNETWORK, weak=False, pairs=source.pairs)
 
-    def _serve(self, task: Task, version: int, z: np.ndarray, hypernetwork: int, weak: bool) -> _Served:
+    def _serve(
+        self, task: Task, version: int, z: np.ndarray, hypernetwork: int, weak: bool, pairs: bool | None
+    ) -> _Served:
         size = self._engine.hypernetwork.sizes["task_embedding_size"]
         if z.shape != (size,):
             raise PinMismatchError(
@@ -201,7 +182,7 @@ class Predictor:
                 "onboard base show",
                 task=task.name,
             )
-        return _Served(task, version, z, hypernetwork, self._engine.trie(task.words), weak)
+        return _Served(task, version, z, hypernetwork, self._engine.trie(task.words), weak, pairs)
 
 
 def require_pins(version: EmbeddingVersion, base: Base) -> None:
@@ -222,10 +203,11 @@ def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
     best = int(probabilities.argmax())
     shown, task = tuple(float(value) for value in probabilities), served.task
     if task.low is None or task.high is None:
-        answer: Label = task.labels[best]
+        labels, answer = task.labels, task.labels[best]
     else:
-        answer = Buckets(task.low, task.high).expectation(shown)
-    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak)
+        buckets = Buckets(task.low, task.high)
+        labels, answer = buckets.values, buckets.expectation(shown)
+    return Prediction(answer, shown[best], task.name, served.version, shown, served.weak, labels)
 
 
 def _bundle(folder: Path) -> Path | None:

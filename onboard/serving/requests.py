@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, Reference, require_name
+from onboard.domain.task import texts_taken
 from onboard.errors import InputError
 
+TEXT_FIELDS: Final[Mapping[bool, tuple[str, ...]]] = {False: ("text",), True: ("text_a", "text_b")}  # by `pairs`
 _FIELDS = {"task", "ref", "text", "text_a", "text_b"}
 
 
@@ -35,6 +37,23 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
         InputError: the first input that is wrong, by its position from 1, with field and remedy.
     """
     return [_parse(number, request) for number, request in enumerate(inputs, 1)]
+
+
+def require_forms(requests: Sequence[PredictionRequest], pairs: Mapping[str, bool | None]) -> None:
+    """Raise InputError for the first input that has one text where its version takes two, or the reverse.
+
+    Args:
+        pairs: whether a version takes two texts, by the reference that names it; None where nobody knows.
+    """
+    for number, request in enumerate(requests, 1):
+        taken, given = pairs[str(request.reference)], request.text_b is not None
+        if taken is not None and taken != given:
+            fields, got = TEXT_FIELDS[taken], "text_a and text_b were" if given else "text was"
+            raise InputError(
+                f"Input {number}: {request.reference} takes {texts_taken(taken)}, and {got} given.",
+                f"Give {' and '.join(fields)} for {request.reference.task}.",
+                row=number, field=fields[0], fields=list(fields), task=request.reference.task,
+            )  # fmt: skip
 
 
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:

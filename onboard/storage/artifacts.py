@@ -46,6 +46,10 @@ class ArtifactStore:
         self._files = Files(url, setting)
         self.root = self._files.root
 
+    def close_to_others(self) -> None:
+        """On this machine: let nobody else enter its folders, which an earlier version left open."""
+        self._files.close_to_others()
+
     def put(self, data: bytes, kind: str) -> str:
         """Store bytes and return their digest. Bytes that are there already stay; damaged ones are written again.
 

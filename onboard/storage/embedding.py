@@ -41,6 +41,7 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "kind": version.task_kind,
         "low": version.low,
         "high": version.high,
+        **({} if version.pairs is None else {"pairs": version.pairs}),
         "backbone": version.backbone_digest,
         "base": version.base_digest,
         "hypernetwork_version": version.hypernetwork_version,

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from onboard.domain.private import open_private, private_folder
 from onboard.errors import InputError, NotAllowedError, NotFoundError, OnboardError, StorageError
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -74,7 +75,15 @@ class Files:
         """Make the folder, readable by its owner only, unless it is there; object stores need none."""
         if self.local:
             with self._errors_in_our_words("it cannot be made"):
-                Path(self.root).mkdir(parents=True, exist_ok=True, mode=0o700)
+                if not Path(self.root).exists():
+                    private_folder(Path(self.root))
+
+    def close_to_others(self) -> None:
+        """On this machine: let nobody else enter the folders that lie in it, which an earlier version left open."""
+        if self.local:
+            with self._errors_in_our_words("it cannot be closed to others"):
+                for folder in Path(self.root).glob("*/"):
+                    private_folder(folder)
 
     def read(self, name: str) -> bytes:
         """The bytes of a file. Raises NotFoundError when there is none."""
@@ -105,7 +114,7 @@ class Files:
                 raise NotFoundError(f"{self.url} has no {name}.", name=name) from error
 
     def write(self, name: str, data: bytes, what: str = "") -> None:
-        """Write a file, whole or not at all.
+        """Write a file, whole or not at all. On this machine its owner alone may read it, and enter its folders.
 
         Args:
             what: what it is, for errors; its name when empty.
@@ -116,7 +125,7 @@ class Files:
         """
         with self._errors_in_our_words(f"{what or name} ({len(data)} bytes) cannot be stored"):
             if self.local:
-                _write_atomically(Path(self._path(name)), data)
+                _write_atomically(Path(self.root), name, data)
             else:
                 self._fs.pipe_file(self._path(name), data)  # object stores show a whole object or none
 
@@ -229,12 +238,16 @@ def _entry(facts: dict[str, Any]) -> Entry:
     )
 
 
-def _write_atomically(target: Path, data: bytes) -> None:
+def _write_atomically(root: Path, name: str, data: bytes) -> None:
     """Whole or not at all: write beside the target, force to disk, rename. Only kill -9 leaves the temporary behind."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = root / name
+    if not root.exists():
+        private_folder(root)
+    for below in reversed(target.relative_to(root).parents[:-1]):  # not the root itself, which others may have made
+        private_folder(root / below)
     temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}"
     try:
-        with temporary.open("xb") as file:
+        with open_private(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

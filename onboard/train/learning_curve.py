@@ -3,7 +3,8 @@
 Accuracy grows about linearly with the logarithm of the rows in the range of a few to a few hundred. The interval comes
 from a bootstrap of folds and of rows within them: embeddings differ by what they were trained on, not only by luck on
 the rows that are predicted. Only rows that became right or wrong as more were trained on tell anything, and a bootstrap
-of hardly any would be sure of what it has not seen: where they are few, nothing is said.
+of hardly any would be sure of what it has not seen: where they are few, nothing is said. Nor is it of embeddings that
+give every text the same answer: how many of these are right is the share of a label, whatever was learned.
 """
 
 from __future__ import annotations
@@ -68,19 +69,18 @@ def more_rows(
         there: labelled rows that there are, in folds or not.
     """
     shares = sorted(scores)
+    constant = [rows[share] for share in shares if _constant(scores[share].argmax(1), targets.argmax(1), fold)]
+    if constant:
+        reason = (
+            f"Trained on {max(constant):.0f} rows it gave every text the same answer, which no curve can go on from."
+        )
+        return MoreRows((), reason=reason)
     right = np.stack([scores[share].argmax(1) == targets.argmax(1) for share in shares]).astype(np.float64)  # (P, n)
     sizes = np.array([rows[share] for share in shares])
     points = [(float(size), float(of.mean())) for size, of in zip(sizes, right, strict=True)]
-    count = len(fold)
-    if len(set(sizes.tolist())) < 2:
-        return MoreRows(points, reason="Only one number of rows was trained on.")
-    if count < FEWEST_ROWS:
-        return MoreRows(points, reason=f"{count} rows are too few to extrapolate from.")
-    if right[-1].all():
-        reason = "Everything was answered right out of fold: more labels cannot show a gain here."
+    count, reason = len(fold), _why_none(right, sizes)
+    if reason:
         return MoreRows(points, reason=reason)
-    if (right != right[0]).any(0).sum() < FEWEST_CHANGED:
-        return MoreRows(points, reason="Too few rows became right or wrong as more were trained on.")
     growth = float(np.log((there + MORE_ROWS) / there))
     gain = _slope(sizes, right.mean(1)) * growth
     groups = [np.flatnonzero(fold == number) for number in np.unique(fold)]
@@ -90,6 +90,27 @@ def more_rows(
     accuracy = points[-1][1]
     gain, low, high = (float(value) for value in np.clip((gain, low, high), -accuracy, 1.0 - accuracy))
     return MoreRows(points, gain=(gain, low, high))
+
+
+def _why_none(right: np.ndarray, sizes: np.ndarray) -> str:
+    """Why nothing can be told of what was answered right (P, n) after so many rows (P,); "" where it can."""
+    count = right.shape[1]
+    if len(set(sizes.tolist())) < 2:
+        return "Only one number of rows was trained on."
+    if count < FEWEST_ROWS:
+        return f"{count} rows are too few to extrapolate from."
+    if right[-1].all():
+        return "Everything was answered right out of fold: more labels cannot show a gain here."
+    if (right != right[0]).any(0).sum() < FEWEST_CHANGED:
+        return "Too few rows became right or wrong as more were trained on."
+    return ""
+
+
+def _constant(answers: np.ndarray, true: np.ndarray, fold: np.ndarray) -> bool:
+    """Whether half of the embeddings or more (one a fold) answered all alike (n,) where the rows are not alike (n,)."""
+    parts = [fold == number for number in np.unique(fold)]
+    alike = [len(set(answers[part].tolist())) == 1 for part in parts if len(set(true[part].tolist())) > 1]
+    return 2 * sum(alike) >= len(alike) > 0
 
 
 def _slope(sizes: np.ndarray, accuracies: np.ndarray) -> float:

@@ -77,6 +77,7 @@ class TuningSettings:
         beta: weight of the regulariser in the loss; 0 holds nothing.
         regulariser: what holds the earlier tasks.
         sampled: earlier embeddings a step, drawn in shuffled rounds; for the divergence each with a text.
+        look: share of the steps that are taken first, to see whether there is anything to gain.
     """
 
     steps: int = 80
@@ -89,6 +90,7 @@ class TuningSettings:
     beta: float = 30.0
     regulariser: Regulariser = "drift"
     sampled: int = 16
+    look: float = 0.2
 
     def for_rows(self, count: int) -> TuningSettings:
         """The same with steps enough to see each of so many rows `passes` times, `most_steps` at most."""
@@ -99,3 +101,7 @@ class TuningSettings:
         """For so many `of` the rows: each is seen as often as where all are tuned on."""
         whole = self.for_rows(of)
         return replace(whole, steps=math.ceil(whole.steps * count / of))
+
+    def for_look(self) -> TuningSettings:
+        """The same in the few steps of a first look."""
+        return replace(self, steps=math.ceil(self.look * self.steps))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from onboard.domain.dataset import Label, label_text
+from onboard.domain.label_scores import LabelScore, label_scores, neglect_sentence
 from onboard.domain.moment import to_iso
 from onboard.domain.report import plain_number
-from onboard.domain.task import EmbeddingVersion
+from onboard.domain.task import EmbeddingVersion, texts_taken
 
 
 def render_card(version: EmbeddingVersion) -> str:
@@ -15,6 +16,9 @@ def render_card(version: EmbeddingVersion) -> str:
     lines = [f"# {version.reference}", ""]
     if version.weak:
         lines += ["**Weak:** it has not been shown to be better than always giving the commonest answer.", ""]
+    said = neglect_sentence(label_scores(version.metrics.get("test") or version.metrics.get("validation")), _one_line)
+    if said:
+        lines += [f"**Labels without answers:** {said}", ""]
     if version.labels:
         pairs = ", ".join(
             f"{_one_line(label)} (“{word}”)" for label, word in zip(version.labels, version.words, strict=True)
@@ -22,6 +26,8 @@ def render_card(version: EmbeddingVersion) -> str:
         lines += [f"Labels and their words: {pairs}.", ""]
     else:
         lines += [f"A number from {version.low:g} to {version.high:g}.", ""]
+    if version.pairs is not None:
+        lines += [f"Takes {texts_taken(version.pairs)}.", ""]
     for split in ("test", "validation"):
         lines += _metrics(split, version.metrics.get(split) or {})
     facts = {
@@ -73,7 +79,22 @@ def _metrics(split: str, metrics: dict[str, Any]) -> list[str]:
         "",
         *notes,
         *([""] if notes else []),
+        *_by_label(split, label_scores(metrics)),
     ]
+
+
+def _by_label(split: str, scores: list[LabelScore]) -> list[str]:
+    rows = [
+        (_one_line(score.label).replace("|", "&#124;"), *map(_share, (score.precision, score.recall, score.f1)),
+         str(score.rows), str(score.answers))
+        for score in scores
+    ]  # fmt: skip
+    head = [f"| {split} by label | precision | recall | F1 | rows | answered |", "|---|---|---|---|---|---|"]
+    return [*head, *(f"| {' | '.join(row)} |" for row in rows), ""] if rows else []
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else plain_number(share)
 
 
 def _interval(metric: dict[str, Any]) -> str:

@@ -209,8 +209,7 @@ def _measure(services: Services, base: Base, earlier: EmbeddingVersion, later: E
     shared = _shared_rows(services, base, earlier, later)
     if not shared:
         return None
-    rows = drawn(shared)
-    labels = later.labels
+    rows, labels = drawn(shared), later.labels
     before, after = (
         _answers(services, engine_at(services, base, version.hypernetwork_version), version, labels, rows)
         for version in (earlier, later)
@@ -310,7 +309,7 @@ def _classification(true: np.ndarray, labels: tuple[Label, ...], before: np.ndar
     changed = Counter(answer for answer in answers if answer[1] != answer[2])
     return Measured(
         compare_classification(true, before, after),
-        (evaluate_classification(true, before), evaluate_classification(true, after)),
+        (evaluate_classification(true, before, labels=labels), evaluate_classification(true, after, labels=labels)),
         labels,
         (matrices[0], matrices[1]),
         tuple(Flip(labels[t], labels[x], labels[y], count) for (t, x, y), count in changed.most_common()),
@@ -318,12 +317,6 @@ def _classification(true: np.ndarray, labels: tuple[Label, ...], before: np.ndar
 
 
 def _sentence(measured: Measured) -> str:
-    comparison = measured.comparison
-    said = {
-        "better": "The later version is significantly better",
-        "worse": "The later version is significantly worse",
-        "no significant difference": "There is no significant difference",
-        "not enough evidence": "There is not enough evidence",
-    }[comparison.verdict]
-    rows = f"{comparison.rows} held-out row{'s' if comparison.rows != 1 else ''} that trained neither"
-    return f"{said} on {rows}{f', drawn from {comparison.rows + measured.left_out}' if measured.left_out else ''}."
+    drawn_from = f", drawn from {measured.comparison.rows + measured.left_out}" if measured.left_out else ""
+    rows = f"held-out rows that trained neither{drawn_from}"
+    return measured.comparison.sentence("The later version", "the earlier one", rows)

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.domain.descent import Descent, descent_document
+from onboard.domain.names import did_you_mean
 from onboard.domain.webhook import DELETED
 from onboard.errors import ConflictError, DamagedError, NotFoundError, StorageError, UnavailableError
 from onboard.operations.lock import alone
@@ -25,6 +26,7 @@ from onboard.registry.deleting import DeletingRepository, Removed
 from onboard.registry.descent import DescentRepository
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.snapshots import StageOutputRepository
+from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import UnlearningRepository
 from onboard.services import Services
 from onboard.versions.unlearn import Unlearning, unlearn
@@ -126,7 +128,8 @@ def _from_registry(
     repository.hold(root)  # what is published meanwhile is found, too
     descendants, there = descent.of(root), repository.has_content(name)
     if not there and not (unlearning and (descendants.versions or descendants.hypernetworks)):
-        raise NotFoundError(f"There is no task {name!r}.", "List them with: onboard tasks list", task=name)
+        alike = did_you_mean(name, (task.name for task in TaskRepository(session).list()))
+        raise NotFoundError(f"There is no task {name!r}.{alike}", "List them with: onboard tasks list", task=name)
     if unlearning and repository.is_shipped(name):
         raise ConflictError(
             f"A base was trained on {name!r}, so it cannot be unlearned.",

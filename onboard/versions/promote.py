@@ -40,7 +40,8 @@ def promote(
         reference: TASK@vN, or another alias of the task.
         alias: the name to move; made when it is new.
         if_better: only if it is significantly better than what the alias means now, on held-out rows that neither was
-            trained on. Without evidence it is not. A new alias has nothing to be better than.
+            trained on. Without evidence it is not. Of a new alias: than what `latest` means; and where that is this
+            version, or nothing, than always giving the commonest answer.
         expected: the version that the alias must mean at present; 0 for none.
         manifests: of the bases that were read already.
 
@@ -110,18 +111,41 @@ def _require_good(
 ) -> int:
     """The version that it was compared with: only that one may be replaced. 0 where the alias is new."""
     with services.database.read() as session:
-        try:
-            present = VersionRepository(session).resolve(alias)
-        except NotFoundError:
-            require_unmoved(alias.task, str(alias.alias), None, expected)
-            return 0
-    require_unmoved(alias.task, str(alias.alias), present.version, expected)  # before that takes long
-    if present.version == version.version:
+        present, latest = _meant(session, alias), _meant(session, Reference(alias.task, LATEST))
+    require_unmoved(
+        alias.task, str(alias.alias), present.version if present else None, expected
+    )  # before it takes long
+    if present is not None and present.version == version.version:
         return present.version  # no move
-    comparison = compare_versions(services, present, version, manifests)
-    if comparison.worse or (better and not comparison.better):
-        raise _refused(version, alias, present, comparison)
-    return present.version
+    rival = present or (latest if better else None)
+    if rival is not None and rival.version != version.version:
+        comparison = compare_versions(services, rival, version, manifests)
+        if comparison.worse or (better and not comparison.better):
+            raise _refused(version, alias if present else Reference(alias.task, LATEST), rival, comparison)
+    elif better and not _beats_the_commonest(version):
+        raise _no_better_than_the_commonest(version, alias)
+    return present.version if present else 0
+
+
+def _meant(session: Session, reference: Reference) -> EmbeddingVersion | None:
+    try:
+        return VersionRepository(session).resolve(reference)
+    except NotFoundError:
+        return None
+
+
+def _beats_the_commonest(version: EmbeddingVersion) -> bool:
+    """Whether it was measured, and shown to be better than always giving the commonest answer."""
+    metrics = (metric for split in version.metrics.values() for metric in (split or {}).values())
+    return not version.weak and any(metric["low"] is not None and metric["n"] > 1 for metric in metrics)
+
+
+def _no_better_than_the_commonest(version: EmbeddingVersion, alias: Reference) -> NotBetterError:
+    return NotBetterError(
+        f"{alias} is new, and {version.reference} was not shown to be better than always giving the commonest answer.",
+        f"See how it was measured: onboard tasks show {alias.task}; or promote it all the same, without --if-better",
+        comparison=None,
+    )
 
 
 def _refused(

@@ -43,6 +43,10 @@ def run(command: Any, *arguments: str) -> str:
     return result.output
 
 
+def test_files_may_be_given_as_texts() -> None:
+    assert Submission("rows.jsonl", test="test.jsonl") == Submission("rows.jsonl", test=Path("test.jsonl"))
+
+
 def test_it_is_an_option_of_the_command() -> None:
     seen: list[Copy] = []
 
@@ -79,7 +83,7 @@ def client(tmp_path: Path) -> Iterator[tuple[Any, list[bytes]]]:
         def order(self, submission: Copy) -> dict[str, Any]:
             return self._upload("/v1/jobs", Upload.of(submission))
 
-    with Other("http://service", "onb_x", cache=tmp_path, transport=httpx.MockTransport(answer)) as other:
+    with Other("https://service", "onb_x", cache=tmp_path, transport=httpx.MockTransport(answer)) as other:
         yield other, bodies
 
 

@@ -23,6 +23,7 @@ from onboard.api.deps import decode_cursor, encode_cursor
 from onboard.api.etags import etag, matches
 from onboard.api.forms import DatasetForm, JobForm
 from onboard.api.receiving import read_form
+from onboard.api.upload_places import Sender
 from onboard.api.uploads import FILE_FIELDS, Upload, received, safe_name
 from onboard.domain.job import JobSpec
 from onboard.domain.submission import Submission
@@ -105,7 +106,7 @@ async def received_form(pieces: list[bytes], kind: str, place: Path) -> None:
         return next(messages, {"type": "http.request", "body": b"", "more_body": False})
 
     request = Request({"type": "http", "method": "POST", "headers": [(b"content-type", kind.encode())]}, receive)
-    async with received(request, place) as upload:
+    async with received(request, place, Sender(0.0)) as upload:
         assert all(path.resolve().is_relative_to(place.resolve()) for path in upload.files.values())
         assert upload.content_bytes >= 0
         read_any(JobForm, upload)

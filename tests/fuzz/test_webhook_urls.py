@@ -22,7 +22,7 @@ INNER = [
         "224.0.0.0/4", "240.0.0.0/4",
     )
 ]  # fmt: skip
-PREFIXES = ["::ffff:0:0", "64:ff9b::", "::"]  # mapped, translated, compatible: the IPv4 address is the last four bytes
+PREFIXES = ["::ffff:0:0", "64:ff9b::", "::", "::ffff:0:0:0", "64:ff9b:1::"]  # the IPv4 address is the last four bytes
 pieces = some.sampled_from(
     [
         *ALLOWED, "evil.org", "https://", "http://", "@", ":", "/", "\\", "#", "?", ".", "%2e", "[", "]", "::1", "443",

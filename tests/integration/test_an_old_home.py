@@ -20,6 +20,8 @@ from support.program import Place
 from support.real_jobs import Desk
 
 from onboard.domain.job import JobState
+from onboard.domain.task_search import TaskSearch
+from onboard.errors import InputError
 from onboard.pipeline.outputs import (
     EvaluateOutput,
     GuardOutput,
@@ -32,6 +34,7 @@ from onboard.registry.tables import StageOutputRow
 from onboard.services import Services, open_services
 from onboard.serving import Predictor
 from onboard.settings import Settings
+from onboard.versions.describe import list_tasks
 from onboard.versions.fetch import fetch
 
 ARCHIVE = Path(__file__).with_name("old_home.tar.gz")
@@ -63,6 +66,13 @@ def test_its_versions_answer_as_before(old_home: Services, then: dict[str, Any])
         else:
             assert prediction.label == answer["label"]
             assert prediction.probability == pytest.approx(answer["probability"], abs=1e-4)
+
+
+def test_whether_its_tasks_take_pairs_is_known_where_a_job_said_it(old_home: Services) -> None:
+    tasks = {task["task"]: task["pairs"] for task in list_tasks(old_home.database, TaskSearch())}
+    assert tasks == {"alike": True, "closeness": True, "later": False, "mood": False, "sst2": None, "stsb": None}
+    with pytest.raises(InputError, match="a pair of texts"):
+        Predictor(old_home).predict([{"task": "alike", "text": "good film"}])
 
 
 def test_its_embeddings_are_fetched_to_the_byte(old_home: Services, then: dict[str, Any]) -> None:

@@ -327,7 +327,8 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
         del tables[table]
     for table, later in new.items():
         rows = [row for part in tables[table].parts for row in unpack_rows(store.get(part))]
-        old = pack_rows([{name: value for name, value in row.items() if name not in later} for row in rows])
+        gone = (*later, "pairs")  # of versions; the upgrade fills it in again, as far as jobs say it
+        old = pack_rows([{name: value for name, value in row.items() if name not in gone} for row in rows])
         tables[table] = replace(tables[table], parts=[store.put(old, "rows")])
     (target / "manifest.json").write_bytes(replace(manifest, revision="20261121a", tables=tables).pack())
     restored_into(empty, target)

@@ -237,6 +237,16 @@ def test_a_queue_that_no_worker_ever_served_is_told_and_the_job_waits(
     assert "name of a queue" in wrong.err
 
 
+def test_on_a_laptop_too_a_queue_that_no_worker_ever_served_is_told(
+    onboard: Onboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.local.start_worker", lambda *_given: None)
+    rows = write_rows(tmp_path / "mood.jsonl", opinions(8))
+    said = onboard("submit", "--dataset", rows, "--queue", "gpu", "--json").err
+    assert "No worker has served the queue 'gpu' yet; known are default. A worker for it is started on this" in said
+    assert "yet; known" not in onboard("submit", "--dataset", rows, "--task", "other", "--json").err
+
+
 def test_an_older_worker_is_told(onboard: Onboard, grown_up: dict[str, str], postgres_database: Database) -> None:
     enter(postgres_database, "w1", "default", "0.0.9")
     enter(postgres_database, "w2", "default", "99.0.0")

@@ -254,7 +254,7 @@ def test_latest_does_not_move_to_what_is_significantly_worse_though_the_guard_sa
     tuned_head(desk.services, tiny_base, HARMFUL)
     before = everything(desk.services)
     done = carry_task(desk.services, "mood")
-    assert "significantly worse than the present version on 80 shared held-out rows" in refused(done)
+    assert "significantly worse than the present version by its answers on 80 shared held-out rows" in refused(done)
     assert done.to_json()["refused"][0]["comparison"]["verdict"] == "worse"
     assert everything(desk.services) == before
 

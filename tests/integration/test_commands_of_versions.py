@@ -17,7 +17,7 @@ from support.published import add_version, embedding_of
 from support.real_jobs import Desk
 
 from onboard.bases import Base, folder_digest
-from onboard.errors import DamagedError
+from onboard.errors import DamagedError, InputError
 from onboard.services import Services
 from onboard.serving import Predictor
 
@@ -144,6 +144,25 @@ def _predicted(bundle: Path, inputs: list[dict[str, str]], folder: Path) -> Any:
         env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
     )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_wrong_number_of_texts_is_refused_with_the_options_that_mend_it(
+    tiny_services: Services, tiny_base: Base, onboard: Run, tmp_path: Path
+) -> None:
+    for task, pairs in (("alone", False), ("alike", True)):
+        add_version(tiny_services, tiny_base, task, ("sad", "glad"), ("bad", "good"), pairs=pairs)
+    code, refused, _ = onboard("predict", "alike@v1", "--text", TEXTS[0])
+    assert (code, refused["error"]["remedy"]) == (2, "onboard predict alike@v1 --text-a A --text-b B")
+    code, refused, _ = onboard("predict", "alone", "--text-a", TEXTS[0], "--text-b", TEXTS[1])
+    assert (code, refused["error"]["remedy"]) == (2, "onboard predict alone --text T")
+    (tmp_path / "texts.csv").write_text("text\ngood film\n")
+    code, refused, _ = onboard("predict", "alike", "--input", str(tmp_path / "texts.csv"))
+    assert (code, refused["error"]["row"]) == (2, 1)
+    assert refused["error"]["remedy"].endswith("texts.csv --text-field FIELD --text-field FIELD")
+    assert onboard("tasks", "show", "alike")[1]["pairs"] is True
+    onboard("fetch", "alike", "--bundle", "--output", str(tmp_path / "bundle"))
+    with pytest.raises(InputError, match="a pair of texts"):
+        Predictor(tmp_path / "bundle").predict([{"task": "alike", "text": TEXTS[0]}])
 
 
 def test_a_bundle_whose_bytes_are_damaged_is_not_written(

@@ -60,7 +60,9 @@ def test_what_cannot_be_compared_says_why(desk: Desk) -> None:
 
 def test_only_what_is_better_is_promoted_if_that_is_asked_for(rivals: Desk) -> None:
     services = rivals.services
-    assert promote(services, "mood@v2", "production", if_better=True).previous is None  # nothing to be better than
+    with pytest.raises(NotBetterError, match="worse than mood@latest, v1"):
+        promote(services, "mood@v2", "production", if_better=True)
+    promote(services, "mood@v2", "production")
     assert promote(services, "mood@v1", "production", if_better=True).version == 1
     with pytest.raises(NotBetterError) as caught:
         promote(services, "mood@v2", "production", if_better=True)
@@ -70,6 +72,29 @@ def test_only_what_is_better_is_promoted_if_that_is_asked_for(rivals: Desk) -> N
     with services.database.read() as session:
         moves = [move.version for move in AliasRepository(session).history("mood", "production")]
     assert moves == [2, 1, 2]
+
+
+def test_a_new_alias_takes_what_is_latest_only_where_that_beats_the_commonest_answer(rivals: Desk) -> None:
+    services = rivals.services
+    assert promote(services, "mood@v1", "production", if_better=True).previous is None
+    with services.database.write() as session:
+        AliasRepository(session).move("mood", "latest", 2)
+    with pytest.raises(
+        NotBetterError, match="not shown to be better than always giving the commonest answer"
+    ) as caught:
+        promote(services, "mood@v2", "canary", if_better=True)
+    assert caught.value.data["comparison"] is None
+    assert promote(services, "mood@v1", "canary", if_better=True).version == 1  # better than latest
+
+
+def test_what_was_said_at_publication_is_what_a_comparison_says_later(rivals: Desk) -> None:
+    (published,) = [job.result for job in rivals.jobs() if job.result and job.result["version"] == 2]
+    comparison = compare(rivals.services, "mood@v1", "mood@v2").to_json()
+    assert published["latest"]["comparison"] == comparison["comparison"]
+    assert comparison["comparison"]["decided_by"] == "answers"
+    for reason in (published["latest"]["reason"], comparison["reason"]):
+        assert "significantly worse" in reason
+        assert "by its answers on 40" in reason
 
 
 @pytest.fixture
@@ -84,7 +109,7 @@ def test_of_many_shared_rows_the_same_few_are_drawn_every_time(rivals: Desk, mon
     first, second = (compare(rivals.services, "mood@v1", "mood@v2").to_json() for _ in range(2))
     assert first == second
     assert (first["comparison"]["rows"], first["rows_left_out"]) == (25, 15)
-    assert "on 25 held-out rows that trained neither, drawn from 40." in first["reason"]
+    assert "on 25 held-out rows that trained neither, drawn from 40:" in first["reason"]
     assert sum(map(sum, first["b"]["confusion"])) == 25
 
 

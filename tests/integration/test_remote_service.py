@@ -346,7 +346,7 @@ def test_the_files_of_a_version_and_its_base_are_the_same_from_elsewhere(tmp_pat
 def test_doctor_says_what_can_be_told_from_outside(remote: Remote, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out = said("there", "doctor")
     checks = {check["what"]: check for check in json.loads(out)["checks"]}
-    assert (code, list(checks)) == (0, ["service", "ready", "token", "version", "workers"])
+    assert (code, list(checks)) == (0, ["service", "ready", "token", "version", "workers", "queues"])
     assert checks["token"]["found"] == "tests may submit, read, promote, ops, admin"
     assert checks["workers"]["found"].startswith("w1 on cpu")
     token, remote.service.token = remote.service.token, "wrong"
@@ -355,7 +355,7 @@ def test_doctor_says_what_can_be_told_from_outside(remote: Remote, said: Said, m
     finally:
         remote.service.token = token
     wrong = [check["what"] for check in json.loads(out)["checks"] if not check["ok"]]
-    assert (code, wrong) == (6, ["token", "version", "workers"])
+    assert (code, wrong) == (6, ["token", "version", "workers", "queues"])
 
 
 @pytest.mark.parametrize(("url", "expected"), [("http://127.0.0.1:9", 5), ("onboard.example.org", 2)])

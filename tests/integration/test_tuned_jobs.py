@@ -154,7 +154,8 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
 ) -> None:
     def tune(engine: Any, training_set: Any, z: Any, protection: Any, settings: Any, seed: int, *_: Any) -> Tuned:
         rows, trie = training_set.rows, training_set.trie
-        trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=40), seed).z
+        steps = min(40, settings.steps)
+        trained = train_embedding(engine, z, rows, trie, training.FewShotSettings(steps=steps), seed).z
         return Tuned(engine.hypernetwork, trained if better else z - 2.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
     monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
@@ -169,7 +170,36 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     assert (by_share["1"] < by_share["0"]) is better
     assert result["tuning"]["kept"] is better
     assert result["hypernetwork_version"] == (2 if better else 1)
-    assert better or "No part of the step" in result["tuning"]["reason"]
+    assert better or result["tuning"]["reason"].startswith("A first look of 16 of 80 steps does not lower the loss")
+    assert result["tuning"].get("looked", False) is not better
+
+
+@pytest.mark.parametrize("gain", [True, False])
+@pytest.mark.parametrize(("rows", "parts"), [(40, [30, 30, 30, 30]), (80, [60])])
+def test_auto_takes_a_cheap_look_first_and_stops_where_nothing_is_to_be_gained(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, gain: bool, rows: int, parts: list[int]
+) -> None:
+    tunings: list[tuple[int, int]] = []
+
+    def tune(engine: Any, training_set: Any, z: Any, _: Any, settings: Any, *rest: Any) -> Tuned:
+        tunings.append((len(training_set.rows.ids), settings.steps))
+        return Tuned(engine.hypernetwork, z, (0.5,), (0.0,), 0.0)
+
+    monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
+    monkeypatch.setattr(tuned, "tune", tune)
+    monkeypatch.setattr(tuned.LossByShare, "least", property(lambda losses: losses.alone - (0.1 if gain else 0.0)))
+    progress = RecordedProgress()
+    desk.submit(opinions(rows), init="sst2", tune_hypernetwork="auto")
+    result = desk.run(desk.claim(), progress).result or {}
+    steps = tuned.TuningSettings().for_rows(sum(parts) // 3 if len(parts) > 1 else parts[0]).steps
+    whole = [part for part, _ in tunings[len(parts) :]]
+    assert [part for part, _ in tunings[: len(parts)]] == parts
+    assert all(taken <= 0.2 * steps + 1 for _, taken in tunings[: len(parts)])
+    assert whole == (
+        [sum(parts) // 3 if len(parts) > 1 else parts[0], *(parts if len(parts) > 1 else [])] if gain else []
+    )
+    assert result["tuning"].get("looked", False) is not gain
+    assert result["hypernetwork_version"] == 1
 
 
 def test_less_than_the_whole_step_is_proposed_where_the_new_task_is_better_off_with_less(
@@ -231,7 +261,9 @@ def test_where_all_rows_train_each_is_predicted_by_a_tuning_that_has_not_seen_it
     assert result["metrics"]["validation"]["log_loss"]["value"] == pytest.approx(result["tuning"]["after"], abs=1e-5)
     assert result["tuning"]["before"] != result["tuning"]["after"]
     assert not result["weak_reason"].startswith("Judged before the tuning. ")
-    assert [point["rows"] for point in result["more_rows"]["points"]] == [15, 30], "the embedding's, before the tuning"
+    more = result["more_rows"]
+    assert (more["points"], more["gain"]) == ([], None), "the curve is the embedding's, from before the tuning"
+    assert more["reason"].startswith("The hypernetwork was tuned after the learning curve was made")
 
 
 def test_without_an_estimate_of_the_tuned_version_it_is_said_and_the_training_rows_decide(

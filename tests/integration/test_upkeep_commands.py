@@ -97,6 +97,8 @@ def test_a_restore_says_what_became_of_tokens_and_webhooks(
 ) -> None:
     create_token(tiny_services.database, "reader", ["read"])
     onboard("promote", "mood@v1", "--alias", "production")
+    with tiny_services.database.write() as session:
+        OutboxRepository(session).address(["a.example.com/1"], 600.0)
     onboard("backup", tmp_path / "backup")
     monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "new"))
     said = onboard("restore", tmp_path / "backup")
@@ -109,6 +111,15 @@ def test_a_restore_says_what_became_of_tokens_and_webhooks(
         "revoked_tokens": 0, "kept_tokens": 1, "dropped_webhooks": 0,
     }  # fmt: skip
     assert "also those that were revoked since" in restored.err
+
+
+def test_a_restore_does_not_speak_of_webhooks_where_nobody_was_told_of_anything(
+    onboard: CommandLine, version: EmbeddingVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onboard("promote", "mood@v1", "--alias", "production")
+    onboard("backup", tmp_path / "backup")
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "new"))
+    assert "webhook" not in onboard("restore", tmp_path / "backup").out
 
 
 def test_doctor_is_red_while_webhooks_fail_and_for_a_day_after_they_were_given_up(

@@ -17,10 +17,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, update
 from support import watched_jobs as past
 from support.real_services import PostgresServer
-from support.registry_samples import ARTIFACT, BASE, register_sample_base, sample_task, sample_version
+from support.registry_samples import ARTIFACT, BASE, register_sample_base, sample_spec, sample_task, sample_version
 
 import migrations
-from onboard.domain.job import JobState, Stage
+from onboard.domain.job import Job, JobSpec, JobState, Stage
 from onboard.domain.task import HypernetworkVersion
 from onboard.errors import ConflictError
 from onboard.operations.access import create_token, identify, sign_in
@@ -37,9 +37,10 @@ from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.jobs import JobRepository
 from onboard.registry.outbox import OutboxRepository
-from onboard.registry.tables import HypernetworkRow, Table
+from onboard.registry.tables import BaseRow, HypernetworkRow, Table
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.versions import VersionRepository
+from onboard.storage.artifacts import digest_of
 
 
 def test_the_tables_of_the_code_and_of_the_migrations_are_the_same(database: Database) -> None:
@@ -181,6 +182,33 @@ def test_versions_from_before_held_out_rows_were_kept_have_none_after_the_upgrad
         assert versions.resolve("colours@v1").held_out is None
         added = versions.add(replace(sample_version(), held_out=(3,)), sample_task())
         assert versions.resolve(added.reference).held_out == (3,)
+
+
+def test_the_upgrade_learns_from_jobs_and_from_the_shipped_base_whether_versions_take_pairs(database: Database) -> None:
+    register_sample_base(database)
+    shipped = {task: {} for task in ("cola", "sst2", "mnli", "mrpc", "qnli", "qqp", "rte", "stsb")}
+    with database.write() as session:
+        session.execute(update(BaseRow).values(name="mini", document={"name": "mini", "sources": shipped}))
+        for task in ("sst2", "mrpc"):
+            VersionRepository(session).add(replace(sample_version(task), dataset_digest=""), sample_task(task))
+    for task, fields in (("one", ["body"]), ("two", ["first", "second"]), ("unknown", None)):
+        report = {} if fields is None else {"dataset_report": {"fields": {"text": fields, "label": "label"}}}
+        job = add_job_of(database, replace(sample_spec(task, **report), dataset=digest_of(task.encode())))
+        learned = replace(sample_version(task, job.id), dataset_digest=digest_of(task.encode()))
+        with database.write() as session:
+            VersionRepository(session).add(learned, sample_task(task))
+            VersionRepository(session).add(replace(learned, kind="carried", job=None), sample_task(task))
+    down_and_up(database, "20261124c", "embedding_versions", "pairs")
+    with database.read() as session:
+        versions = VersionRepository(session)
+        assert [versions.resolve(task).pairs for task in ("sst2", "mrpc")] == [False, True]
+        for task, pairs in (("one", False), ("two", True), ("unknown", None)):
+            assert [versions.resolve(f"{task}@v{number}").pairs for number in (1, 2)] == [pairs] * 2
+
+
+def add_job_of(database: Database, spec: JobSpec) -> Job:
+    with database.write() as session:
+        return JobRepository(session).add(spec)[0]
 
 
 @pytest.mark.services

@@ -12,14 +12,15 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from onboard.api.deadlines import Deadlines
 from onboard.api.serve import listen
 from support.real_services import wait_until
 
 
 @contextmanager
-def answering(app: FastAPI) -> Iterator[int]:
+def answering(app: FastAPI, protocol: type[Deadlines] = Deadlines) -> Iterator[int]:
     """The port at which it answers meanwhile."""
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5, http=protocol)
     server = uvicorn.Server(config)
     with closing(listen("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

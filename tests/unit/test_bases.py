@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import onboard
 from onboard.bases import Base, find_base, folder_digest, named_bases
-from onboard.bases.load import load_engine, resolve_device
+from onboard.bases.load import fresh_backbone, fresh_engine, load_engine, resolve_device
 from onboard.bases.tokens import token_counter, verbaliser_of
 from onboard.data.verbaliser import verbalise
 from onboard.domain.dataset import Label
-from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.errors import DamagedError, InputError, NotAllowedError, NotFoundError, OnboardError, UnavailableError
 
 
 @pytest.fixture
@@ -179,3 +180,46 @@ def test_a_tokenizer_that_is_not_there_gives_no_words_and_a_damaged_one_is_told(
         verbaliser_of(find_base(str(copy)))
     path.unlink()
     assert verbaliser_of(find_base(str(copy))) is None
+
+
+_HARMS: dict[str, Callable[[bytes], bytes]] = {
+    "cut short": lambda content: content[: len(content) // 2],
+    "empty": lambda _: b"",
+    "a list": lambda _: b"[]",
+    "an object": lambda _: b"{}",
+    "no text": lambda content: b"\xff\xfe" + content[2:],
+    "nested too deep": lambda _: b"[" * 100_000,
+}
+_READ: tuple[Callable[[Base], object], ...] = (
+    fresh_backbone,
+    fresh_engine,
+    token_counter,
+    verbaliser_of,
+    lambda base: base.embeddings,
+    lambda base: base.known_rows,
+    lambda base: base.fingerprints,
+)
+
+
+@pytest.mark.parametrize("harm", _HARMS)
+@pytest.mark.parametrize(
+    "file",
+    [
+        "backbone/tokenizer.json", "backbone/tokenizer_config.json", "backbone/config.json", "hypernetwork.safetensors",
+        "embeddings.safetensors", "trained_rows.safetensors", "fingerprints.safetensors",
+    ],
+)  # fmt: skip
+def test_whatever_is_wrong_with_a_file_of_a_base_is_told_as_ours(copy: Path, file: str, harm: str) -> None:
+    path = copy / file
+    path.write_bytes(_HARMS[harm](path.read_bytes() if path.exists() else b"somewhat long content"))
+    base, refusals = find_base(str(copy)), []
+    for read in _READ:
+        try:
+            read(base)
+        except OnboardError as error:
+            refusals.append(error)
+    assert refusals or (file, harm) == (
+        "backbone/tokenizer_config.json",
+        "an object",
+    )  # each of its facts may be left out
+    assert all(isinstance(error, DamagedError) and str(copy) in error.message for error in refusals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from onboard.domain.label_scores import LabelScore
 from onboard.domain.task import EmbeddingVersion
 from onboard.versions.card import render_card
 
@@ -29,6 +30,8 @@ def test_the_card_names_labels_with_their_words_metrics_with_their_intervals_and
         assert f"`{pin}`" in card
     assert "1970-01-01T00:00:00.000Z" in card
     assert "Weak" not in card
+    assert "Takes" not in card  # an earlier release did not note it
+    assert "Takes a pair of texts: text_a and text_b." in render_card(replace(VERSION, pairs=True))
     assert card.index("| test |") < card.index("| validation |")
 
 
@@ -68,3 +71,14 @@ def test_labels_cannot_break_the_cards_tables() -> None:
     assert "<script>" not in "".join(lines)
     table = [line for line in lines if line.startswith("|")]
     assert all(line.endswith("|") for line in table)
+
+
+def test_the_card_tells_every_label_and_which_never_gets_an_answer() -> None:
+    scores = [LabelScore("good", 15, 30, 15), LabelScore("b|d", 15, 0, 0)]
+    macro_f1 = {"value": 0.33, "low": 0.3, "high": 0.36, "n": 30, "labels": [score.to_json() for score in scores]}
+    version = replace(VERSION, metrics={"validation": None, "test": {"macro_f1": macro_f1}})
+    card = render_card(version)
+    assert "It gives every text the same answer, good, and never answers b|d (15 rows)." in card.splitlines()[2]
+    assert "| test by label | precision | recall | F1 | rows | answered |" in card
+    assert "| good | 0.500 | 1.000 | 0.667 | 15 | 30 |" in card
+    assert "| b&#124;d | – | 0.000 | 0.000 | 15 | 0 |" in card

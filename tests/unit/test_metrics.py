@@ -59,6 +59,17 @@ def scrape(database: Database) -> Scrape:
     return Scrape(generate_latest(make_registry(database)).decode())
 
 
+def test_a_worker_tells_of_its_own_hearing(database: Database) -> None:
+    enter(database, "w1")
+    with database.write() as session:
+        WorkerRepository(session).heartbeat("w1", {"deaf_seconds": 12.5, "renewals": 2, "dropped_messages": 9})
+    enter(database, "older")
+    seen = scrape(database)
+    assert [seen["onboard_worker_deaf_seconds", worker] for worker in ("w1", "older")] == [12.5, 0]
+    assert [seen["onboard_worker_renewals_total", worker] for worker in ("w1", "older")] == [2, 0]
+    assert [seen["onboard_dropped_messages_total", worker] for worker in ("w1", "older")] == [9, 0]
+
+
 def scrape_of(url: str) -> Scrape:
     database = Database(url)
     try:

@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import json
+import math
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cli.prediction_files import FORMULA_STARTS, read_inputs, require_output, write_answers
+from onboard.data.texts import TextRow
 from onboard.errors import DatasetError, InputError, NotAllowedError
 
 TEXTS = ["fine\u2028day", 'a "quoted", text', "=1+1"]
@@ -59,14 +62,42 @@ def file_of(name: str, rows: list[dict[str, str]], folder: Path) -> Path:
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.csv", "x.csv.gz", "x.tsv", "x.parquet"])
 def test_texts_are_read_from_every_format_without_labels(name: str, tmp_path: Path) -> None:
     rows = [{"Sentence": text, "id": str(number)} for number, text in enumerate(TEXTS)]
-    assert read_inputs(file_of(name, rows, tmp_path), ()) == [{"text": text} for text in TEXTS]
+    read = read_inputs(file_of(name, rows, tmp_path), ())
+    assert [row.texts for row in read] == [{"text": text} for text in TEXTS]
+    write_answers([answer("fine")] * 3, tmp_path / "answers.jsonl", [row.given for row in read])
+    written = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_bytes().split(b"\n")[:-1]]
+    assert written == [{**row, **answer("fine")} for row in rows]
+
+
+def test_other_columns_stand_before_the_answer_whatever_they_are_called_and_hold(tmp_path: Path) -> None:
+    given = {
+        "=1+1": "+1",
+        "label": 3,
+        "given_label": None,
+        "when": date(2026, 1, 2),
+        "tags": ["a", b"b"],
+        "nan": math.nan,
+    }
+    write_answers([answer("fine")], tmp_path / "x.jsonl", [given])
+    (line,) = (tmp_path / "x.jsonl").read_text().splitlines()
+    columns = {"=1+1": "+1", "given_given_label": 3, "given_label": None, "when": "2026-01-02", "tags": ["a", "b"]}
+    assert json.loads(line) == {**columns, "nan": None, **answer("fine")}
+    shares = [{"label": label, "probability": share} for label, share in ((True, 0.75), ("=2", 0.25))]
+    write_answers([{**answer(True), "weak": False, "probabilities": shares}], tmp_path / "x.csv", [given])
+    heads, cells = csv.reader(io.StringIO((tmp_path / "x.csv").read_bytes().decode(), newline=""))
+    assert heads[:2] == ["'=1+1", "given_given_label"]
+    assert cells[:6] == ["'+1", "3", "", "2026-01-02", '["a", "b"]', ""]
+    assert dict(zip(heads[6:], cells[6:], strict=True)) == {
+        "label": "true", "probability": "0.75", "task": "t", "version": "3", "weak": "false",
+        "probability of true": "0.75", "probability of =2": "0.25",
+    }  # fmt: skip
 
 
 def test_fields_are_mapped_and_pairs_are_known(tmp_path: Path) -> None:
     rows = [{"premise": "a", "hypothesis": "b", "note": "c"}]
-    assert read_inputs(file_of("x.csv", rows, tmp_path), ()) == [{"text_a": "a", "text_b": "b"}]
-    assert read_inputs(file_of("x.csv", rows, tmp_path), ("note", "premise")) == [{"text_a": "c", "text_b": "a"}]
-    assert read_inputs(file_of("x.jsonl", rows, tmp_path), ("note",)) == [{"text": "c"}]
+    assert read_inputs(file_of("x.csv", rows, tmp_path), ()) == [TextRow({"text_a": "a", "text_b": "b"}, rows[0])]
+    assert read_inputs(file_of("x.csv", rows, tmp_path), ("note", "premise"))[0].texts == {"text_a": "c", "text_b": "a"}
+    assert read_inputs(file_of("x.jsonl", rows, tmp_path), ("note",))[0].texts == {"text": "c"}
     with pytest.raises(InputError, match="3 times"):
         read_inputs(file_of("x.csv", rows, tmp_path), ("note", "premise", "hypothesis"))
 
@@ -104,7 +135,7 @@ def test_what_cannot_be_read_is_told_as_for_a_dataset(name: str, content: bytes,
 def test_blank_lines_are_no_rows(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(b"text\n\ngood\n  \nbad\n\n")
-    assert read_inputs(path, ()) == [{"text": "good"}, {"text": "bad"}]
+    assert [row.texts["text"] for row in read_inputs(path, ())] == ["good", "bad"]
 
 
 def test_where_answers_cannot_go_is_told_before_they_are_computed(tmp_path: Path) -> None:
@@ -120,7 +151,7 @@ def test_where_answers_cannot_go_is_told_before_they_are_computed(tmp_path: Path
 
 def test_standard_input_is_named_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'\xef\xbb\xbf{"text": "\xc3\xa4"}\n')))
-    assert read_inputs(Path("-"), ()) == [{"text": "ä"}]
+    assert read_inputs(Path("-"), ())[0].texts == {"text": "ä"}
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nonsense\n")))
     with pytest.raises(DatasetError, match=r"^standard input: row 1: is not JSON"):
         read_inputs(Path("-"), ())

@@ -285,7 +285,7 @@ def test_on_a_terminal_the_old_figures_stay_under_the_words_for_a_database_that_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     screen = Console(file=StringIO(), force_terminal=True, color_system=None, width=200)
-    monkeypatch.setattr("rich.live.get_console", lambda: screen)
+    monkeypatch.setattr("cli.console.CleanConsole", lambda: screen)
     with live._InPlace(2.0) as display:
         display.show(seen(0.0), lambda _: "the figures")
         display.away(AWAY, 12.0)

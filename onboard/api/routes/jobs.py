@@ -147,5 +147,5 @@ def cancel_job(job: JobId, services: OpenServices) -> dict[str, Any]:
 def retry_job(job: JobId, services: OpenServices, body: Retry | None = None) -> dict[str, Any]:
     """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
     queued = retry(services.database, job, body.time_limit if body else None)
-    wake(services, queued.queue)
+    wake(services, queued.queue, outside=True)
     return brief(queued)

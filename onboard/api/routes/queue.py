@@ -44,5 +44,5 @@ def pause_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
 def resume_queue(choice: QueueChoice, services: OpenServices) -> dict[str, Any]:
     """Let a paused queue go on."""
     set_paused(services.database, choice.queue, paused=False)
-    warning, _ = wake(services, choice.queue)
+    warning, _ = wake(services, choice.queue, outside=True)
     return {"queue": choice.queue, "paused": False, "warning": warning}

@@ -66,7 +66,7 @@ def delete_task(
     deleted = delete.delete_task(services, task, unlearning=unlearn, dry_run=dry_run)
     if not dry_run:
         for queue in sorted(deleted.queues):
-            wake(services, queue)
+            wake(services, queue, outside=True)
         start_webhook_worker(services)
     return deleted.to_json()
 

@@ -17,6 +17,7 @@ class QueueDocument(BaseModel):
     queued: int
     delayed: int
     running: int
+    lost: int
     oldest_queued_seconds: float | None
     oldest_running_seconds: float | None
     live_workers: int

@@ -25,6 +25,14 @@ class PredictionInputs(BaseModel, extra="forbid"):
     """Texts for any mix of tasks."""
 
     inputs: Annotated[list[PredictionInput], Field(min_length=1, max_length=MAX_INPUTS)]
+    probabilities: Annotated[bool, Field(description="Answer with every label's probability too.")] = False
+
+
+class LabelShare(BaseModel):
+    """A label, or the value of a regression's bucket, and its probability."""
+
+    label: str | bool | int | float
+    probability: float
 
 
 class PredictionDocument(BaseModel):
@@ -34,6 +42,10 @@ class PredictionDocument(BaseModel):
     probability: float
     task: str
     version: int
+    weak: Annotated[bool, Field(description="Whether the version is no better than the commonest answer.")]
+    probabilities: Annotated[
+        list[LabelShare] | None, Field(description="In the task's order of labels; only where they were asked for.")
+    ] = None
 
 
 class Predictions(BaseModel):

@@ -10,6 +10,10 @@ from onboard.domain.lineage import EdgeKind, NodeKind
 
 Label = str | bool | int | float
 Metrics = dict[str, Any]
+Pairs = Annotated[
+    bool | None,
+    Field(description="Whether it takes text_a and text_b instead of text; null where that was never noted."),
+]
 
 
 class VersionDocument(BaseModel):
@@ -37,6 +41,7 @@ class VersionDocument(BaseModel):
     words: list[str]
     low: float | None
     high: float | None
+    pairs: Pairs
     seeds: list[int]
     code_version: str
     metrics: Metrics
@@ -77,6 +82,7 @@ class TaskDocument(BaseModel):
     created_at: str | None
     version: int | None
     weak: bool
+    pairs: Pairs
     latest: VersionDocument | None
 
 
@@ -146,7 +152,10 @@ class Side(BaseModel):
 
 
 class PairedComparison(BaseModel):
-    """The later version against the earlier one; `increase` of the loss with its 95% interval, below zero is better."""
+    """The later version against the earlier one; `increase` of the loss with its 95% interval, below zero is better.
+
+    `decided_by`: "answers" or the loss, for the verdicts better and worse.
+    """
 
     verdict: str
     rows: int
@@ -157,6 +166,7 @@ class PairedComparison(BaseModel):
     increase: float | None
     low: float | None
     high: float | None
+    decided_by: str | None = None
 
 
 class Flipped(BaseModel):

@@ -92,6 +92,7 @@ class Description:
             "sources": {
                 source.name: {
                     **source.to_json(),
+                    "pairs": source.pairs,
                     "rows": len(source.train),
                     "metric": source.metric or None,
                     "metrics": metrics.get(source.name, {}),

@@ -12,6 +12,7 @@ from onboard.bases.multitask.recipe import GivenBackbone
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
 from onboard.model.backbone import load_backbone
+from onboard.model.tokenizer import load_tokenizer
 
 _NEEDED: Final = ("*.json", "*.safetensors", "*.model", "*.txt")
 _LARGEST_HALF: Final = torch.finfo(torch.float16).max
@@ -77,17 +78,13 @@ def load_given(source: FoundBackbone) -> tuple[Any, Any]:
 
 
 def _tokenizer(backbone: FoundBackbone) -> Any:
-    from transformers import AutoTokenizer
-
-    remedy = "Give a folder that holds tokenizer.json, or: pip install sentencepiece protobuf"
-    try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(backbone.folder)
-    except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise InputError(f"The tokenizer of {backbone.source} cannot be loaded: {reason}", remedy) from error
+    tokenizer = load_tokenizer(backbone.folder, backbone.source)
     digit = tokenizer("1", add_special_tokens=False)["input_ids"]
     if not digit or tokenizer.unk_token_id in digit:  # without its files transformers makes one that knows nothing
-        raise InputError(f"The tokenizer of {backbone.source} cannot be loaded: it does not even know a digit.", remedy)
+        raise InputError(
+            f"The tokenizer of {backbone.source} cannot be loaded: it does not even know a digit.",
+            "Give a folder that holds tokenizer.json, or: pip install sentencepiece protobuf",
+        )
     return tokenizer
 
 

@@ -115,6 +115,7 @@ def _file(folder: Path, split: str) -> Path | None:
 
 def _options(entry: SourceEntry, validation: Path | None = None, test: Path | None = None) -> ReadOptions:
     return ReadOptions(
+        keep_downloads=True,
         validation=validation, test=test, kind=entry.kind, text_fields=entry.text_fields,
         label_field=entry.label_field, suspects=False,
     )  # fmt: skip

@@ -60,6 +60,7 @@ class ArchiveFolder:
         present = self.manifest()
         if present is not None:
             _require_same_service(present, database, self._url)
+            self._files.close_to_others()
         elif self._files.entries():
             message = f"{self._url} holds something that is no backup."
             raise ConflictError(message, "Name a new or empty folder.", target=self._url)

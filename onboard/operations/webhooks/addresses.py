@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 from onboard.errors import NotAllowedError, UnavailableError
 
 Address = IPv4Address | IPv6Address
 
+Network = IPv4Network | IPv6Network
+
+
+def _networks(*texts: str) -> tuple[Network, ...]:
+    return tuple(map(ip_network, texts))
+
+
 # Clouds answer there with credentials of the machine. Others do at link-local addresses, which are refused anyway.
-_METADATA: Final = frozenset(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
-_TRANSLATED: Final = IPv6Network("64:ff9b::/96")  # NAT64: the last four bytes are an IPv4 address
+_METADATA: Final = _networks(
+    "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::/32", "fd20:ce::254", "fd00:42::42"
+)
+_UNICAST: Final = _networks("0.0.0.0/0", "2000::/3")  # nothing else of IPv6 is given out; site-local fec0:: is not
+_NOT_PUBLIC: Final = _networks("192.0.0.0/24", "3fff::/20")  # that older Pythons take for public
+_AN_IPV4: Final = _networks("::ffff:0:0/96", "64:ff9b::/96")  # mapped, NAT64: stands for the IPv4 address alone
+_LAST_FOUR: Final = (*_AN_IPV4, *_networks("::/96", "::ffff:0:0:0/96"))  # compatible, translated (SIIT): as well
+_LOCAL_NAT64: Final = IPv6Network("64:ff9b:1::/48")
+_ISATAP: Final = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
 
 
 def checked_addresses(host: str, port: int, *, insecure: bool = False) -> list[str]:
@@ -46,22 +60,35 @@ def is_allowed(address: str, *, insecure: bool = False) -> bool:
 
 
 def _is_allowed(address: Address, insecure: bool) -> bool:
-    if address in _METADATA or address.is_link_local or address.is_multicast or address.is_unspecified:
+    if _within(address, _METADATA) or address.is_link_local or address.is_multicast or address.is_unspecified:
         return False
-    return insecure or (address.is_global and not address.is_reserved)
+    public = address.is_global and not address.is_reserved and not _within(address, _NOT_PUBLIC)
+    return insecure or (public and _within(address, _UNICAST))
+
+
+def _within(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)
 
 
 def _meant(address: Address) -> Iterator[Address]:
     if isinstance(address, IPv4Address):
         yield address
         return
-    if address in _TRANSLATED:
-        yield IPv4Address(address.packed[-4:])
-        return
-    if address.ipv4_mapped is not None:
-        yield address.ipv4_mapped
-        return
-    yield address
-    yield from (address.teredo or ())
+    if not _within(address, _AN_IPV4):
+        yield address
+    yield from _embedded(address)
+
+
+def _embedded(address: IPv6Address) -> Iterator[IPv4Address]:
+    """The IPv4 addresses that some translator or tunnel on the way may take it for."""
+    packed = address.packed
+    if _within(address, _LAST_FOUR):
+        yield IPv4Address(packed[12:])
+    if address in _LOCAL_NAT64:  # where it stands depends on how long the local prefix is (RFC 6052)
+        places = (packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:])
+        yield from (IPv4Address(place) for place in places if any(place))
+    if packed[8:12] in _ISATAP:
+        yield IPv4Address(packed[12:])
+    yield from address.teredo or ()
     if address.sixtofour is not None:
         yield address.sixtofour

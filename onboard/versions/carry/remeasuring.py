@@ -79,7 +79,7 @@ def _evaluated(
     true = truth(rows, version.labels)
     if version.low is not None:
         return evaluate_regression(true, answers)
-    return evaluate_classification(true, answers, "mcc" if "mcc" in present else None)
+    return evaluate_classification(true, answers, "mcc" if "mcc" in present else None, version.labels)
 
 
 def _taken_over(version: EmbeddingVersion) -> dict[str, Any]:

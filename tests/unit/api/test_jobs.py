@@ -18,8 +18,11 @@ from support.callers import bearer
 from onboard.api import intake
 from onboard.api.app import create_app
 from onboard.api.deps import encode_cursor
+from onboard.data.hub import HubFiles
 from onboard.data.snapshot import load
 from onboard.domain.access import ALL_SCOPES
+from onboard.domain.hub_terms import HubTerms
+from onboard.errors import NotFoundError
 from onboard.registry.audit import entries
 from onboard.registry.jobs import JobRepository
 from onboard.registry.retention import RetentionRepository
@@ -109,6 +112,30 @@ def test_a_dataset_of_the_hub_is_fetched_by_a_child_whatever_its_size(
     process, dataset = answer.json()["detail"].split(", ")
     assert (answer.status_code, dataset) == (422, "hf://owner/reviews")
     assert int(process) != os.getpid()
+
+
+def test_a_dataset_of_the_hub_is_read_only_from_owners_that_the_settings_allow(
+    door: TestClient, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "SMALL_BYTES", 1 << 40)  # in this process
+    seen: list[tuple[object, ...]] = []
+
+    def fetch(*given: object) -> HubFiles:
+        seen.append(given)
+        raise NotFoundError("There is none.")
+
+    for path in ("/v1/check", "/v1/jobs"):
+        answer = door.post(path, files={"dataset": (None, "hf://owner/reviews")}, headers={"Idempotency-Key": "k"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+        assert answer.json()["repository"] == "owner/reviews"
+    monkeypatch.setattr("onboard.data.hub.fetch", fetch)
+    assert door.post("/v1/check", files={"dataset": (None, "hf://owner/reviews")}).status_code == 404
+    (_, _, folder, terms) = seen[0]
+    assert terms == HubTerms()
+    assert isinstance(folder, Path)
+    assert folder.is_relative_to(app.state.uploads)
+    assert not folder.exists()
+    assert list(app.state.uploads.iterdir()) == []
 
 
 @pytest.mark.parametrize(

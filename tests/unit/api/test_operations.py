@@ -12,16 +12,20 @@ import openapi_spec_validator
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from submitting import submit
 from support.callers import bearer
+from support.published import add_version
 
 from onboard.api import prediction_queue
 from onboard.api.access import is_open, routes_of, scope_of
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.problems import of_error
+from onboard.bases import Base
 from onboard.domain.access import Scope
 from onboard.errors import OnboardError, UnavailableError
 from onboard.services import Services
 from onboard.storage.files import errors_in_our_words
+from workers.broker_trouble import trouble
 
 FINE = {"task": "sst2", "text": "fine"}
 
@@ -73,6 +77,21 @@ def test_a_store_that_fails_is_not_described_to_callers(error: OSError) -> None:
     assert not any(word in bytes(answer.body).decode() for word in ("inside", "SETTING"))
 
 
+def test_where_the_broker_is_stands_in_the_log_and_in_no_answer(
+    door: TestClient, rows: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ring(*_: object) -> None:
+        raise trouble(ConnectionRefusedError("broker.inside refused"), "amqp://me:hush@broker.inside:5672/x?key=hush")
+
+    monkeypatch.setattr("workers.doorbell.CeleryDoorbell.ring", ring)
+    answers = submit(door, rows), door.post("/v1/queue/resume", json={"queue": "nightly"})
+    for answer in answers:
+        assert answer.json()["warning"].startswith("The broker cannot be used.")
+        assert not any(word in answer.text for word in ("inside", "hush", "ONBOARD_"))
+    assert "broker.inside:5672" in caplog.text
+    assert "hush" not in caplog.text
+
+
 def test_a_paused_queue_is_shown_so(door: TestClient) -> None:
     assert door.post("/v1/queue/pause", json={"queue": "nightly"}).json()["paused"] is True
     queues = {queue["queue"]: queue for queue in door.get("/v1/queue").json()["queues"]}
@@ -113,6 +132,32 @@ def test_a_text_or_a_pair_and_never_both(door: TestClient, wrong: dict[str, Any]
     answer = door.post("/v1/predict", json={"inputs": [FINE, FINE | wrong]})
     problem = answer.json()
     assert (answer.status_code, problem["code"], problem["row"], problem["field"]) == (422, "input", 2, field)
+
+
+def test_probabilities_are_answered_where_they_are_asked_for_and_weakness_always(
+    door: TestClient, tiny_services: Services, tiny_base: Base
+) -> None:
+    add_version(tiny_services, tiny_base, "mood", ("sad", "happy"), ("sad", "happy"), weak=True)
+    inputs = [FINE, {"task": "mood", "text": "fine"}]
+    plain = door.post("/v1/predict", json={"inputs": inputs}).json()["predictions"]
+    assert [(set(answer), answer["weak"]) for answer in plain] == [
+        ({"label", "probability", "task", "version", "weak"}, weak) for weak in (False, True)
+    ]
+    full = door.post("/v1/predict", json={"inputs": inputs, "probabilities": True}).json()["predictions"]
+    assert [share["label"] for share in full[1]["probabilities"]] == ["sad", "happy"]
+    assert max(share["probability"] for share in full[1]["probabilities"]) == full[1]["probability"]
+
+
+def test_a_task_of_pairs_says_so_and_refuses_one_text(
+    door: TestClient, tiny_services: Services, tiny_base: Base
+) -> None:
+    add_version(tiny_services, tiny_base, "alike", ("no", "yes"), ("no", "yes"), pairs=True)
+    answer = door.post("/v1/predict", json={"inputs": [FINE, {"task": "alike", "text": "one"}]})
+    assert (answer.status_code, answer.json()["row"], answer.json()["fields"]) == (422, 2, ["text_a", "text_b"])
+    assert "text_a and text_b" in answer.json()["detail"]
+    task = door.get("/v1/tasks/alike").json()
+    assert (task["pairs"], task["latest"]["pairs"]) == (True, True)
+    assert [version["pairs"] for version in door.get("/v1/tasks/alike/versions").json()["versions"]] == [True]
 
 
 @pytest.mark.parametrize(

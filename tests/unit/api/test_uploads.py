@@ -17,6 +17,7 @@ from starlette.requests import Request
 from support.full_disk import full
 
 from onboard.api import uploads
+from onboard.api.upload_places import Sender
 from onboard.api.uploads import Upload, received, safe_name
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.errors import InputError, StorageError, TooLargeError
@@ -50,7 +51,7 @@ def arrive(folder: Path, *pieces: bytes, cut: bool = False, **headers: str) -> t
     request = Request({"type": "http", "method": "POST", "headers": raw}, receive)
 
     async def run() -> tuple[Upload, list[bytes]]:
-        async with received(request, folder) as upload:
+        async with received(request, folder, Sender(0.0)) as upload:
             return upload, [path.read_bytes() for path in upload.files.values()]
 
     return asyncio.run(run())

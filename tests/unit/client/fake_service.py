@@ -51,7 +51,7 @@ class FakeService:
 
     def client(self, folder: Path, **options: Any) -> Onboard:
         return Onboard(
-            "http://service.test/", "secret", cache=folder, transport=httpx.MockTransport(self), sleep=lambda _: None,
+            "https://service.test/", "secret", cache=folder, transport=httpx.MockTransport(self), sleep=lambda _: None,
             **options,
         )  # fmt: skip
 
@@ -128,7 +128,7 @@ def real_server(service: FakeService, certificate: Path | None = None) -> Iterat
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            request = httpx.Request("GET", f"http://service.test{self.path}", headers=dict(self.headers))
+            request = httpx.Request("GET", f"https://service.test{self.path}", headers=dict(self.headers))
             response = service(request)
             self.send_response(response.status_code)
             for name, value in response.headers.items():

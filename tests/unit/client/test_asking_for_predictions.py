@@ -23,6 +23,15 @@ def test_predictions_come_in_order(service: FakeService, tmp_path: Path) -> None
     assert json.loads(service.requests[0].content) == {"inputs": [ROW]}
 
 
+def test_probabilities_are_asked_for_and_read_with_weakness(service: FakeService, tmp_path: Path) -> None:
+    shares = [{"label": 1, "probability": 0.9}, {"label": "1", "probability": 0.1}]
+    document = {**ANSWER["predictions"][0], "weak": True, "probabilities": shares}
+    service.routes["POST", "/v1/predict"] = answer({"predictions": [document]})
+    (prediction,) = service.client(tmp_path).predict([ROW], probabilities=True)
+    assert (prediction.labels, prediction.probabilities, prediction.weak) == ((1, "1"), (0.9, 0.1), True)
+    assert json.loads(service.requests[0].content) == {"inputs": [ROW], "probabilities": True}
+
+
 def test_many_inputs_are_sent_in_parts_and_a_wrong_one_stops_them_all(service: FakeService, tmp_path: Path) -> None:
     def echo(request: httpx.Request) -> httpx.Response:
         inputs = json.loads(request.content)["inputs"]

@@ -81,7 +81,7 @@ def test_the_cache_answers_while_the_service_is_away_and_says_so(service: FakeSe
 def test_one_service_never_answers_for_another(service: FakeService, tmp_path: Path) -> None:
     service.add("paws", 1)
     service.client(tmp_path).embedding("paws@v1")
-    other = EmbeddingCache(tmp_path, "http://elsewhere.test")
+    other = EmbeddingCache(tmp_path, "https://elsewhere.test")
     assert other.note("/v1/tasks/paws/embeddings/v1.safetensors") is None
 
 
@@ -227,10 +227,10 @@ def test_many_embeddings_that_are_not_in_the_cache_come_by_two_requests(service:
 def test_a_wrong_file_among_many_is_refused(service: FakeService, tmp_path: Path, wrong: str) -> None:
     for number in range(20):
         service.add(f"task{number}", 1)
-    listed = json.loads(service(httpx.Request("GET", "http://service.test/v1/embeddings?files=true")).content)
+    listed = json.loads(service(httpx.Request("GET", "https://service.test/v1/embeddings?files=true")).content)
     spoilt = next(entry for entry in listed["embeddings"] if entry["task"] == "task5")
     spoilt["file"] = base64.b64encode(WRONG[wrong](service.versions["task5", 1])).decode()
-    plain = service(httpx.Request("GET", "http://service.test/v1/embeddings"))
+    plain = service(httpx.Request("GET", "https://service.test/v1/embeddings"))
     service.troubles = [lambda _: plain, lambda _: httpx.Response(200, json=listed)]
     client = service.client(tmp_path)
     with pytest.raises(DamagedError):
@@ -255,7 +255,7 @@ def test_an_answer_of_the_cache_says_how_old_it_is(
     assert (embedding.stale, embedding.age_seconds) == (True, 7200)
     assert client.embeddings()["paws"].age_seconds == 10_800
     first, second = (record.getMessage() for record in caplog.records if record.name == "onboard.client.fetching")
-    assert first.startswith("paws@latest is paws@v1 from the cache, 2 h old: The service at http://service.test")
+    assert first.startswith("paws@latest is paws@v1 from the cache, 2 h old: The service at https://service.test")
     assert second.startswith("The list of embeddings is from the cache, 3 h old")
 
 
@@ -263,7 +263,7 @@ def test_a_note_that_leads_to_another_embedding_is_not_believed(service: FakeSer
     right = service.add("paws", 1)
     client = service.client(tmp_path)
     client.embedding("paws@v1")
-    cache = EmbeddingCache(tmp_path, "http://service.test")
+    cache = EmbeddingCache(tmp_path, "https://service.test")
     address = "/v1/tasks/paws/embeddings/v1.safetensors"
     for other in (packed("rte", 1), packed("paws", 2)):
         cache.keep(address, f'"{digest_of_file(other)}"', other)

@@ -29,7 +29,7 @@ def client(service: FakeService, pauses: list[float], request: pytest.FixtureReq
     service.routes["GET", PATH] = answer({"history": [BEFORE]})
     service.routes["GET", "/v1/me"] = answer({"actor": "me"})
     transport = httpx.MockTransport(service)
-    return Onboard("http://service.test", attempts=request.param, transport=transport, sleep=pauses.append)
+    return Onboard("https://service.test", attempts=request.param, transport=transport, sleep=pauses.append)
 
 
 def refused(_request: httpx.Request) -> httpx.Response:

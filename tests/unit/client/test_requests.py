@@ -44,7 +44,7 @@ def test_what_may_be_asked_twice_is_asked_again(service: FakeService, tmp_path: 
 def test_attempts_come_to_an_end_and_pauses_grow_but_not_for_ever(service: FakeService, tmp_path: Path) -> None:
     pauses: list[float] = []
     service.troubles = [status(503)] * 10
-    client = Onboard("http://service.test", attempts=9, transport=httpx.MockTransport(service), sleep=pauses.append)
+    client = Onboard("https://service.test", attempts=9, transport=httpx.MockTransport(service), sleep=pauses.append)
     with pytest.raises(errors.UnavailableError):
         client.job("0" * 12)
     assert len(service.requests) == 9
@@ -57,7 +57,7 @@ def test_the_pause_that_a_service_asks_for_is_kept(service: FakeService) -> None
     pauses: list[float] = []
     service.routes["GET", JOB] = answer(QUEUED)
     service.troubles = [status(429, **{"Retry-After": "3"}), status(503, **{"Retry-After": "99999"})]
-    client = Onboard("http://service.test", transport=httpx.MockTransport(service), sleep=pauses.append)
+    client = Onboard("https://service.test", transport=httpx.MockTransport(service), sleep=pauses.append)
     client.job("0" * 12)
     assert pauses == [3.0, 10.0]
 
@@ -125,7 +125,7 @@ def test_a_file_that_is_missing_is_told_before_anything_is_sent(service: FakeSer
 
 
 def test_the_token_is_sent_and_never_follows_a_redirect(service: FakeService, tmp_path: Path) -> None:
-    service.troubles = [status(302, Location="http://elsewhere.test/")]
+    service.troubles = [status(302, Location="https://elsewhere.test/")]
     with pytest.raises(errors.UnavailableError):
         service.client(tmp_path).job("0" * 12)
     assert [request.url.host for request in service.requests] == ["service.test"]
@@ -187,10 +187,28 @@ def test_what_is_no_url_of_a_service_is_refused(url: str) -> None:
         Onboard(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://onboard.test", "http://10.0.0.7:8000", "http://[2001:db8::1]", "HTTP://a.test"]
+)
+def test_plain_http_to_another_machine_needs_a_word(url: str, service: FakeService, tmp_path: Path) -> None:
+    with pytest.raises(errors.NotAllowedError, match="could be read on the way") as caught:
+        Onboard(url, "onb_topsecret", cache=tmp_path)
+    assert "ONBOARD_API_INSECURE=true" in caught.value.remedy
+    service.routes["GET", JOB] = answer(QUEUED)
+    transport = httpx.MockTransport(service)
+    with Onboard(url, "onb_topsecret", cache=tmp_path, insecure=True, transport=transport) as client:
+        assert client.job("0" * 12).state == "queued"
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "127.9.9.9:1", "[::1]:80", "api.localhost"])
+def test_plain_http_to_this_machine_needs_none(host: str, tmp_path: Path) -> None:
+    Onboard(f"http://{host}", "onb_topsecret", cache=tmp_path).close()
+
+
 @pytest.mark.parametrize("token", ["two words", "a\r\nHost: b", "ä"])
 def test_what_is_no_token_is_refused(token: str) -> None:
     with pytest.raises(errors.InputError, match="token"):
-        Onboard("http://service.test", token)
+        Onboard("https://service.test", token)
 
 
 def stream(*documents: dict[str, object]) -> Answer:
@@ -247,7 +265,7 @@ def test_a_redirection_says_where_to_and_is_not_obeyed(service: FakeService, tmp
 
 
 @pytest.mark.parametrize(
-    "url", ["http://user:hush@service.test", "http://service.test/?key=hush", "http://a.test#hush"]
+    "url", ["http://user:hush@service.test", "https://service.test/?key=hush", "http://a.test#hush"]
 )
 def test_a_url_that_holds_a_secret_is_refused_without_telling_it(url: str) -> None:
     with pytest.raises(errors.InputError) as caught:
@@ -257,7 +275,7 @@ def test_a_url_that_holds_a_secret_is_refused_without_telling_it(url: str) -> No
 
 def test_the_token_is_in_no_message_and_no_representation(service: FakeService, tmp_path: Path) -> None:
     client = Onboard(
-        "http://service.test", "onb_topsecret", cache=tmp_path, transport=httpx.MockTransport(service), attempts=1
+        "https://service.test", "onb_topsecret", cache=tmp_path, transport=httpx.MockTransport(service), attempts=1
     )
     shown = [repr(client), repr(vars(client)), repr(vars(client._connection)), repr(client._connection._client.headers)]
     refusal = {"code": "input", "detail": "It is wrong."}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,7 @@ def test_the_estimate_counts_what_is_trained_held_out_tested_and_looked_at(write
         unlabelled = counts.pop("unlabelled", 0)
         seconds = estimate_seconds(DatasetSize(mean_tokens=tokens, **counts), unlabelled=unlabelled)
         assert document["estimated_seconds"] == round(seconds), flags
+        assert document["estimated_seconds_tuned"] > document["estimated_seconds"] + 30, flags
 
 
 def test_people_see_task_labels_warnings_and_that_nothing_was_queued(write_jsonl) -> None:
@@ -92,8 +94,10 @@ def test_a_dataset_is_checked_where_there_is_no_base_or_a_damaged_one(
     assert document["warnings"] == []
 
 
-def test_the_time_is_said_to_be_that_without_tuning(write_jsonl) -> None:
-    assert "on a laptop if the hypernetwork is not tuned" in run(write_jsonl(balanced()))
+def test_the_time_is_said_without_tuning_and_with_it(write_jsonl) -> None:
+    shown = " ".join(run(write_jsonl(balanced())).split())
+    said = r"about \d+ seconds on a laptop if the hypernetwork is not tuned, about \d+ (seconds|minutes) if it is"
+    assert re.search(said, shown)
 
 
 def test_flags_reach_the_checks(write_jsonl) -> None:

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from onboard.data import hub
-from onboard.data.read import read_dataset
+from onboard.data.read import ReadOptions, read_dataset
+from onboard.domain.hub_terms import HubTerms
 from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -52,7 +53,10 @@ class FakeHub(BaseHTTPRequestHandler):
         },
         "owner/images": {"train.zip": b"zip"},
         "owner/testonly": {"test.parquet": parquet([0, 1])},
+        "elsewhere/moved": {"train.parquet": parquet([0, 1])},
     }
+    moved: ClassVar[dict[str, str]] = {"owner/old": "elsewhere/moved"}
+    tokens: ClassVar[set[str | None]] = set()
 
     def do_GET(self) -> None:
         self.answer(body=True)
@@ -61,6 +65,7 @@ class FakeHub(BaseHTTPRequestHandler):
         self.answer(body=False)
 
     def answer(self, *, body: bool) -> None:
+        self.tokens.add(self.headers["Authorization"])
         path = unquote(self.path.partition("?")[0])
         if path.startswith("/api/datasets/"):
             return self.answer_info(path.removeprefix("/api/datasets/"))
@@ -72,6 +77,7 @@ class FakeHub(BaseHTTPRequestHandler):
 
     def answer_info(self, path: str) -> None:
         repository, _, revision = path.partition("/revision/")
+        repository = self.moved.get(repository, repository)
         if repository == "owner/gated":
             return self.send(403, b"{}", {"X-Error-Code": "GatedRepo", "Content-Length": "2"})
         if repository not in self.converted | self.plain:
@@ -100,6 +106,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
+    FakeHub.tokens.clear()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     thread.join()
@@ -111,7 +118,7 @@ def test_splits_and_shards_are_fetched_and_an_unlabelled_test_split_is_left_out(
 ) -> None:
     fetched = hub.fetch("hf://owner/reviews", endpoint, tmp_path)
     assert {split: len(paths) for split, paths in fetched.splits.items()} == {"train": 2, "validation": 1, "test": 1}
-    monkeypatch.setattr(hub, "fetch", lambda source: fetched)
+    monkeypatch.setattr(hub, "fetch", lambda *_: fetched)
     checked = read_dataset("hf://owner/reviews")
     assert checked.report.rows == {"train": 16, "validation": 2, "test": 0}
     assert checked.dataset.labels == ("neg", "pos")
@@ -172,3 +179,76 @@ def test_a_hub_that_never_answers_is_unavailable_within_seconds(tmp_path, monkey
     with pytest.raises(UnavailableError, match="no answer within"):
         hub.fetch("hf://owner/reviews", cache_folder=tmp_path)
     assert time.monotonic() - started < 1.5
+
+
+@pytest.fixture
+def signed_in(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The hub, where this process has a token of its own."""
+    monkeypatch.setenv("HF_TOKEN", "hf_of_the_server")
+    return endpoint
+
+
+@pytest.mark.parametrize("terms", [None, HubTerms.parse("", "Owner"), HubTerms.parse("owner", "owner")])
+def test_the_token_is_lent_to_whoever_runs_the_process_and_for_owners_that_are_named(
+    terms: HubTerms | None, signed_in: str, tmp_path: Path
+) -> None:
+    assert hub.fetch("hf://owner/reviews", signed_in, tmp_path, terms).repository == "owner/reviews"
+    assert FakeHub.tokens == {"Bearer hf_of_the_server"}
+
+
+@pytest.mark.parametrize("owners", ["owner", "other OWNER", "*"])
+def test_others_read_what_its_owner_shows_everybody_without_the_token(
+    owners: str, signed_in: str, tmp_path: Path
+) -> None:
+    terms = HubTerms.parse(owners, "somebody")
+    assert hub.fetch("hf://owner/reviews", signed_in, tmp_path, terms).repository == "owner/reviews"
+    assert FakeHub.tokens == {None}
+
+
+@pytest.mark.parametrize("source", ["hf://owner/reviews", "hf://owner/gated", "hf://glue/sst2", "hf://owner/none"])
+@pytest.mark.parametrize("owners", ["", "other", "owner2", "reviews"])
+def test_the_hub_is_not_asked_for_owners_that_are_not_allowed(
+    source: str, owners: str, signed_in: str, tmp_path: Path
+) -> None:
+    with pytest.raises(NotAllowedError, match="does not read") as caught:
+        hub.fetch(source, signed_in, tmp_path, HubTerms.parse(owners, owners))
+    assert "ONBOARD_HUB_OWNERS=" in caught.value.remedy
+    assert FakeHub.tokens == set()
+
+
+def test_a_name_that_leads_to_another_owner_is_not_followed(signed_in: str, tmp_path: Path) -> None:
+    assert hub.fetch("hf://owner/old", signed_in, tmp_path).repository == "elsewhere/moved"
+    for terms in (HubTerms.parse("owner", ""), HubTerms.parse("", "owner")):
+        with pytest.raises(NotAllowedError, match="elsewhere/moved"):
+            hub.fetch("hf://owner/old", signed_in, tmp_path / "none", terms)
+    assert not list((tmp_path / "none").rglob("*.parquet"))
+
+
+def test_the_token_is_not_lent_for_everybody() -> None:
+    with pytest.raises(InputError, match="whoever may submit could read"):
+        HubTerms.parse("", "owner *")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_the_hub_sent_is_gone_once_it_is_read(
+    keep: bool, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is keep on purpose, for bases, nothing of the rows stays in a cache that no deletion reaches."""
+    own, cache = tmp_path / "own", tmp_path / "cache"
+    own.mkdir()
+    for name in ("HF_HOME", "HF_HUB_CACHE", "HF_XET_CACHE"):
+        monkeypatch.setattr(f"huggingface_hub.constants.{name}", str(cache))
+    monkeypatch.setattr("tempfile.tempdir", str(own))
+    fetch, during = hub.fetch, []
+
+    def watched(source: str, _endpoint: None, folder: Path | None, terms: HubTerms | None) -> hub.HubFiles:
+        files = fetch(source, endpoint, folder or cache, terms)
+        during.extend(own.rglob("*.parquet"))
+        return files
+
+    monkeypatch.setattr(hub, "fetch", watched)
+    checked = read_dataset("hf://owner/reviews", ReadOptions(keep_downloads=keep))
+    assert checked.report.rows["train"] == 16
+    assert bool(during) is not keep
+    assert [path for path in own.rglob("*") if path.is_file()] == []
+    assert bool([path for path in cache.rglob("*") if path.is_file()]) is keep

@@ -30,6 +30,9 @@ def test_six_answers_lost_and_none_won_are_significantly_worse_and_five_are_not(
     worse = compare_classification(rows(12), before, answers(np.arange(12) >= 6))
     assert (worse.verdict, worse.newly_wrong, worse.newly_right) == ("worse", 6, 0)
     assert worse.p_value == pytest.approx(2 * 0.5**6)
+    assert worse.sentence("It", "v1", "rows") == (
+        "It is significantly worse than v1 by its answers on 12 rows: 0 newly right, 6 newly wrong (McNemar p = 0.031)."
+    )
     assert compare_classification(rows(12), before, answers(np.arange(12) >= 5)).verdict == "no significant difference"
 
 
@@ -43,8 +46,12 @@ def test_a_loss_that_rises_everywhere_is_worse_though_no_answer_changed():
     right = np.arange(40) > 1
     comparison = compare_classification(rows(40), answers(right, 0.9), answers(right, 0.6))
     assert comparison.newly_wrong == comparison.newly_right == 0
-    assert comparison.verdict == "worse"
+    assert (comparison.verdict, comparison.decided_by) == ("worse", "log_loss")
     assert comparison.low > 0
+    assert comparison.sentence("It", "v1", "shared rows").endswith(", though no answer changed.")
+    assert comparison.sentence("It", "v1", "shared rows").startswith(
+        "It is significantly worse than v1 by its log-loss on 40 shared rows: +"
+    )
 
 
 def test_losses_do_not_overrule_more_right_answers():
@@ -60,12 +67,16 @@ def test_the_same_predictions_do_not_differ():
     comparison = compare_classification(rows(50), same, same)
     assert comparison.verdict == "no significant difference"
     assert (comparison.increase, comparison.low, comparison.high, comparison.p_value) == (0.0, 0.0, 0.0, 1.0)
+    assert comparison.decided_by is None
+    said = "It is not significantly better or worse than v1 by its answers or by its log-loss on 50 rows."
+    assert comparison.sentence("It", "v1", "rows") == said
 
 
 @pytest.mark.parametrize("n", [0, 5])
 def test_a_handful_of_rows_is_no_evidence(n):
     comparison = compare_classification(rows(n), answers(np.ones(n, dtype=bool)), answers(np.zeros(n, dtype=bool)))
     assert comparison.verdict == "not enough evidence"
+    assert comparison.sentence("It", "v1", "rows") == f"There is not enough evidence on {n} rows."
     assert json.loads(json.dumps(comparison.to_json(), allow_nan=False))["rows"] == n
 
 
@@ -85,6 +96,7 @@ def test_regression_is_compared_by_squared_error():
     comparison = compare_regression(true, near, far)
     assert (comparison.verdict, comparison.loss, comparison.p_value) == ("worse", "squared_error", None)
     assert comparison.low <= comparison.increase <= comparison.high
+    assert "worse than v1 by its squared error on 60 rows: +" in comparison.sentence("It", "v1", "rows")
     assert compare_regression(true, far, near).verdict == "better"
     assert compare_regression(true[:19], near[:19], far[:19]).verdict == "not enough evidence"
     assert compare_regression(true[:0], near[:0], far[:0]).verdict == "not enough evidence"

@@ -63,7 +63,8 @@ def test_without_held_out_rows_nothing_is_judged_and_nothing_is_weak(nothing):
 
 
 def comparison(verdict: str) -> Comparison:
-    return Comparison(verdict, 30, 1, 7, 0.07, "log_loss", 0.2, 0.1, 0.3)
+    decided_by = "answers" if verdict in ("worse", "better") else None
+    return Comparison(verdict, 30, 1, 7, 0.07, "log_loss", 0.2, 0.1, 0.3, decided_by)
 
 
 @pytest.mark.parametrize("weak", [False, True])
@@ -73,7 +74,13 @@ def comparison(verdict: str) -> Comparison:
 def test_with_shared_rows_only_a_significantly_worse_version_is_held_back(verdict, allowed, weak):
     permission = may_replace(comparison(verdict), weak=weak, predecessor_weak=False)
     assert permission.allowed is allowed
-    assert "30 shared held-out rows (1 newly right, 7 newly wrong)" in permission.reason
+    assert "on 30 shared held-out rows" in permission.reason
+    by = (
+        "answers or by its log-loss"
+        if "difference" in verdict
+        else "answers on 30 shared held-out rows: 1 newly right,"
+    )
+    assert f"by its {by}" in permission.reason
 
 
 @pytest.mark.parametrize("missing", [None, comparison("not enough evidence")])
@@ -92,3 +99,19 @@ def test_a_single_row_judges_nothing():
     judged = weakness({"accuracy": one}, {"accuracy": one}, "accuracy")
     assert (judged.weak, judged.judged) == (False, False)
     assert "single row" in judged.reason
+
+
+def test_a_version_that_beats_the_majority_by_its_losses_alone_is_weak_by_macro_f1():
+    metrics = {"log_loss": metric(0.3, 0.25, 0.35), "macro_f1": metric(0.47, 0.47, 0.49)}
+    trivial = {"log_loss": metric(0.4, 0.3, 0.5), "macro_f1": metric(0.47, 0.45, 0.49)}
+    judged = weakness(metrics, trivial, "log_loss")
+    assert judged.weak
+    assert "macro_f1 of 47.0%" in judged.reason
+
+
+def test_a_version_that_beats_the_majority_by_both_is_told_by_what_decides():
+    metrics = {"accuracy": metric(0.9, 0.8, 0.95), "macro_f1": metric(0.8, 0.7, 0.9)}
+    trivial = {"accuracy": metric(0.6, 0.5, 0.7), "macro_f1": metric(0.4, 0.3, 0.5)}
+    judged = weakness(metrics, trivial, "accuracy")
+    assert not judged.weak
+    assert "accuracy of 90.0%" in judged.reason

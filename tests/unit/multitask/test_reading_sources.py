@@ -99,7 +99,7 @@ def test_no_source_at_all_is_told(tmp_path: Path) -> None:
 
 def test_a_hub_that_cannot_be_reached_is_told_at_once_with_the_way_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     fetch = module.read_dataset.__globals__["hub"].fetch
-    monkeypatch.setattr("onboard.data.hub.fetch", lambda source: fetch(source, "http://127.0.0.1:9"))
+    monkeypatch.setattr("onboard.data.hub.fetch", lambda source, *_: fetch(source, "http://127.0.0.1:9"))
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="nyu-mll/glue/cola") as caught:
         read_sources({"cola": SourceEntry(source="hf://nyu-mll/glue/cola")}, 0)

@@ -9,11 +9,12 @@ from fake_evaluator import faked
 
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.domain.dataset import Example
-from onboard.jobs.estimate import CANDIDATES, GPU_SPEEDUP, START_SECONDS, DatasetSize, estimate_seconds, probe_passes
+from onboard.jobs.estimate import GPU_SPEEDUP, START_SECONDS, DatasetSize, estimate_seconds
 from onboard.model.cost import Passes
 from onboard.model.engine import Engine
 from onboard.probe.candidates import NOTHING_LEARNED, Candidate
 from onboard.probe.finals import Finalist, try_finalists
+from onboard.probe.passes import CANDIDATES, probe_passes
 from onboard.probe.racing import race
 from onboard.probe.settings import FEWEST_ROWS, FinalSettings, ProbeSettings
 

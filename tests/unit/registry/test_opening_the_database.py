@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from support.real_services import free_port
+from sqlalchemy.exc import IntegrityError
+from support.real_services import PostgresServer, free_port
 
 import migrations
-from onboard.errors import ConflictError, InputError, NotAllowedError, StorageError, UnavailableError
+from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, StorageError, UnavailableError
 from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.database import Database
 from onboard.registry.schema import check, open_database, upgrade
@@ -145,6 +149,105 @@ def test_a_full_disk_of_sqlite_is_told_as_that_and_nothing_is_half_written(sqlit
     with database.read() as session:
         assert session.query(QueueRow).count() == 0
     database.dispose()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.parametrize("free", [0, 4, 20, 40, 200])
+def test_a_full_disk_under_a_fresh_home_is_told(small_disk: Path, free: int) -> None:
+    (small_disk / "much").write_bytes(bytes((1024 - free) << 10))
+    with pytest.raises(StorageError, match=r"disk of .* is full"):
+        open_database(Settings(home=small_disk / "home"))
+
+
+def test_a_disk_that_is_full_when_the_database_is_opened_is_told_as_that(small_disk: Path) -> None:
+    settings = Settings(home=small_disk / "home")
+    open_database(settings).dispose()
+    (small_disk / "much").write_bytes(bytes(shutil.disk_usage(small_disk).free))  # SQLite: "disk I/O error"
+    with pytest.raises(StorageError, match=r"disk of .* is full"):
+        open_database(settings)
+
+
+def _broken_header(content: bytearray) -> None:
+    content[:16] = b"x" * 16
+
+
+def _broken_pages(content: bytearray) -> None:
+    for start in range(4096, len(content), 4096):
+        content[start : start + 200] = b"\xff" * 200
+
+
+def _cut_short(content: bytearray) -> None:
+    del content[20_000:]
+
+
+def _another_file(content: bytearray) -> None:
+    content[:] = b"This is a note that somebody wrote into the wrong file."
+
+
+@pytest.mark.parametrize("harm", [_broken_header, _broken_pages, _cut_short, _another_file])
+def test_a_damaged_database_is_told_with_what_to_do(tmp_path: Path, harm: Callable[[bytearray], None]) -> None:
+    settings = Settings(home=tmp_path)
+    open_database(settings).dispose()
+    file = tmp_path / "onboard.db"
+    content = bytearray(file.read_bytes())
+    harm(content)
+    file.write_bytes(content)
+    with pytest.raises(DamagedError, match=r"database .*onboard\.db is damaged") as caught:
+        open_database(settings)
+    assert "onboard restore BACKUP" in caught.value.remedy
+    assert str(tmp_path) not in caught.value.outside.message
+
+
+def test_a_row_that_a_constraint_forbids_is_no_failure_of_the_database(database: Database) -> None:
+    with pytest.raises(IntegrityError), database.write() as session:
+        session.execute(text("INSERT INTO queues (name, paused) VALUES ('twice', NULL)"))
+
+
+@pytest.mark.services
+def test_what_a_user_of_postgresql_may_not_do_names_the_remedy(postgres_database: Database) -> None:
+    def look_as_a_guest() -> None:
+        with postgres_database.write() as session:
+            session.execute(text("CREATE ROLE guest"))
+            session.execute(text("SET LOCAL ROLE guest"))
+            session.execute(text("SELECT * FROM queues"))
+
+    with pytest.raises(NotAllowedError, match="lacks a right: permission denied") as caught:
+        look_as_a_guest()
+    assert "OWNER TO" in caught.value.remedy
+    assert caught.value.outside.message == "The database cannot be reached."
+
+
+@pytest.mark.services
+def test_a_postgresql_that_takes_no_changes_is_told(postgres_database: Database) -> None:
+    refusal = pytest.raises(UnavailableError, match="takes no changes")
+    with refusal as caught, postgres_database.write() as session:
+        session.execute(text("SET TRANSACTION READ ONLY"))
+        QueueRepository(session).set_paused("gpu", True)
+    assert "name the primary" in caught.value.remedy
+
+
+@pytest.mark.services
+def test_a_replica_of_postgresql_is_not_read_it_lags_behind() -> None:
+    with PostgresServer() as server, Database(server.create("onboard")) as database:
+        server.stop()
+        (server._data / "standby.signal").touch()
+        server.start()
+        with pytest.raises(UnavailableError, match="takes no changes") as caught, database.read() as session:
+            session.execute(text("SELECT 1"))
+    assert "name the primary" in caught.value.remedy
 
 
 def test_when_every_connection_is_busy_that_is_told_as_something_that_passes(sqlite_url: str) -> None:

@@ -161,15 +161,6 @@ def test_few_held_out_rows_cannot_tell_either() -> None:
     assert more_labels(job(40, [20, 20], validation_kind="held-out", dataset=dataset)) is None
 
 
-def test_after_a_tuning_the_curve_is_said_to_be_that_of_the_embedding_alone() -> None:
-    curve = {"more": 32, "gain": 0.05, "low": 0.01, "high": 0.1}
-    section = more_labels({"more_rows": curve, "tuning": {"kept": True}})
-    assert section is not None
-    assert section.sentences[0].startswith(
-        "With 32 more labels the accuracy of the embedding alone, before the tuning, would change by about +5 points"
-    )
-
-
 def test_without_an_estimate_its_reason_says_why_nothing_is_told_of_more_labels() -> None:
     section = more_labels(job(36, [18, 18], validation_kind=None, validation_reason="Fewer than 8 of them can."))
     assert section is not None

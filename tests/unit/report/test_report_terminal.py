@@ -71,7 +71,9 @@ def test_long_names_of_starting_points_take_two_lines_at_most(document, terminal
 
 def test_commands_stand_alone_on_their_line(document):
     document["weak"] = True
-    assert "\n    onboard submit --dataset FILE --task tickets\n" in printed(document).replace(" \n", "\n")
+    assert "\n    onboard submit --dataset FILE --task tickets --test TEST_FILE\n" in printed(document).replace(
+        " \n", "\n"
+    )
 
 
 def test_every_row_that_looks_mislabelled_is_named(document):

@@ -156,6 +156,34 @@ def test_an_answer_prints_label_probability_task_and_version_and_nothing_else(pr
     assert answer.to_json()["version"] == 1
 
 
+def test_every_labels_probability_is_told_where_it_is_asked_for(predictor: Predictor) -> None:
+    typed, stars = predictor.predict([{"task": "typed", "text": "good film"}, {"task": "stars", "text": "good film"}])
+    document = typed.to_json(probabilities=True)
+    assert [label_key(share["label"]) for share in document["probabilities"]] == ["true", "3", '"3"']
+    assert sum(share["probability"] for share in document["probabilities"]) == pytest.approx(1.0)
+    assert document["weak"] is False
+    assert [share["label"] for share in stars.to_json(probabilities=True)["probabilities"]][::20] == [1.0, 5.0]
+    assert Prediction.from_json(json.loads(json.dumps(document))) == typed
+
+
+def test_a_task_of_pairs_asked_with_one_text_is_refused_and_the_reverse(services: Services, tiny_base: Base) -> None:
+    for task, pairs in (("alone", False), ("alike", True), ("earlier", None)):
+        add_version(services, tiny_base, task, ("sad", "happy"), ("sad", "happy"), pairs=pairs)
+    one, two = {"text": "good film"}, {"text_a": "good film", "text_b": "bad plot"}
+    predictor = Predictor(services)
+    answered = predictor.predict([
+        {"task": "alone", **one}, {"task": "alike", **two}, {"task": "earlier", **one}, {"task": "earlier", **two}
+    ])  # fmt: skip
+    assert [answer.task for answer in answered] == ["alone", "alike", "earlier", "earlier"]
+    with pytest.raises(
+        InputError, match="Input 2: alike@v1 takes a pair of texts: text_a and text_b, and text was"
+    ) as no:
+        predictor.predict([{"task": "alike", **two}, {"task": "alike", "ref": "v1", **one}])
+    assert (no.value.data["row"], no.value.data["fields"]) == (2, ["text_a", "text_b"])
+    with pytest.raises(InputError, match="alone@latest takes one text: text, and text_a and text_b were given"):
+        predictor.predict([{"task": "alone", **two}])
+
+
 def test_references_name_versions_and_a_moved_alias_is_followed(services: Services, tiny_base: Base) -> None:
     predictor = Predictor(services)
     first = predictor.predict([{"task": "mood", "text": "good"}])[0]

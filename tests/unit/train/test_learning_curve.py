@@ -104,3 +104,23 @@ def test_the_document_names_everything() -> None:
     assert MoreRows([], reason="why").to_json() == {
         "points": [], "more": MORE_ROWS, "gain": None, "low": None, "high": None, "reason": "why",
     }  # fmt: skip
+
+
+def test_a_constant_answer_has_no_curve() -> None:
+    """Half of the rows gave the rare label to every text, all of them the common one: 25% and 75% right."""
+    targets = np.eye(2)[((np.arange(64) // 4) % 4 == 0).astype(np.int64)]
+    common, rare = (np.log(np.tile(answer, (64, 1))) for answer in ([0.9, 0.1], [0.1, 0.9]))
+    for first in (rare, np.log(np.abs(targets - 0.1))):
+        more = more_rows({0.5: first, 1.0: common}, {0.5: 24.0, 1.0: 48.0}, targets, np.arange(64) % 4, 64)
+        assert (more.gain, more.points) == (None, ())
+        assert more.reason == "Trained on 48 rows it gave every text the same answer, which no curve can go on from."
+
+
+def test_folds_that_answer_all_alike_have_no_curve_though_they_differ() -> None:
+    fold = np.arange(64) % 4
+    targets = np.eye(2)[(np.arange(64) // 4) % 2]
+    by_fold = np.log(np.where(fold[:, None] < 2, [0.9, 0.1], [0.1, 0.9]))
+    more = more_rows({0.5: by_fold, 1.0: np.log(np.abs(targets - 0.1))}, {0.5: 24.0, 1.0: 48.0}, targets, fold, 64)
+    assert more.points == ()
+    assert more.reason is not None
+    assert more.reason.startswith("Trained on 24 rows")

@@ -221,9 +221,8 @@ def test_halves_of_the_folds_are_trained_in_smaller_batches_unless_that_takes_to
     curved = FewShotSettings(steps=6, batch=8, seeds=1, curve=(0.5,))
     outcome = learned(tiny_engine, dataset_of(16), curved)
     assert sizes == [[8, *[6] * FOLDS, *[3] * FOLDS]]  # 16 rows, 12 and 6
-    more = outcome.more_rows(labelled(tiny_engine, dataset_of(16)).targets)
-    assert more is not None
-    assert [rows for rows, _ in more.points] == [6, 12]
+    assert outcome.folds is not None
+    assert sorted(outcome.folds.rows.values()) == [6, 12]
     passes = 6 * (8 + FOLDS * 6 + FOLDS * 3)
     tokens = float(np.mean([len(ids) for ids in labelled(tiny_engine, dataset_of(16)).ids]))
     seconds = Passes(trained=passes).seconds(tokens)

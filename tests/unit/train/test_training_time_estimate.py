@@ -12,8 +12,9 @@ import pytest
 from onboard.data.limits import HOLDOUT_FREE_ROWS
 from onboard.data.splits import holdout
 from onboard.domain.dataset import Dataset, Example
-from onboard.jobs.estimate import train_passes
+from onboard.jobs.estimate import GUARD_SECONDS, HELD_SECONDS, train_passes, tuning_seconds
 from onboard.model.batch import LabelledRows, TrainingSet
+from onboard.model.cost import Passes
 from onboard.model.engine import Engine
 from onboard.model.side_by_side import Moved, Run
 from onboard.train import crossvalidation, fewshot, learning
@@ -81,3 +82,11 @@ def test_a_regression_has_no_curve_and_a_gpu_time_for_one() -> None:
     assert quick.trained > plain.trained
     assert train_passes(32, 0, 128, regression=True, gpu=True) == plain
     assert train_passes(32, 0, 12) == quick
+
+
+def test_a_tuning_is_counted_with_its_look_its_folds_and_the_guard() -> None:
+    few, held = tuning_seconds(32, 0, 32), tuning_seconds(96, 32, 32)
+    step = HELD_SECONDS + Passes(trained=8).seconds(32)
+    assert few - GUARD_SECONDS == pytest.approx((80 + 4 * 60 + 4 * 12) * step)
+    assert held - GUARD_SECONDS == pytest.approx((120 + 24) * step)
+    assert 60 < few < 120  # one to two minutes of two cores, as they were measured

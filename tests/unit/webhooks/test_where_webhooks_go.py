@@ -44,6 +44,8 @@ def resolving_to(*addresses: str) -> Callable[..., list[Any]]:
         "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::7f00:1",
         "::7f00:1", "::a9fe:a9fe", "::ffff:0:7f00:1", "2002:7f00:1::", "2002:a9fe:a9fe::1", "2001:0:7f00:1::",
         "2001:db8::1", "fe80::1%1",
+        "fec0::1", "feff::1", "3fff::1", "3fff:fff:ffff::1", "5f00::1", "4000::1", "192.0.0.8", "fd20:ce::254",
+        "2606:4700::5efe:a9fe:a9fe", "2606:4700::200:5efe:10.0.0.1", "64:ff9b:1:a00:1::", "64:ff9b:1:ffff:a:9fe:a9fe::",
     ],
 )  # fmt: skip
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
@@ -56,12 +58,40 @@ def test_a_public_address_is_allowed(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254", "fe80::1", "0.0.0.0"]
+    "address",
+    [
+        "169.254.169.254",
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd00:ec2::254%1",
+        "fd20:ce::254",
+        "fd00:42::42",
+        "fe80::1",
+        "0.0.0.0",
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "::ffff:0:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "64:ff9b:1:a9fe:a9:fe00::",
+        "64:ff9b:1:a9:fe:a9fe::",
+        "64:ff9b:1:0:a9:fea9:fe00:0",
+        "2002:a9fe:a9fe::1",
+        "2001:0:a9fe:a9fe::",
+        "2001:0:8::5601:5601",
+        "fc00::5efe:169.254.169.254",
+        "::ffff:168.63.129.16",
+        "64:ff9b::168.63.129.16",
+        "::ffff:100.100.100.200",
+    ],
 )
 def test_metadata_and_link_local_addresses_are_refused_even_in_tests(address: str) -> None:
     assert not is_allowed(address, insecure=True)
-    assert is_allowed("127.0.0.1", insecure=True)
-    assert is_allowed("10.0.0.1", insecure=True)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd12::1", "fec0::1", "64:ff9b:1::10.0.0.1"])
+def test_private_addresses_are_allowed_in_tests(address: str) -> None:
+    assert is_allowed(address, insecure=True)
 
 
 def test_one_private_address_among_several_refuses_them_all(monkeypatch: pytest.MonkeyPatch) -> None:

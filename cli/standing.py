@@ -1,0 +1,84 @@
+"""What `onboard doctor` makes of a service's workers and queues: one judgement, near and far, of the same documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onboard.domain.release import release_name, release_of
+from onboard.errors import ConflictError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from cli.output import Document
+
+_WHERE = "where the service is: "
+
+
+def workers_standing(seen: Document, release: int, dead: Collection[str] = ()) -> str:
+    """The live workers in a line; empty when there is none.
+
+    Args:
+        seen: the document of `onboard workers list --json`.
+        release: of the service's code; older workers leave its jobs alone.
+        dead: names of workers whose process is known to be gone, whatever their heartbeat says.
+
+    Raises:
+        UnavailableError: one is deaf, or has died with a job in hand.
+        ConflictError: one is older than the service.
+    """
+    live = [worker for worker in seen["workers"] if worker["state"] != "lost" and worker["worker"] not in dead]
+    _require_as_new(live, release)
+    deaf = [worker for worker in live if worker["facts"].get("deaf_seconds")]
+    if deaf:
+        worker, seconds = deaf[0]["worker"], deaf[0]["facts"]["deaf_seconds"]
+        raise UnavailableError(
+            f"Jobs have waited for {seconds:.0f} s beside worker {worker}, which is free and hears no bell.",
+            f"It begins anew by itself. Where that does not help, start another: onboard workers drain {worker}",
+        )
+    return ", ".join(_line(worker) for worker in live)
+
+
+def require_served(seen: Document, *, near: bool, embedded: bool = False, dead: bool = False) -> None:
+    """Whether somebody takes the jobs that wait, those that a dead worker left among them.
+
+    Args:
+        seen: the document of `onboard queue show --json`.
+        near: whether a worker can be started here.
+        embedded: whether one that has nothing left to do should leave.
+        dead: whether the only workers are known to be dead.
+
+    Raises:
+        UnavailableError: nobody does.
+    """
+    stranded = [
+        queue
+        for queue in seen["queues"]
+        if not queue["paused"] and (queue["unserved"] or (dead and queue["queued"] + queue["running"]))
+    ]
+    if not stranded:
+        return
+    names = ", ".join(queue["queue"] for queue in stranded)
+    lost = sum(queue["running"] if dead else queue["lost"] for queue in stranded)
+    left = f"; {lost} of them were in the hands of a worker that died" if lost else ""
+    idle = " --idle-exit 60" if embedded else ""
+    raise UnavailableError(
+        f"Jobs wait in {names}, which no live worker serves{left}.",
+        f"{'' if near else _WHERE}onboard worker --queue {stranded[0]['queue']}{idle}",
+    )
+
+
+def _line(worker: Document) -> str:
+    renewals = worker["facts"].get("renewals") or 0
+    once = "once" if renewals == 1 else f"{renewals} times"
+    return f"{worker['worker']} on {worker['device']}" + (f" (was deaf, began anew {once})" if renewals else "")
+
+
+def _require_as_new(live: list[Document], release: int) -> None:
+    behind = [worker for worker in live if release_of(worker["facts"]) < release]
+    older = [f"{worker['worker']} has {worker['facts']['onboard']}" for worker in behind]
+    if older:
+        raise ConflictError(
+            f"Workers are older than onboard {release_name(release)}, and leave its jobs alone: {', '.join(older)}.",
+            "Install the same version there and start them again: pip install -U onboard",
+        )

@@ -1,0 +1,80 @@
+"""Remedies in the words of HTTP: commands become requests, options fields of forms.
+
+Errors are made for the command line. Whoever asks over HTTP has no command, and `onboard`, which does, is told the
+original as `command`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from onboard.domain.submission import Submission, fields_of
+
+_REFERENCE: Final = r"(?P<task>[\w-]+)@(?P<ref>[\w-]+)"
+_NAME: Final = r"(?P<name>[\w-]+)"
+_REQUESTS: Final = [
+    (re.compile(command), request)
+    for command, request in (
+        (rf"onboard jobs list --task {_NAME}", r"GET /v1/jobs?task=\g<name>"),
+        (r"onboard (?P<what>jobs|tasks) list", r"GET /v1/\g<what>"),
+        (r"onboard (?P<what>base|hypernetwork|token) list", r"GET /v1/\g<what>s"),
+        (r"onboard workers list", "GET /v1/workers"),
+        (rf"onboard versions {_NAME}", r"GET /v1/tasks/\g<name>/versions"),
+        (rf"onboard tasks show {_NAME}", r"GET /v1/tasks/\g<name>"),
+        (rf"onboard jobs show {_NAME}", r"GET /v1/jobs/\g<name>"),
+        (rf"onboard jobs logs {_NAME}", r"GET /v1/jobs/\g<name>/logs"),
+        (rf"onboard jobs retry {_NAME} --time-limit SECONDS",
+         r'POST /v1/jobs/\g<name>/retry with {"time_limit": SECONDS}'),
+        (rf"onboard jobs retry {_NAME}", r"POST /v1/jobs/\g<name>/retry"),
+        (rf"onboard queue resume {_NAME}", r'POST /v1/queue/resume with {"queue": "\g<name>"}'),
+        (rf"onboard compare {_REFERENCE} [\w-]+@(?P<later>[\w-]+)",
+         r"GET /v1/tasks/\g<task>/compare?a=\g<ref>&b=\g<later>"),
+        (rf"onboard promote {_REFERENCE} --alias {_NAME}",
+         r'PUT /v1/tasks/\g<task>/aliases/\g<name> with {"version": N}'),
+        (rf"onboard rollback (?P<task>[\w-]+) --alias {_NAME}", r"POST /v1/tasks/\g<task>/aliases/\g<name>/rollback"),
+        (rf"onboard token create NAME --scope {_NAME}", r'POST /v1/tokens with {"name": NAME, "scopes": ["\g<name>"]}'),
+        (r"onboard submit(?: --dataset)? FILE", "POST /v1/jobs"),
+        (r"onboard check FILE(?:\.parquet)?", "POST /v1/check"),
+    )
+]  # fmt: skip
+_FIELDS: Final = {field.flag: field.name for field in fields_of(Submission) if field.option.form is not None}
+_OPTION: Final = re.compile(
+    r"(?P<flag>--[a-z][a-z-]*)"
+    r"(?: (?P<value>[A-Z][A-Z0-9,…]*\b|\d+|auto|random|drop|refuse|classification|regression|text\b"
+    r"|(?<=--task )[a-z0-9][a-z0-9_-]*(?![\w,])|(?<=--metric )\w+|(?<=--method )[\w+]+))?"
+)
+
+
+def in_requests(remedy: str) -> str:
+    """A remedy with requests and fields in place of commands and options; what has no counterpart stays."""
+    for command, request in _REQUESTS:
+        remedy = command.sub(request, remedy)
+    return _OPTION.sub(_field, remedy)
+
+
+def told_over_http(remedy: str) -> dict[str, str]:
+    """The members of a problem: `remedy`, and the original as `command` where it is another."""
+    translated = in_requests(remedy)
+    return {"remedy": translated} if translated == remedy else {"remedy": translated, "command": remedy}
+
+
+def data_over_http(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of an error; the problems of a dataset have remedies, too."""
+    problems = data.get("problems")
+    if not isinstance(problems, list):
+        return dict(data)
+    translated = [
+        {**problem, **told_over_http(problem["remedy"])} if problem.get("remedy") else problem for problem in problems
+    ]
+    return {**data, "problems": translated}
+
+
+def _field(option: re.Match[str]) -> str:
+    if option["flag"] == "--key":
+        return "Idempotency-Key"
+    name = _FIELDS.get(option["flag"])
+    if name is None:
+        return option[0]
+    return name if option["value"] is None else f"{name}={option['value']}"

@@ -1,0 +1,118 @@
+"""What has been learned, as the client returns it: tasks, versions, and what a job has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from onboard.domain.job import JobState
+
+if TYPE_CHECKING:
+    from onboard.domain.dataset import Kind, Label
+    from onboard.domain.report import JobReport, Splits
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedTask:
+    """A task with its latest version.
+
+    Args:
+        labels: empty for a regression.
+        version: what `latest` names; None without one.
+        weak: whether that is no better than the commonest answer.
+        pairs: whether it takes two texts, `text_a` and `text_b`; None where the service does not know.
+        aliases: the version that each name means; only where one task was asked for.
+        document: everything, as `onboard tasks show --json` prints it.
+    """
+
+    name: str
+    kind: Kind
+    labels: tuple[Label, ...]
+    version: int | None
+    weak: bool
+    pairs: bool | None
+    aliases: Mapping[str, int]
+    document: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> LearnedTask:
+        """Read a task's document."""
+        return cls(
+            document["task"], document["kind"], tuple(document["labels"]), document["version"], document["weak"],
+            document.get("pairs"), document.get("aliases", {}), document,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedVersion:
+    """A version of a task.
+
+    Args:
+        metrics: by split, `{"validation": {NAME: {"value", "low", "high", "n"}} | None, "test": …}`.
+        pairs: as of a task.
+        init: what it started from: "sst2@v1", "random", …
+        aliases: the names that mean it.
+        created_at: ISO 8601 in UTC.
+        document: everything, as `onboard versions --json` prints it.
+    """
+
+    task: str
+    version: int
+    labels: tuple[Label, ...]
+    metrics: Splits
+    weak: bool
+    pairs: bool | None
+    init: str
+    hypernetwork_version: int
+    aliases: tuple[str, ...]
+    created_at: str
+    document: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def reference(self) -> str:
+        """The reference that always means this version: `task@vN`."""
+        return f"{self.task}@v{self.version}"
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], aliases: Mapping[str, int]) -> PublishedVersion:
+        """Read a version's document.
+
+        Args:
+            aliases: of its task.
+        """
+        named = tuple(sorted(alias for alias, version in aliases.items() if version == document["version"]))
+        return cls(
+            document["task"], document["version"], tuple(document["labels"]), document["metrics"], document["weak"],
+            document.get("pairs"), document["parent"], document["hypernetwork_version"], named, document["created_at"],
+            document,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a job has come to; what is not known yet is None.
+
+    Args:
+        version: what it published.
+        metrics: by split, as of a version.
+        weak: whether the version is no better than the commonest answer; weak_reason says by which numbers.
+        document: everything, as `onboard jobs show --json` prints it.
+    """
+
+    job: str
+    task: str
+    state: JobState
+    version: int | None
+    metrics: Splits | None
+    weak: bool | None
+    weak_reason: str | None
+    document: JobReport = field(repr=False)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Report:
+        """Read a job's document."""
+        return cls(
+            document["job"], document["task"], JobState(document["state"]), document.get("version"),
+            document.get("metrics"), document.get("weak"), document.get("weak_reason"), cast("JobReport", document),
+        )  # fmt: skip

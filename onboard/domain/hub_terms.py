@@ -1,0 +1,51 @@
+"""Whose datasets of the hub a service reads for those who come from elsewhere, and for whom it lends its token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from onboard.errors import InputError, NotAllowedError
+
+ANYBODY: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class HubTerms:
+    """What the settings say of the hub. Names of owners are in small letters.
+
+    Args:
+        owners: whose datasets are read without a token; `*` means everybody's.
+        token_owners: whose datasets are read with the service's own token, so private and gated ones too.
+    """
+
+    owners: frozenset[str] = frozenset()
+    token_owners: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, owners: str, token_owners: str) -> HubTerms:
+        """Read the settings, each a list separated by spaces. Raises InputError."""
+        if ANYBODY in token_owners.split():
+            raise InputError(
+                "ONBOARD_HUB_TOKEN_OWNERS has *: whoever may submit could read all that the token reads.",
+                "Name the owners whose datasets may be read with it.",
+            )
+        return cls(frozenset(owners.lower().split()), frozenset(token_owners.lower().split()))
+
+    def lends_token(self, repository: str) -> bool:
+        """Whether it is read with the service's token.
+
+        Raises:
+            NotAllowedError: it is not read at all.
+        """
+        owner = repository.lower().rpartition("/")[0]
+        if owner and owner in self.token_owners:
+            return True
+        if ANYBODY in self.owners or (owner and owner in self.owners):
+            return False
+        named = owner or "OWNER"
+        raise NotAllowedError(
+            f"This service does not read {repository} from the hub for others.",
+            f"Send the dataset as a file. Whoever runs the service can allow its owner: ONBOARD_HUB_OWNERS={named}",
+            repository=repository,
+        )

@@ -1,0 +1,129 @@
+"""How a version answers the rows of each label: precision, recall, F1, and which labels it hardly ever answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypedDict
+
+from onboard.domain.dataset import Label, label_text
+
+FEWEST_ROWS: Final = 3  # of a label, below which nothing is said of it: good versions too miss one or two
+HARDLY: Final = 0.25  # answers per row of a label, up to which it is hardly ever answered
+MOST_NAMED: Final = 3  # labels of a sentence
+
+
+class LabelScoreJson(TypedDict):
+    """One label: its rows, how often it was answered, how often rightly.
+
+    precision: share of its answers that are right; null where it was never answered.
+    recall: share of its rows that are answered right; null where it has no rows. f1: null without either.
+    """
+
+    label: Label
+    rows: int
+    answers: int
+    right: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScore:
+    """One label on so many `rows` that are labelled so; `answers` name it, and `right` of them rightly."""
+
+    label: Label
+    rows: int
+    answers: int
+    right: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of its answers that are right; None where there are none."""
+        return self.right / self.answers if self.answers else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of its rows that are answered right; None where there are none."""
+        return self.right / self.rows if self.rows else None
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of the two; None where the label is neither answered nor true."""
+        both = self.rows + self.answers
+        return 2 * self.right / both if both else None
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether rows enough are labelled so, and none was answered so."""
+        return self.rows >= FEWEST_ROWS and not self.answers
+
+    @property
+    def hardly_answered(self) -> bool:
+        """Whether it is answered, but far more seldom than it is true."""
+        return self.rows >= FEWEST_ROWS and 0 < self.answers <= HARDLY * self.rows
+
+    def to_json(self) -> LabelScoreJson:
+        """The label with its numbers as a JSON document."""
+        return {
+            "label": self.label, "rows": self.rows, "answers": self.answers, "right": self.right,
+            "precision": self.precision, "recall": self.recall, "f1": self.f1,
+        }  # fmt: skip
+
+
+def label_scores(metrics: Mapping[str, Any] | None) -> list[LabelScore]:
+    """The labels of one split's metrics; empty where they say nothing of labels, as those of earlier versions.
+
+    Args:
+        metrics: by name, as a version or a job's document has them; the labels stand with macro-F1, their mean.
+    """
+    macro_f1 = (metrics or {}).get("macro_f1")
+    documents = macro_f1.get("labels") if isinstance(macro_f1, Mapping) else None
+    if not isinstance(documents, Sequence):
+        return []
+    counts = "rows", "answers", "right"
+    return [
+        LabelScore(document["label"], *(document[count] for count in counts))
+        for document in documents
+        if isinstance(document, Mapping)
+        and isinstance(document.get("label"), Label)
+        and all(isinstance(document.get(count), int) for count in counts)
+    ]
+
+
+def neglected(scores: Sequence[LabelScore]) -> list[LabelScore]:
+    """The labels that are never answered, then those that hardly ever are; in each the one with most rows first."""
+    neglect = [score for score in scores if score.never_answered or score.hardly_answered]
+    return sorted(neglect, key=lambda score: (score.answers > 0, -score.rows))
+
+
+def collapsed(scores: Sequence[LabelScore]) -> bool:
+    """Whether every text gets the same answer, though rows enough have another label."""
+    return sum(score.answers > 0 for score in scores) == 1 and any(score.never_answered for score in scores)
+
+
+def neglect_sentence(scores: Sequence[LabelScore], name: Callable[[Label], str] = label_text) -> str:
+    """Which labels are never or hardly ever answered, in one sentence; "" where every label gets its answers."""
+    labels = neglected(scores)
+    answered = [score for score in scores if score.answers]
+    never, hardly = ([score for score in labels if bool(score.answers) is some] for some in (False, True))
+    parts = []
+    if never:
+        parts.append(f"never answers {_listed([f'{name(score.label)} ({_rows(score.rows)})' for score in never])}")
+    if hardly:
+        seldom = [f"{name(score.label)} ({score.answers} of {_rows(score.rows)})" for score in hardly]
+        parts.append(f"hardly ever answers {_listed(seldom)}")
+    if collapsed(scores):
+        return f"It gives every text the same answer, {name(answered[0].label)}, and {parts[0]}."
+    return f"It {' and '.join(parts)}." if parts else ""
+
+
+def _listed(parts: Sequence[str]) -> str:
+    if len(parts) > MOST_NAMED:
+        return f"{len(parts)} labels, among them {', '.join(parts[:MOST_NAMED])}"
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"

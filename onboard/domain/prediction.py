@@ -1,0 +1,56 @@
+"""An answer of a task's version, as it is computed and as it comes over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onboard.domain.dataset import Label
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """An answer.
+
+    Args:
+        label: as it was submitted; a number for a regression.
+        probability: of the label; for a regression, of the most probable bucket.
+        task, version: what answered.
+        probabilities: of every label, in the task's order (of every bucket for a regression). A service tells them only
+            where they were asked for; else they are empty.
+        weak: whether the version is no better than the commonest label.
+        labels: what the probabilities are of; for a regression the buckets' values.
+    """
+
+    label: Label
+    probability: float
+    task: str
+    version: int
+    probabilities: tuple[float, ...] = ()
+    weak: bool = False
+    labels: tuple[Label, ...] = ()
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Prediction:
+        """Read what a service answers; one of an earlier version tells neither `weak` nor probabilities."""
+        shares = document.get("probabilities", ())
+        return cls(
+            document["label"],
+            document["probability"],
+            document["task"],
+            document["version"],
+            tuple(share["probability"] for share in shares),
+            document.get("weak", False),
+            tuple(share["label"] for share in shares),
+        )
+
+    def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:
+        """The answer as `predict --json` prints it, and with `--probabilities`."""
+        answer = {"label": self.label, "probability": self.probability, "task": self.task, "version": self.version}
+        if not probabilities:
+            return answer
+        shares = zip(self.labels, self.probabilities, strict=True)
+        listed = [{"label": label, "probability": share} for label, share in shares]
+        return {**answer, "weak": self.weak, "probabilities": listed}

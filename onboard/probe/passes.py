@@ -1,0 +1,33 @@
+"""Rows that a probe puts through the model, counted before it begins, as its settings have it; without torch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onboard.data.limits import PROBE_ROWS
+from onboard.model.cost import Passes
+from onboard.probe.candidates import NOTHING_LEARNED
+from onboard.probe.settings import FEWEST_ROWS, ProbeSettings
+
+CANDIDATES: Final = 23  # of the probe with `mini` and no tasks of one's own
+MIXED_TRAININGS: Final = 3  # of the mixture: on each half, and on all rows
+
+
+def probe_passes(rows: int) -> Passes:
+    """Rows that choose the initialisation: of a race in which nobody falls behind early, and of its last round.
+
+    Args:
+        rows: training rows.
+    """
+    settings = ProbeSettings()
+    rows = min(rows, PROBE_ROWS)
+    standing, count = CANDIDATES, min(settings.race.first_rows, rows)
+    raced = standing * count
+    while count < rows:
+        standing = min(standing, len(NOTHING_LEARNED) + max(settings.race.finalists, (standing + 1) // 2))
+        raced, count = raced + standing * (min(2 * count, rows) - count), min(2 * count, rows)
+    if rows < FEWEST_ROWS:
+        return Passes(raced)
+    finalists = settings.finalists + 1  # the better of those that have learned nothing
+    trainings = 2 * finalists + MIXED_TRAININGS
+    return Passes(raced + (finalists + 1) * rows, trainings * settings.finals.steps * settings.finals.batch)

@@ -1,0 +1,115 @@
+"""What a database says when it fails, in our own words, with what to do about it."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from onboard.errors import (
+    DamagedError,
+    DeadlockError,
+    NotAllowedError,
+    OnboardError,
+    StorageError,
+    UnavailableError,
+)
+
+_FEW_BYTES: Final = 1 << 20  # with less free space SQLite's files beside the database cannot grow
+_NO_DATABASE: Final = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+_NO_FILE: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+_DISK_FULL, _DEADLOCK, _FORBIDDEN, _READ_ONLY, _DAMAGED = "53100", "40P01", "42501", "25006", "XX001 XX002"
+_FREE: Final = "Free some space, then try again."
+
+
+def failure_of(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
+    """What it means, in our words; callers from elsewhere are not told where the database is.
+
+    None where the database is well: the statement was wrong, or a row that a constraint forbids.
+    """
+    failure = _of_sqlite(error, engine) if engine.dialect.name == "sqlite" else _of_postgresql(error, engine)
+    if failure is None or isinstance(failure, DeadlockError):
+        return failure
+    if isinstance(failure, StorageError):
+        return failure.hide(StorageError("The disk of the database is full.", "Free some space on the server."))
+    if isinstance(failure, DamagedError):
+        return failure.hide(DamagedError("The database is damaged.", "Its service has to be restored from a backup."))
+    return failure.hide(UnavailableError("The database cannot be reached.", "Try again in a moment."))
+
+
+def _of_sqlite(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
+    file, original = str(engine.url.database), error.orig if isinstance(error, DBAPIError) else error
+    reason = str(original).strip()
+    code = getattr(original, "sqlite_errorcode", 0) & 0xFF  # without SQLite's finer distinctions
+    if code == sqlite3.SQLITE_FULL or (code in _NO_FILE and _is_full(file)):
+        return StorageError(f"The disk of the database {file} is full.", _FREE)
+    if code in _NO_DATABASE:
+        return DamagedError(
+            f"The database {file} is damaged: {reason}.",
+            f"Move it away with its log, then restore a backup: mv {file}* ELSEWHERE && onboard restore BACKUP",
+            file=file,
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return NotAllowedError(
+            f"The database {file} cannot be written: {reason}.",
+            "Make its folder writable, or set ONBOARD_HOME to a folder that you can write to.",
+            file=file,
+        )
+    if code == sqlite3.SQLITE_IOERR:
+        message = f"The disk of the database {file} answers with an error: {reason}."
+        return UnavailableError(message, "Look whether the disk is well (dmesg), then try again.", file=file)
+    if code == sqlite3.SQLITE_BUSY or _is_away(error):
+        return UnavailableError(f"The database {file} cannot be used: {reason}.", "Try again in a moment.", file=file)
+    return None
+
+
+def _is_full(file: str) -> bool:
+    """Whether its disk has no room: SQLite calls that an input or output error where its shared memory cannot grow."""
+    try:
+        return shutil.disk_usage(Path(file).parent).free < _FEW_BYTES
+    except OSError:
+        return False
+
+
+def _is_away(error: DBAPIError | sqlite3.Error) -> bool:
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
+    return isinstance(error, (sqlite3.OperationalError, sqlite3.InterfaceError))
+
+
+def _of_postgresql(error: DBAPIError | sqlite3.Error, engine: Engine) -> OnboardError | None:
+    original = error.orig if isinstance(error, DBAPIError) else error
+    place = engine.url.render_as_string(hide_password=True)
+    lines, code = str(original).strip().splitlines(), getattr(original, "sqlstate", None) or "-"
+    reason = lines[0] if lines else str(error)
+    if code == _DEADLOCK:
+        return DeadlockError("Somebody else changes the same rows at this moment.", "Try again in a moment.")
+    if code == _DISK_FULL:
+        return StorageError(f"The disk of the database {place} is full: {reason}.", _FREE)
+    if code in _DAMAGED:
+        return DamagedError(f"The database {place} is damaged: {reason}.", "Restore it from a backup.")
+    if code == _FORBIDDEN:
+        return NotAllowedError(
+            f"The user of the database {place} lacks a right: {reason}.",
+            f"Make that user its owner: ALTER DATABASE {engine.url.database} OWNER TO {engine.url.username}",
+        )
+    if code == _READ_ONLY or any("in hot standby mode" in line for line in lines):
+        return UnavailableError(
+            f"The database {place} takes no changes: {reason}.",
+            "Let ONBOARD_DATABASE_URL name the primary, no replica; a primary may say so when its disk is nearly full.",
+        )
+    if any("password authentication failed" in line or "no password supplied" in line for line in lines):
+        return UnavailableError(
+            f"The database {place} refuses the password.",
+            "Correct user and password in ONBOARD_DATABASE_URL: postgresql://USER:PASSWORD@HOST/NAME",
+        )
+    if not _is_away(error):
+        return None
+    return UnavailableError(
+        f"The database {place} cannot be reached: {reason}.",
+        "Start PostgreSQL, or correct ONBOARD_DATABASE_URL; `onboard doctor` tells what is reachable.",
+    )

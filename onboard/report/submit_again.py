@@ -1,0 +1,43 @@
+"""The command that submits a job's dataset again, with the flags that it was submitted with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onboard.domain.report import METRICS
+from onboard.report.reading import listing, mapping, number, text, within
+
+
+def submit_again(document: Mapping[str, Any], **changed: str) -> str:
+    """`onboard submit …` as the job was asked, as far as its document knows, but for what is changed.
+
+    Args:
+        document: of the job.
+        changed: options by their names with underscores, for example `metric="macro_f1"`.
+    """
+    task = text(document.get("task")) or "NAME"
+    options = {**_asked(document), **changed}
+    flags = (f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+    return " ".join(["onboard submit --dataset FILE --task", task, *flags])
+
+
+def _asked(document: Mapping[str, Any]) -> dict[str, str]:
+    """Options that the document shows to have been given, by name."""
+    asked = {}
+    init, tuning = mapping(document.get("init")), mapping(document.get("tuning"))
+    if init.get("reason") == "asked for" and text(init.get("chosen")):
+        asked["init"] = text(init.get("chosen"))
+    metric = text(document.get("metric"))
+    if metric and metric not in [names[0] for names in METRICS.values()]:
+        asked["metric"] = metric
+    if tuning.get("asked") == "always":
+        asked["tune_hypernetwork"] = "always"
+    elif document.get("tuning", tuning) is None:  # of a job that was to tune nothing
+        asked["tune_hypernetwork"] = "never"
+    if number(within(document, "dataset", "rows", "test")):
+        asked["test"] = "TEST_FILE"
+    seed = next(iter(listing(within(document, "pins", "seeds"))), 0)
+    if number(seed):
+        asked["seed"] = f"{number(seed):.0f}"
+    return asked

@@ -1,0 +1,69 @@
+"""Tasks, versions, jobs and reports through the client: typed, by name, and written where a program says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_service import FakeService, answer
+
+from onboard import errors
+from onboard.domain.job import JobState
+
+VERSION: dict[str, Any] = {
+    "task": "paws", "version": 2, "labels": ["no", "yes"], "metrics": {"validation": None, "test": {}}, "weak": True,
+    "pairs": True, "parent": "mrpc@v1", "hypernetwork_version": 1, "created_at": "2026-01-02T00:00:00Z",
+}  # fmt: skip
+TASK: dict[str, Any] = {
+    "task": "paws", "kind": "classification", "labels": ["no", "yes"], "version": 2, "weak": True, "pairs": True,
+    "latest": VERSION,
+}  # fmt: skip
+JOB: dict[str, Any] = {"job": "0123456789ab", "task": "paws", "state": "succeeded", "version": 2, "weak": True}
+
+
+def test_tasks_are_listed_and_searched(service: FakeService, tmp_path: Path) -> None:
+    service.routes["GET", "/v1/tasks"] = answer({"tasks": [TASK], "next": None})
+    service.routes["GET", "/v1/tasks/paws"] = answer({**TASK, "aliases": {"latest": 2}})
+    client = service.client(tmp_path)
+    (task,) = client.tasks()
+    assert (task.name, task.labels, task.version, task.weak, task.pairs) == ("paws", ("no", "yes"), 2, True, True)
+    client.tasks(metric="accuracy", at_least=0.8)
+    assert dict(service.requests[-1].url.params) == {"metric": "accuracy", "at_least": "0.8", "limit": "200"}
+    with pytest.raises(errors.InputError, match="no metric 'accurracy'"):
+        client.tasks(metric="accurracy")
+    assert client.task("paws").aliases == {"latest": 2}
+
+
+def test_versions_say_which_aliases_name_them(service: FakeService, tmp_path: Path) -> None:
+    aliases = {"latest": 2, "canary": 2, "production": 1}
+    page = {"task": "paws", "aliases": aliases, "versions": [{**VERSION, "version": 1}, VERSION], "next": None}
+    service.routes["GET", "/v1/tasks/paws/versions"] = answer(page)
+    first, second = service.client(tmp_path).versions("paws")
+    assert (first.reference, first.aliases, second.aliases) == ("paws@v1", ("production",), ("canary", "latest"))
+    assert (second.init, second.weak, second.pairs) == ("mrpc@v1", True, True)
+
+
+def test_jobs_are_listed_and_a_report_is_read_and_written(service: FakeService, tmp_path: Path) -> None:
+    service.routes["GET", "/v1/jobs"] = answer({"jobs": [JOB], "next": None})
+    service.routes["GET", "/v1/jobs/paws"] = answer(JOB)
+    service.routes["GET", "/v1/jobs/0123456789ab/report"] = answer("<html>")
+    client = service.client(tmp_path)
+    (job,) = client.jobs(["succeeded"])
+    assert (job.id, job.state, job.version) == ("0123456789ab", JobState.SUCCEEDED, 2)
+    report = client.report("paws")
+    assert (report.version, report.weak, report.metrics) == (2, True, None)
+    client.report("paws", str(tmp_path / "paws.html"))
+    assert "<html>" in (tmp_path / "paws.html").read_text(encoding="utf-8")
+    with pytest.raises(errors.NotAllowedError, match="cannot be written"):
+        client.report("paws", tmp_path / "nowhere" / "paws.html")
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_files_and_folders_may_be_texts_and_paths(kind: type[Any], service: FakeService, tmp_path: Path) -> None:
+    rows = kind(tmp_path / "rows.jsonl")
+    Path(rows).write_text('{"text": "a", "label": 1}\n', encoding="utf-8")
+    service.routes["POST", "/v1/jobs"] = answer({**JOB, "warning": None, "warnings": []})
+    client = service.client(kind(tmp_path))
+    client.submit(rows, "paws", validation=rows, test=rows, unlabelled=rows)
+    assert service.requests[-1].content.count(b'filename="rows.jsonl"') == 4
