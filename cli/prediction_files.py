@@ -12,6 +12,7 @@ from typing import Any, Final, TextIO
 from cli.standard_input import STANDARD_INPUT, spooled
 from onboard.data.texts import TextRow, read_texts
 from onboard.domain.dataset import label_text
+from onboard.domain.printable import printable_json
 from onboard.errors import InputError, NotAllowedError
 
 _COLUMNS: Final = ("label", "probability", "task", "version")
@@ -109,7 +110,8 @@ def _plain(value: object) -> Any:
 
 
 def _write_jsonl(rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
-    stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    """A row is a line to every reader, also to those that end one at a line separator of Unicode."""
+    stream.writelines(printable_json(json.dumps(row, ensure_ascii=False)) + "\n" for row in rows)
 
 
 def _write_csv(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:

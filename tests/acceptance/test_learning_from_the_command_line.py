@@ -78,7 +78,8 @@ def test_predictions_come_in_the_order_of_the_file(place: Place, learned: Finish
     assert all(set(answer) == {"label", "probability", "task", "version"} for answer in document["predictions"])
     assert {(answer["task"], answer["version"]) for answer in document["predictions"]} == {("mood", 1)}
     written = (place.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in written] == document["predictions"]
+    answered = zip(lines, document["predictions"], strict=True)
+    assert [json.loads(line) for line in written] == [{**json.loads(line), **answer} for line, answer in answered]
     with place.services() as services:
         back = Predictor(services).predict([{"task": "mood", "ref": "v1", "text": text} for text in texts[::-1]])
     assert [prediction.label for prediction in back[::-1]] == [answer["label"] for answer in document["predictions"]]

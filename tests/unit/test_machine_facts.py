@@ -58,7 +58,7 @@ def test_a_child_tells_its_parent_what_the_model_is_on(
     with services.database.write() as session:
         WorkerRepository(session).enter("w1", WorkerState.RUNNING, queues=["default"], host="h", device=plan.device)
     monkeypatch.setattr(tasks, "device_in_use", {plan.device: in_use}.get)
-    tasks._tell_device(SimpleNamespace(plan=plan, services=services))
+    tasks._say_ready(SimpleNamespace(plan=plan, services=services))
     with services.database.read() as session:
         assert WorkerRepository(session).device("w1") == device
 

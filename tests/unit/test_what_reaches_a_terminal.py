@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.text import Text
 from support.command_line import CommandLine
 
 from cli.output import emit, print_line, report_error, say, table
@@ -91,7 +90,7 @@ def test_tables_and_lines_are_cleaned(
     terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
-    emit({}, False, lambda: table(("a", HOSTILE), [(Text(HOSTILE), HOSTILE)]))
+    emit({}, False, lambda: table(("a", HOSTILE), [(HOSTILE, [HOSTILE, HOSTILE])]))
     emit({}, False, lambda: HOSTILE)
     print_line(HOSTILE)
     say(HOSTILE + "\tafter a tab")
