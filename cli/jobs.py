@@ -45,6 +45,9 @@ def list_jobs(
 def show(
     job: JobId,
     report: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    label_next: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the texts to label next: CSV to ….csv, else JSONL.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """A job in full: why it waits, where it is, result, candidates, stages, warnings."""
@@ -56,6 +59,10 @@ def show(
         from onboard.report import render
 
         write_file(report, render(document).encode(), "report", "--report another file")
+    if label_next is not None:
+        from cli.prediction_files import write_label_next
+
+        write_label_next(document, label_next)
     wait, running = document["waiting"], document["running"]
     lines = [*(waiting_lines(wait) if wait else []), *(running_lines(running) if running else [])]
     emit(document, as_json, lambda: _rendered(document, lines))

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from cli.output import say
 from cli.standard_input import STANDARD_INPUT, spooled
 from onboard.data.texts import TextRow, read_texts
 from onboard.domain.dataset import label_text
 from onboard.domain.printable import printable_json
-from onboard.errors import InputError, NotAllowedError
+from onboard.errors import InputError, NotAllowedError, NotFoundError
 
 _COLUMNS: Final = ("label", "probability", "task", "version")
 _MORE_COLUMNS: Final = ("weak", "probabilities")  # with --probabilities
@@ -71,16 +72,41 @@ def write_answers(
         NotAllowedError: the file cannot be written.
     """
     rows = [{**_renamed(row), **answer} for row, answer in zip(given or [{}] * len(answers), answers, strict=True)]
+    _write(rows, path, "--output another file")
+
+
+def _write(rows: Sequence[Mapping[str, Any]], path: Path, remedy: str) -> None:
     write = _write_csv if path.suffix.lower() == ".csv" else _write_jsonl
     try:
         with path.open("w", encoding="utf-8", newline="") as stream:
             write(rows, stream)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable(path, error, remedy) from error
 
 
-def _unwritable(path: Path, error: OSError) -> NotAllowedError:
-    return NotAllowedError(f"{path} cannot be written: {error.strerror}.", "--output another file")
+def write_label_next(job: Mapping[str, Any], path: Path) -> None:
+    """Write the texts that a job advises to label next, the most uncertain first, with an empty label each.
+
+    Raises:
+        NotFoundError: it advises none.
+        NotAllowedError: the file cannot be written.
+    """
+    rows = [
+        {**{field: row[field] for field in ("text", "text_a", "text_b") if field in row}, "label": None}
+        for row in (job.get("label_next") or {}).get("rows", ())
+    ]
+    if not rows:
+        raise NotFoundError(
+            f"Job {job['job']} names no texts to label next.",
+            f"Hand some in with it: onboard submit FILE --task {job['task']} --unlabelled FILE",
+            job=job["job"],
+        )
+    _write(rows, path, "--label-next another file")
+    say(f"texts to label next: {path}")
+
+
+def _unwritable(path: Path, error: OSError, remedy: str = "--output another file") -> NotAllowedError:
+    return NotAllowedError(f"{path} cannot be written: {error.strerror}.", remedy)
 
 
 def _renamed(given: Mapping[str, object]) -> dict[str, Any]:

@@ -11,11 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from onboard.errors import InputError
+
 if TYPE_CHECKING:
     from onboard.domain.submission import Submission
 
 STANDARD_INPUT: Final = "-"
-NAME: Final = "stdin"  # of the file, which errors and remedies name
+NAME: Final = "stdin"  # of the file
+_SHOWN: Final = "standard input"  # to people
 
 
 @contextmanager
@@ -35,4 +38,19 @@ def readable(submission: Submission) -> Iterator[Submission]:
         yield submission
         return
     with spooled() as copy:
-        yield replace(submission, dataset=copy)
+        try:
+            yield replace(submission, dataset=copy)
+        except InputError as error:  # of the rows, near or far
+            _name_standard_input(error, copy)
+            raise
+
+
+def _name_standard_input(error: InputError, copy: Path) -> None:
+    """Let an error name standard input where it names the file that nobody knows of."""
+
+    def named(text: str) -> str:
+        return text.replace(str(copy), _SHOWN).replace(copy.name, _SHOWN)
+
+    error.message, error.remedy = named(error.message), named(error.remedy)
+    for problem in error.data.get("problems", ()):
+        problem.update({key: named(value) for key, value in problem.items() if isinstance(value, str)})

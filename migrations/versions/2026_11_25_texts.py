@@ -1,7 +1,5 @@
 """Versions keep whether they take one text or two; of earlier ones their jobs' datasets say it, or the shipped base.
 
-Whose lease has run out is among the figures of a queue: the index that they come from has it.
-
 Revision: 20261125a, after 20261124c.
 """
 
@@ -15,7 +13,6 @@ down_revision = "20261124c"
 branch_labels = None
 depends_on = None
 
-_FIGURES: Final = ("queue", sa.text("priority DESC"), "number", "state", "not_before_at", "started_at")
 _SHIPPED: Final = {  # the tasks of `mini`, whose base.json does not say it
     "cola": False, "sst2": False, "mnli": True, "mrpc": True, "qnli": True, "qqp": True, "rte": True, "stsb": True,
 }  # fmt: skip
@@ -33,19 +30,11 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("pairs", sa.Boolean(), nullable=True))
     _fill_by_datasets()
     _fill_shipped()
-    _index_open_jobs(*_FIGURES, "lease_expires_at")
 
 
 def downgrade() -> None:
-    _index_open_jobs(*_FIGURES)
     with op.batch_alter_table("embedding_versions", schema=None) as batch_op:
         batch_op.drop_column("pairs")
-
-
-def _index_open_jobs(*columns: str | sa.TextClause) -> None:
-    name, is_open = "ix_jobs_open", sa.text("state IN ('queued', 'running')")
-    op.drop_index(name, table_name="jobs")
-    op.create_index(name, "jobs", list(columns), postgresql_where=is_open, sqlite_where=is_open)
 
 
 def _fill_by_datasets() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onboard.domain.prediction import Prediction
     from onboard.services import Services
     from onboard.serving.predictor import Predictor
+    from onboard.serving.requests import PredictionRequest
 
 MOST_WAITING: Final = 16  # requests that are answered or wait for it
 
@@ -92,16 +93,19 @@ class PredictionQueue:
         requests = parse_requests(inputs)
         with self._places.place(), self._turns.taken():
             if self._predictor is None:
-                self._require({str(request.reference) for request in requests})
+                self._require(requests)
             return self._loaded().answer(requests, before_batch)
 
-    def _require(self, references: set[str]) -> None:
-        """An unknown version is told before a model is loaded. Raises NotFoundError."""
+    def _require(self, requests: Sequence[PredictionRequest]) -> None:
+        """What is wrong is told before a model is loaded. Raises NotFoundError, InputError."""
         from onboard.bases import find_base
         from onboard.hypernetworks.register import register_base
+        from onboard.serving.requests import require_forms
 
         register_base(self._services, find_base(self._services.settings.base))
-        resolve(self._services.database, *sorted(references))
+        references = sorted({str(request.reference) for request in requests})
+        versions = resolve(self._services.database, *references)
+        require_forms(requests, {name: version.pairs for name, version in zip(references, versions, strict=True)})
 
     def _loaded(self) -> Predictor:
         if self._predictor is None:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final, TypedDict
 import httpx
 
 from onboard import __version__
+from onboard.client.document import Document
 from onboard.client.problems import is_certificate_error, problem_of, unreachable
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import InputError, NotAllowedError, UnavailableError
@@ -216,7 +217,7 @@ def document_of(response: httpx.Response) -> dict[str, Any]:
         raise UnavailableError(f"{place} answered what is no JSON.", "Check ONBOARD_API_URL.") from error
     if not isinstance(document, dict):
         raise UnavailableError(f"{place} answered no JSON object.", "Check ONBOARD_API_URL.")
-    return document
+    return Document.of(document, place)
 
 
 def _require_token(token: str) -> str:

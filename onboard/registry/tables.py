@@ -118,8 +118,7 @@ class JobRow(Table):
         ),
         # what a claim looks through, most urgent first, and whoever counts what waits: the jobs that are not finished
         partial_index(
-            "ix_jobs_open",
-            "queue", priority.desc(), "number", "state", "not_before_at", "started_at", "lease_expires_at",
+            "ix_jobs_open", "queue", priority.desc(), "number", "state", "not_before_at", "started_at",
             where="state IN ('queued', 'running')",
         ),
         # what ended lately: all that the figures over it need, so that the wide rows are not read

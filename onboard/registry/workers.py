@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -219,15 +220,17 @@ class QueueRepository(Repository):
                 database_now() - func.min(JobRow.not_before_at).filter(due),
                 func.count().filter(and_(queued, ~due)),
                 database_now() - func.min(JobRow.started_at).filter(running),
-                func.count().filter(and_(running, JobRow.lease_expires_at <= database_now())),
             )
             .where(IS_OPEN)
             .group_by(JobRow.queue)
         )
         counts = {name: figures for name, *figures in rows}
+        # few run: the index of those that are open need not be written at every heartbeat to tell it too
+        expired = select(JobRow.queue).where(IS_RUNNING, JobRow.lease_expires_at <= database_now())
+        lost = Counter(self._session.scalars(expired))
         paused = dict(self._session.execute(select(QueueRow.name, QueueRow.paused)).all())
         return [
-            QueueStatus(name, paused.get(name, False), *counts.get(name, ()))
+            QueueStatus(name, paused.get(name, False), *counts.get(name, ()), lost=lost[name])
             for name in sorted({"default", *counts, *paused})
         ]
 

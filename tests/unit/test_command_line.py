@@ -60,7 +60,11 @@ def test_standard_input_is_checked_and_with_a_name_submitted(run: CommandLine) -
     assert (said.code, said.document["rows"]["train"], said.document["source"]) == (0, 18, "-")
     pipe(run, b'{"text": "a"}\n')
     said = run("check", "-")
-    assert (said.code, "stdin.jsonl" in said.err, "/tmp" in said.err) == (2, True, False)
+    assert (said.code, "standard input" in said.err, "/tmp" in said.err) == (2, True, False)
+    pipe(run, b'{"text": "a"}\n')
+    said = run("submit", "-", "--task", "piped", "--json")
+    assert (said.code, said.document["error"]["problems"][0]["file"]) == (2, "standard input")
+    assert "/tmp" not in said.out + said.err
     assert run("submit", "-").remedy == "Name the task: onboard submit - --task NAME"
     pipe(run, ROWS)
     assert run("submit", "-", "--task", "piped", "--json").document["task"] == "piped"

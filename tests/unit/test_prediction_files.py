@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from cli.prediction_files import FORMULA_STARTS, read_inputs, require_output, write_answers
+from cli.prediction_files import FORMULA_STARTS, read_inputs, require_output, write_answers, write_label_next
 from onboard.data.texts import TextRow
-from onboard.errors import DatasetError, InputError, NotAllowedError
+from onboard.errors import DatasetError, InputError, NotAllowedError, NotFoundError
 
 TEXTS = ["fine\u2028day", 'a "quoted", text', "=1+1"]
 
@@ -194,3 +194,19 @@ def test_answers_are_jsonl_under_any_other_name(tmp_path: Path) -> None:
     assert [json.loads(line)["label"] for line in lines] == ["=1", True]
     with pytest.raises(NotAllowedError, match="cannot be written"):
         write_answers([answer("a")], tmp_path / "missing" / "answers.csv")
+
+
+def test_texts_to_label_next_become_a_file_with_room_for_their_labels(tmp_path: Path) -> None:
+    rows = [{"text": "=1+1", "uncertainty": 0.9, "answers": []}, {"text": "fine\u2028day", "uncertainty": 0.8}]
+    job = {"job": "0123456789ab", "task": "mood", "label_next": {"rows": rows}}
+    write_label_next(job, tmp_path / "next.jsonl")
+    lines = (tmp_path / "next.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [{"text": row["text"], "label": None} for row in rows]
+    write_label_next(job, tmp_path / "next.csv")
+    assert (tmp_path / "next.csv").read_text(encoding="utf-8").startswith('"text","label"\n"\'=1+1",""\n')
+    with pytest.raises(NotFoundError, match="names no texts") as caught:
+        write_label_next({"job": "0123456789ab", "task": "mood", "label_next": None}, tmp_path / "none.csv")
+    assert "--unlabelled" in caught.value.remedy
+    with pytest.raises(NotAllowedError) as refused:
+        write_label_next(job, tmp_path / "no folder" / "next.csv")
+    assert refused.value.remedy == "--label-next another file"

@@ -99,3 +99,19 @@ def test_turns_go_to_whoever_has_waited_longest() -> None:
         assert order == ["a", "b", "c"]
     for thread in threads:
         thread.join(10)
+
+
+def test_the_wrong_number_of_texts_is_refused_before_the_model_is_loaded(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import SimpleNamespace
+
+    from onboard.api import prediction_queue
+
+    monkeypatch.setattr("onboard.bases.find_base", lambda _: None)
+    monkeypatch.setattr("onboard.hypernetworks.register.register_base", lambda *_: None)
+    monkeypatch.setattr(prediction_queue, "resolve", lambda *_: [SimpleNamespace(pairs=True)])
+    monkeypatch.setattr(PredictionQueue, "_loaded", lambda _: pytest.fail("the model was loaded"))
+    with pytest.raises(InputError, match="takes a pair of texts") as caught:
+        PredictionQueue(services).predict([ROW])
+    assert caught.value.data["fields"] == ["text_a", "text_b"]

@@ -67,3 +67,30 @@ def test_files_and_folders_may_be_texts_and_paths(kind: type[Any], service: Fake
     client = service.client(kind(tmp_path))
     client.submit(rows, "paws", validation=rows, test=rows, unlabelled=rows)
     assert service.requests[-1].content.count(b'filename="rows.jsonl"') == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "ask", "missing"),
+    [
+        ("/v1/tasks", lambda client: client.tasks(), "tasks"),
+        ("/v1/tasks/paws", lambda client: client.task("paws"), "task"),
+        ("/v1/tasks/paws/versions", lambda client: client.versions("paws"), "versions"),
+        ("/v1/jobs", lambda client: client.jobs(), "jobs"),
+        ("/v1/jobs/paws", lambda client: client.job("paws"), "job"),
+        ("/v1/me", lambda client: client.me(), "name"),
+        ("/v1/tokens", lambda client: client.tokens(), "tokens"),
+    ],
+)
+def test_an_answer_that_lacks_a_part_is_told_as_that(
+    service: FakeService, tmp_path: Path, path: str, ask: Any, missing: str
+) -> None:
+    service.routes["GET", path] = answer({"something": "else"})
+    with pytest.raises(errors.UnavailableError, match=f"service.test answered without '{missing}'") as caught:
+        ask(service.client(tmp_path))
+    assert "ONBOARD_API_URL" in caught.value.remedy
+
+
+def test_a_part_of_an_answer_that_lacks_a_part_is_told_as_that(service: FakeService, tmp_path: Path) -> None:
+    service.routes["GET", "/v1/tasks"] = answer({"tasks": [{"task": "paws"}], "next": None})
+    with pytest.raises(errors.UnavailableError, match="without 'kind'"):
+        service.client(tmp_path).tasks()
