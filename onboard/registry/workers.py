@@ -224,13 +224,13 @@ class QueueRepository(Repository):
             .where(IS_OPEN)
             .group_by(JobRow.queue)
         )
-        counts = {name: figures for name, *figures in rows}
         # few run: the index of those that are open need not be written at every heartbeat to tell it too
         expired = select(JobRow.queue).where(IS_RUNNING, JobRow.lease_expires_at <= database_now())
         lost = Counter(self._session.scalars(expired))
+        counts: dict[str, Sequence[Any]] = {name: (*figures, lost[name]) for name, *figures in rows}
         paused = dict(self._session.execute(select(QueueRow.name, QueueRow.paused)).all())
         return [
-            QueueStatus(name, paused.get(name, False), *counts.get(name, ()), lost=lost[name])
+            QueueStatus(name, paused.get(name, False), *counts.get(name, ()))
             for name in sorted({"default", *counts, *paused})
         ]
 
