@@ -91,7 +91,12 @@ def read_order(order: Order) -> AnyRecipe:
         by_name = document.get("sources", {})
         entries = folder_entries(order.sources)
         document["sources"] = {
-            name: {**_kept(by_name.get(name)), "from": entry.source} for name, entry in entries.items()
+            name: {
+                **entry.model_dump(by_alias=True, exclude_unset=True),
+                **_kept(by_name.get(name)),
+                "from": entry.source,
+            }
+            for name, entry in entries.items()
         }
     if order.method is not None:
         document["hypernetwork"] = {**document.get("hypernetwork", {}), "method": order.method}

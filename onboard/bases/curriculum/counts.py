@@ -33,6 +33,7 @@ class CurriculumCounts(BaseModel):
         topic_levels: clusters of meaning at each grain size.
         most_rows: rows that a made task keeps.
         fewest_rows: made tasks with fewer rows are left out.
+        most_of_a_family: largest share of the sources' steps that a family of them gets.
         sources and the other KINDS: counts of each kind; one that is not named is left out.
     """
 
@@ -41,6 +42,7 @@ class CurriculumCounts(BaseModel):
     topic_levels: tuple[int, ...]
     most_rows: int = Field(ge=1, default=12000)
     fewest_rows: int = Field(ge=2, default=200)
+    most_of_a_family: float = Field(gt=0, le=1, default=1.0)
     sources: KindCounts
     renamed: KindCounts = _NONE
     restricted: KindCounts = _NONE

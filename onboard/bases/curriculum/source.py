@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from onboard.bases import LabelledTask
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example, class_indices
+
+
+@dataclass(frozen=True)
+class About:
+    """What a recipe tells of a source beside where its rows are; empty where nobody tells it.
+
+    Args:
+        title: what the task asks, in a few words.
+        family: kind of the task.
+        licence: of the rows, as their publisher states it.
+        publisher: who publishes the rows.
+        weight: times as many steps as its rows alone would give it.
+    """
+
+    title: str = ""
+    family: str = ""
+    licence: str = ""
+    publisher: str = ""
+    weight: float = 1.0
+
+    def to_json(self) -> dict[str, str]:
+        """What people read of it in a base, without what is empty."""
+        told = {"title": self.title, "family": self.family, "licence": self.licence, "publisher": self.publisher}
+        return {name: text for name, text in told.items() if text}
+
+
+NOTHING_TOLD: Final = About()
 
 
 @dataclass(frozen=True)
@@ -20,12 +48,18 @@ class Source(LabelledTask):
         validation: rows for choosing; never in a batch.
         test: rows that the finished base is measured on.
         metric: the one that counts in choosing; empty where nobody chooses by it.
+        about: what else is told of it.
     """
 
     train: tuple[Example, ...]
     validation: tuple[Example, ...] = ()
     test: tuple[Example, ...] = ()
     metric: str = ""
+    about: About = NOTHING_TOLD
+
+    def to_json(self) -> dict[str, Any]:
+        """For base.json, under its name."""
+        return {**super().to_json(), **self.about.to_json()}
 
     @property
     def pairs(self) -> bool:

@@ -15,6 +15,7 @@ from onboard.bases.curriculum.source import Source
 from onboard.bases.fingerprints import Fingerprints
 from onboard.bases.multitask.loop import LossOf, Running, Stage, Validation, run_stage
 from onboard.bases.multitask.loss import (
+    Balance,
     EmbeddingsOf,
     Groups,
     Sampling,
@@ -148,6 +149,7 @@ class HypernetworkTraining:
         beside: what else is trained; the T5 norms, as a rule.
         rounded: rounds every parameter of a module to what will be stored.
         around: wraps the loss of a step, for dropout.
+        most_of_a_family: largest share of the sources' steps that a family of them gets.
     """
 
     recipe: HypernetworkStage
@@ -156,6 +158,7 @@ class HypernetworkTraining:
     beside: Beside
     rounded: Callable[[nn.Module], None]
     around: Callable[[LossOf], LossOf] = lambda loss_of: loss_of
+    most_of_a_family: float = 1.0
 
 
 def train_hypernetwork(
@@ -171,7 +174,10 @@ def train_hypernetwork(
         running: work folder, progress, processes, signals.
     """
     recipe, beside = training.recipe, training.beside.modules.values()
-    sampling = Sampling(groups, recipe.steps, recipe.batch, recipe.temperature, training.seed, recipe.tasks_per_batch)
+    balance = Balance.of(sources, training.most_of_a_family)
+    sampling = Sampling(
+        groups, recipe.steps, recipe.batch, recipe.temperature, training.seed, recipe.tasks_per_batch, balance
+    )
     taker = None
     if recipe.embedding_start == "fingerprint":
         taker = Fingerprinter(engine, sampling.tasks, recipe.embedding_size, training.seed)

@@ -7,14 +7,16 @@ already, and smoothing would pull every expectation to the middle of the scale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import torch
 from torch import nn
 
 from onboard.bases.curriculum.batch import TrainingTask
+from onboard.bases.curriculum.source import Source
 from onboard.bases.multitask.loop import LossOf, StepLoss
 from onboard.bases.multitask.processes import Processes
 from onboard.model.batch import Batch
@@ -25,12 +27,53 @@ EmbeddingsOf = Callable[[Sequence[int], int], torch.Tensor]  # of m tasks at a s
 ScoresOf = Callable[[Sequence[Batch], Sequence[int], int], Sequence[torch.Tensor]]
 
 
-def task_probabilities(groups: Groups, temperature: float) -> np.ndarray:
-    """The groups' shares, and rows^(1/temperature) over the tasks within each group; sums to one."""
-    parts = []
-    for group, share in groups:
-        weights = np.array([task.rows for task in group], dtype=np.float64) ** (1 / temperature)
-        parts.append(share * weights / weights.sum())
+@dataclass(frozen=True)
+class Balance:
+    """What some tasks get beside what their rows give them.
+
+    Args:
+        weights: times as many steps, by the task's name; 1 for the others.
+        families: of the tasks that have one, by name.
+        most: largest share of its group that a family gets.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
+    most: float = 1.0
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], most: float) -> Balance:
+        """The sources' own weights and families."""
+        families = {source.name: source.about.family for source in sources if source.about.family}
+        return cls({source.name: source.about.weight for source in sources}, families, most)
+
+    def shares(self, tasks: Sequence[TrainingTask], temperature: float) -> np.ndarray:
+        """Shares (m,) of a group: by weight · rows^(1/temperature), what a family has too much to the others."""
+        weights = np.array([self.weights.get(task.name, 1.0) * task.rows ** (1 / temperature) for task in tasks])
+        shares: np.ndarray = weights / weights.sum()
+        names = [self.families.get(task.name, "") for task in tasks]
+        families = [np.array([name == family for name in names]) for family in dict.fromkeys(names) if family]
+        most = max(self.most, 1.0 / max(1, len(families) + ("" in names)))  # less would leave nobody to take the rest
+        bounded = np.zeros(len(shares), dtype=bool)
+        for _ in families:
+            over = [mine for mine in families if not bounded[mine].any() and shares[mine].sum() > most]
+            if not over:
+                break
+            for mine in over:
+                shares[mine] *= most / shares[mine].sum()
+                bounded |= mine
+            free = ~bounded
+            if free.any():
+                shares[free] *= (1.0 - shares[bounded].sum()) / shares[free].sum()
+        return shares
+
+
+EVEN: Final = Balance()
+
+
+def task_probabilities(groups: Groups, temperature: float, balance: Balance = EVEN) -> np.ndarray:
+    """The groups' shares, and the balance's over the tasks within each group; sums to one."""
+    parts = [share * balance.shares(group, temperature) for group, share in groups]
     joined = np.concatenate(parts)
     probabilities: np.ndarray = joined / joined.sum()
     return probabilities
@@ -64,6 +107,7 @@ class Sampling:
         temperature: T.
         seed: of the draws.
         tasks_per_batch: tasks a step, drawn one by one; each brings its share of the rows.
+        balance: of the tasks within a group.
     """
 
     groups: Groups
@@ -72,6 +116,7 @@ class Sampling:
     temperature: float
     seed: int
     tasks_per_batch: int = 1
+    balance: Balance = EVEN
 
     @property
     def tasks(self) -> list[TrainingTask]:
@@ -122,7 +167,7 @@ def multitask_loss(
         unsmoothed: names of regressions.
     """
     tasks, together, device = sampling.tasks, sampling.tasks_per_batch, processes.device
-    probabilities = task_probabilities(sampling.groups, sampling.temperature)
+    probabilities = task_probabilities(sampling.groups, sampling.temperature, sampling.balance)
     order, before = turns(probabilities, sampling.steps * together, sampling.seed)
 
     def loss_of(step: int) -> StepLoss:

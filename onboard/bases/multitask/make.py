@@ -92,8 +92,14 @@ def _settings(recipe: Recipe, backbone: FoundBackbone, sources: Sequence[Source]
 
 
 def rows_digests(sources: Sequence[Source]) -> dict[str, Any]:
-    """A digest of each source's training and validation rows: what else a checkpoint depends on."""
-    return {"rows": {source.name: {"digest": _digest(source)} for source in sources}}
+    """A digest of each source's training and validation rows, family and weight: what else a checkpoint depends on."""
+    return {"rows": {source.name: {"digest": _digest(source), **_balance(source)} for source in sources}}
+
+
+def _balance(source: Source) -> dict[str, Any]:
+    """What a source gets beside what its rows give it; nothing where it is as all are."""
+    told = {"family": source.about.family, "weight": source.about.weight}
+    return {name: value for name, value in told.items() if value not in ("", 1.0)}
 
 
 def _digest(source: Source) -> str:

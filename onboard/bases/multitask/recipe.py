@@ -6,9 +6,11 @@ configuration hyperformer++.json).
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -23,6 +25,20 @@ if TYPE_CHECKING:
 else:
     MethodName = Literal[tuple(METHODS)]  # refused where the recipe is read
 Splits = Literal["own", "hold-out", "halve"]
+_FORBIDS: Final = re.compile(
+    r"non-?\s?commercial|\bNC\b|-NC\b|research (?:use|purposes?) only|only for research|for research only|"
+    r"no derivatives|-ND\b|all rights reserved",
+    re.IGNORECASE,
+)
+
+
+def held_out_named(sources: Iterable[str], held_out: Collection[str]) -> None:
+    """Nothing is trained on what designs are chosen by. Raises ValueError, which names the first such source."""
+    for name in sources:
+        if name in held_out:
+            raise ValueError(
+                f"{name} is held out: no base may be trained on it; take it out of sources, or of --sources"
+            )
 
 
 class Section(BaseModel):
@@ -66,6 +82,24 @@ class SourceEntry(Section):
         default=None, description="The metric that counts in choosing the checkpoint; the kind's own if left out."
     )
     rows: int | None = Field(default=None, ge=2, description="Most training rows, drawn by the seed; all if left out.")
+    title: str = Field(default="", description="What the task asks, in a few words.")
+    family: str = Field(
+        default="",
+        description="Kind of the task: `curriculum.most_of_a_family` bounds what a family gets of the steps.",
+    )
+    weight: float = Field(default=1.0, gt=0, description="Times as many steps as its rows alone would give it.")
+    licence: str = Field(default="", description="Of the rows, as their publisher states it.")
+    publisher: str = Field(default="", description="Who publishes the rows: owner/name of a repository, as a rule.")
+
+    @field_validator("licence")
+    @classmethod
+    def _allows_training(cls, licence: str) -> str:
+        if _FORBIDS.search(licence):
+            raise ValueError(
+                f"{licence!r} does not allow weights to be trained on the rows for everyone; "
+                "leave the source out, or say the licence under which you have them"
+            )
+        return licence
 
     @field_validator("metric")
     @classmethod
@@ -222,7 +256,13 @@ class Recipe(Section):
     )
     backbone: GivenBackbone
     sources: dict[str, SourceEntry] = Field(default={}, description="Source tasks by name; or --sources DIR.")
+    held_out: tuple[str, ...] = Field(default=(), description="Names of tasks that no base may be trained on.")
     hypernetwork: HypernetworkStage = HypernetworkStage()
+
+    @model_validator(mode="after")
+    def _holds_out(self) -> Self:
+        held_out_named(self.sources, self.held_out)
+        return self
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from onboard.bases.curriculum.source import Source
-from onboard.bases.multitask.recipe import SourceEntry, selecting_metrics
+from onboard.bases.curriculum.source import NOTHING_TOLD, About, Source
+from onboard.bases.multitask.recipe import SourceEntry, read_toml, selecting_metrics, validated
 from onboard.bases.multitask.validation import drawn
 from onboard.data.hub import SCHEME
 from onboard.data.read import ReadOptions, read_dataset
 from onboard.data.regression import Buckets
 from onboard.data.verbaliser import verbalise
-from onboard.domain.dataset import Dataset, Example, in_canonical_rows
+from onboard.domain.dataset import Dataset, Example, example_key, in_canonical_rows
 from onboard.domain.names import require_name
 from onboard.errors import InputError, NotFoundError, UnavailableError
 from onboard.evaluate.evaluation import headline_metric
 from onboard.model.encoding import TextEncoder
 
+ABOUT: Final = "source.toml"  # beside the rows of a folder: title, family, licence, publisher, weight
 _ENDINGS = (".jsonl.gz", ".jsonl", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
@@ -32,11 +35,13 @@ class SourceRows:
         name: of the task.
         dataset: its three splits, none empty.
         metric: the one that counts in choosing the checkpoint.
+        about: what else the recipe tells of it.
     """
 
     name: str
     dataset: Dataset
     metric: str
+    about: About = NOTHING_TOLD
 
     def worded(self, encoder: TextEncoder) -> Source:
         """The source with label words that the base's tokenizer can tell apart."""
@@ -47,20 +52,26 @@ class SourceRows:
             words = verbalise(dataset.labels, encoder.word_ids, encoder.tokenizer.unk_token_id)
         return Source(
             self.name, dataset.kind, dataset.labels, words, dataset.low, dataset.high,
-            dataset.train, dataset.validation, dataset.test, self.metric,
+            dataset.train, dataset.validation, dataset.test, self.metric, self.about,
         )  # fmt: skip
 
 
 def folder_entries(folder: Path) -> dict[str, SourceEntry]:
-    """The entries of `--sources DIR`: one source per folder in it.
+    """The entries of `--sources DIR`: one source per folder in it, with what its source.toml tells, if it has one.
 
     Raises:
-        InputError: no folder is there, or one's name is no task name.
+        InputError: no folder is there, or one's name is no task name, or its source.toml is wrong.
     """
     folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     if not folders:
         raise InputError(f"{folder} holds no source folders", "name a folder with one folder per task: --sources DIR")
-    return {require_name(path.name): SourceEntry(source=str(path)) for path in folders}
+    return {require_name(path.name): _entry(path) for path in folders}
+
+
+def _entry(folder: Path) -> SourceEntry:
+    path = folder / ABOUT
+    told = read_toml(path) if path.is_file() else {}
+    return validated(SourceEntry, {**told, "from": str(folder)}, path)
 
 
 def read_sources(entries: Mapping[str, SourceEntry], seed: int) -> list[SourceRows]:
@@ -73,7 +84,29 @@ def read_sources(entries: Mapping[str, SourceEntry], seed: int) -> list[SourceRo
     """
     if not entries:
         raise InputError("The recipe names no sources.", "Add [sources.NAME] with from = …, or give --sources DIR.")
-    return [_read(name, entry, seed) for name, entry in entries.items()]
+    sources = [_read(name, entry, seed) for name, entry in entries.items()]
+    _require_own_rows(sources)
+    return sources
+
+
+def _require_own_rows(sources: Sequence[SourceRows]) -> None:
+    """A folder that was copied under a second name would count twice, and answer for the other's test rows.
+
+    Raises:
+        InputError: most training rows of a source are another's, with the same labels.
+    """
+    owner: dict[str, str] = {}
+    for source in sources:
+        keys = {example_key(row) for row in source.dataset.train}
+        shared = Counter(owner[key] for key in keys if key in owner)
+        for other, rows in shared.most_common(1):
+            if rows > len(keys) / 2:
+                raise InputError(
+                    f"{rows:,} of the {len(keys):,} training rows of source {source.name} are rows of source {other}.",
+                    f"Leave one of the two out of the recipe or of --sources, or mend {source.name}.",
+                    source=source.name, other=other,
+                )  # fmt: skip
+        owner.update(dict.fromkeys(keys, source.name))
 
 
 def _read(name: str, entry: SourceEntry, seed: int) -> SourceRows:
@@ -85,7 +118,8 @@ def _read(name: str, entry: SourceEntry, seed: int) -> SourceRows:
             f"sources.{name}.metric: {entry.metric!r} is no metric of a {dataset.kind} to choose a checkpoint by.",
             f"Use one of {allowed}.", field=f"sources.{name}.metric",
         )  # fmt: skip
-    return SourceRows(name, dataset, headline_metric(dataset.kind, entry.metric))
+    about = About(entry.title, entry.family, entry.licence, entry.publisher, entry.weight)
+    return SourceRows(name, dataset, headline_metric(dataset.kind, entry.metric), about)
 
 
 def _dataset(name: str, entry: SourceEntry) -> Dataset:

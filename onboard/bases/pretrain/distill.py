@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -53,7 +53,7 @@ class Distillation:
         taught = teacher.model.to(torch.bfloat16)
 
         def loss_of(step: int) -> StepLoss:
-            chosen = self._draw(step, lengths, order)
+            chosen = _draw(np.random.default_rng((self.seed, 1, step)), lengths, order, self.tokens)
             ids, mask = pad([self.sequences[index] for index in chosen], PAD_ID)
             taught_ids, taught_mask = with_start(ids, mask, self.to_teacher, teacher.tokenizer.cls_token_id)
             with torch.no_grad():
@@ -67,21 +67,61 @@ class Distillation:
             loss = torch.zeros(())
             for weight, ours, theirs in zip(weights.tolist(), outputs, goal.hidden_states[1:], strict=True):
                 loss = loss + weight * _distance(ours[real].float(), theirs[:, 1:][real].float())
-            mine = pooled(states, mask)
-            similarities = (mine @ mine.T - vectors @ vectors.T).square().mean()
-            loss = loss + _VECTOR * (1 - (mine * vectors).sum(-1).mean()) + _SIMILARITY * similarities
+            loss = loss + _of_texts(pooled(states, mask), vectors)
             return StepLoss(loss, rows=len(chosen), tokens=int(mask.sum()))
 
         return loss_of
 
-    def _draw(self, step: int, lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Indices of one batch: texts of like length, as many as the tokens allow."""
-        rng = np.random.default_rng((self.seed, 1, step))
-        at = int(rng.integers(len(order)))
-        size = int(np.clip(self.tokens // lengths[order[at]], _FEWEST_TEXTS, _MOST_TEXTS))
-        first = max(0, at - size * _WIDTHS // 2)
-        window = order[first : first + size * _WIDTHS]
-        return rng.choice(window, min(size, len(window)), replace=False)
+
+@dataclass(frozen=True)
+class Keeping:
+    """What keeps the encoder from forgetting its teacher while it learns tasks: the vectors of whole texts alone.
+
+    Args:
+        sequences: token ids (with end of sequence) of each text (M).
+        vectors: the teacher's unit vectors of them, float16 (M, h).
+        tokens: padded tokens of a step.
+        seed: base of every draw.
+        weight: of its loss, beside 1 of the tasks'.
+    """
+
+    sequences: Sequence[Sequence[int]]
+    vectors: np.ndarray
+    tokens: int
+    seed: int
+    weight: float
+
+    def beside(self, loss_of: LossOf, encoder: Any, precision: torch.dtype) -> LossOf:
+        """The loss by step, with that of some texts beside it."""
+        lengths = np.array([len(sequence) for sequence in self.sequences])
+        order = np.argsort(lengths, kind="stable")
+
+        def both(step: int) -> StepLoss:
+            loss = loss_of(step)
+            device = loss.value.device
+            chosen = _draw(np.random.default_rng((self.seed, 7, step)), lengths, order, self.tokens)
+            ids, mask = (tensor.to(device) for tensor in pad([self.sequences[index] for index in chosen], PAD_ID))
+            vectors = torch.from_numpy(self.vectors[chosen].astype(np.float32)).to(device)
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
+                states = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+            return replace(loss, value=loss.value + self.weight * _of_texts(pooled(states.float(), mask), vectors))
+
+        return both
+
+
+def _of_texts(ours: Tensor, theirs: Tensor) -> Tensor:
+    """How far unit vectors of texts (B, h) are from the teacher's, and their similarities from the teacher's."""
+    similarities = (ours @ ours.T - theirs @ theirs.T).square().mean()
+    return _VECTOR * (1 - (ours * theirs).sum(-1).mean()) + _SIMILARITY * similarities
+
+
+def _draw(rng: np.random.Generator, lengths: np.ndarray, order: np.ndarray, tokens: int) -> np.ndarray:
+    """Indices of one batch: texts of like length, as many as the tokens allow."""
+    at = int(rng.integers(len(order)))
+    size = int(np.clip(tokens // lengths[order[at]], _FEWEST_TEXTS, _MOST_TEXTS))
+    first = max(0, at - size * _WIDTHS // 2)
+    window = order[first : first + size * _WIDTHS]
+    return rng.choice(window, min(size, len(window)), replace=False)
 
 
 def _distance(ours: Tensor, theirs: Tensor) -> Tensor:

@@ -5,12 +5,20 @@ trains a new hypernetwork on it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from onboard.bases.curriculum.counts import KINDS, CurriculumCounts
-from onboard.bases.multitask.recipe import HypernetworkStage, Recipe, Schedule, Section, SourceEntry, validated
+from onboard.bases.multitask.recipe import (
+    HypernetworkStage,
+    Recipe,
+    Schedule,
+    Section,
+    SourceEntry,
+    held_out_named,
+    validated,
+)
 
 
 class BackboneShape(Section):
@@ -61,6 +69,15 @@ class BackboneStage(Schedule):
     label_smoothing: float = Field(ge=0, lt=1, description="Share of the target spread evenly over the labels.")
     shares: dict[str, Annotated[float, Field(gt=0)]] = Field(min_length=1, description="Of the steps, by kind of task.")
     decoder_rate: float = Field(gt=0, description="Multiple of the learning rate for the decoder, which begins anew.")
+    temperature: float = Field(
+        default=10.0, gt=0, description="T: a task is drawn in proportion to (its rows)^(1/T), within its kind."
+    )
+    teacher_share: float = Field(
+        default=0.0,
+        ge=0,
+        description="Weight of the distance to the teacher's vectors of texts, beside 1 of the tasks.",
+    )
+    teacher_tokens: int = Field(default=800, ge=1, description="Padded tokens of those texts, a step.")
 
     @field_validator("shares")
     @classmethod
@@ -87,7 +104,13 @@ class CurriculumRecipe(Section):
     seed: int
     licence: str = Field(min_length=1)
     sources: dict[str, SourceEntry] = Field(default={}, description="Source tasks by name; or --sources DIR.")
+    held_out: tuple[str, ...] = Field(default=(), description="Names of tasks that no base may be trained on.")
     curriculum: CurriculumCounts
+
+    @model_validator(mode="after")
+    def _holds_out(self) -> Self:
+        held_out_named(self.sources, self.held_out)
+        return self
 
 
 class OwnRecipe(CurriculumRecipe):

@@ -39,6 +39,7 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     training = HypernetworkTraining(
         recipe.hypernetwork, recipe.seed + 2, settings | {"backbone_digest": given.backbone_digest}, Beside({}, []),
         round_to_stored if given.document.get("weights") == "int8" else round_to_half,
+        most_of_a_family=recipe.curriculum.most_of_a_family,
     )  # fmt: skip
     learned = train_hypernetwork(engine, made.groups, sources, training, running)
     if running.processes.first:

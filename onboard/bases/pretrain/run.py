@@ -27,12 +27,12 @@ from onboard.bases.multitask.hypernetwork import (
     train_hypernetwork,
 )
 from onboard.bases.multitask.loop import LossOf, Stage, StepLoss, run_stage
-from onboard.bases.multitask.loss import Groups, Sampling, bare_scores, multitask_loss, precision_of
+from onboard.bases.multitask.loss import Balance, Groups, Sampling, bare_scores, multitask_loss, precision_of
 from onboard.bases.multitask.make import PAIR_SEPARATOR, rows_digests
 from onboard.bases.multitask.recipe import as_told
 from onboard.bases.multitask.sources import SourceRows, read_sources
 from onboard.bases.pretrain import sentences
-from onboard.bases.pretrain.distill import Distillation, relative_groups
+from onboard.bases.pretrain.distill import Distillation, Keeping, relative_groups
 from onboard.bases.pretrain.ingredients import Ingredients, RecipeT, load_teaching, load_texts
 from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
 from onboard.bases.pretrain.recipe import OwnRecipe
@@ -56,13 +56,15 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     """
     recipe = made_from.recipe
     rows = read_sources(recipe.sources, recipe.seed)
-    engine, made, sources = begin(made_from, rows, *pretrain(made_from, rows))
-    _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), sources)
+    backbone, encoder, material = pretrain(made_from, rows)
+    engine, made, sources = begin(made_from, rows, backbone, encoder, material)
+    _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), sources, material)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(sources)
     dropping = _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank)
     training = HypernetworkTraining(
-        recipe.hypernetwork, recipe.seed + 2, settings, _beside(engine, recipe), round_to_stored, dropping
-    )
+        recipe.hypernetwork, recipe.seed + 2, settings, _beside(engine, recipe), round_to_stored, dropping,
+        recipe.curriculum.most_of_a_family,
+    )  # fmt: skip
     learned = train_hypernetwork(engine, made.groups, sources, training, made_from.running)
     if made_from.running.processes.first:
         write(made_from, engine, learned, made, sources, output)
@@ -100,22 +102,31 @@ def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
 
 
 def _train_backbone(
-    made_from: Ingredients[OwnRecipe], engine: Engine, groups: Groups, sources: Sequence[Source]
+    made_from: Ingredients[OwnRecipe],
+    engine: Engine,
+    groups: Groups,
+    sources: Sequence[Source],
+    material: Material,
 ) -> None:
     """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded."""
     recipe, running = made_from.recipe, made_from.running
     schedule, backbone = recipe.multitask, engine.backbone
     backbone.requires_grad_(True)
-    sampling = Sampling(groups, schedule.steps, schedule.batch, recipe.hypernetwork.temperature, recipe.seed + 1)
+    balance = Balance.of(sources, recipe.curriculum.most_of_a_family)
+    sampling = Sampling(groups, schedule.steps, schedule.batch, schedule.temperature, recipe.seed + 1, balance=balance)
     precision = precision_of(recipe.hypernetwork.precision, engine.device)
     scales = {source.name for source in sources if source.kind == "regression"}
     loss_of = multitask_loss(
         bare_scores(engine), sampling, precision, running.processes, schedule.label_smoothing, scales
     )
-    dropping = _dropping(backbone, schedule.dropout, recipe.seed, running.processes.rank)
+    loss_of = _dropping(backbone, schedule.dropout, recipe.seed, running.processes.rank)(loss_of)
+    if schedule.teacher_share:
+        sequences = engine.encoder.encode([(text, None) for text in material.texts])
+        kept = Keeping(sequences, material.vectors, schedule.teacher_tokens, recipe.seed, schedule.teacher_share)
+        loss_of = kept.beside(loss_of, backbone.encoder, precision)
     settings = made_from.settings("backbone", "curriculum", "multitask") | rows_digests(sources)
     relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
-    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, dropping(loss_of), settings), running)
+    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, loss_of, settings), running)
     backbone.requires_grad_(False)
     round_to_stored(backbone)
 
@@ -210,15 +221,17 @@ def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> t
 
 
 def _more_texts(made_from: Ingredients[OwnRecipe], texts: Sequence[str], rows: Sequence[SourceRows]) -> list[str]:
-    """Texts for distillation alone: more of the corpus, and the sources' pairs as the encoder will see them."""
+    """Texts for distillation alone: more of the corpus, and the sources' texts and pairs as the encoder sees them."""
     counts, known = made_from.recipe.sentences, set(texts)
     short, long = sentences.corpus_texts(
         made_from.corpus, counts.more_from_corpus, counts.more_paragraphs, made_from.recipe.seed + 1
     )
-    pairs = [
-        f"{row.text_a} {PAIR_SEPARATOR} {row.text_b}" for source in rows for row in source.dataset.train if row.text_b
-    ]
-    return [*(text for text in (*short, *long) if text not in known), *pairs]
+    of_sources = (
+        f"{row.text_a} {PAIR_SEPARATOR} {row.text_b}" if row.text_b else row.text_a
+        for source in rows
+        for row in source.dataset.train
+    )
+    return [text for text in dict.fromkeys((*short, *long, *of_sources)) if text not in known]
 
 
 def _whole_words(tokenizer: Any) -> list[int]:

@@ -11,6 +11,7 @@ from torch import nn
 
 from onboard.bases.curriculum import Source
 from onboard.bases.multitask.loss import (
+    Balance,
     Sampling,
     hypernetwork_scores,
     multitask_loss,
@@ -53,6 +54,21 @@ def test_tasks_are_drawn_by_rows_to_the_power_of_one_over_the_temperature(tasks:
     drawn, before = turns(probabilities, 3000, 0)
     np.testing.assert_allclose(np.bincount(drawn) / 3000, probabilities, atol=0.03)
     assert all(before[step] == (drawn[:step] == drawn[step]).sum() for step in range(0, 3000, 97))
+
+
+def test_a_source_has_the_weight_of_its_recipe_and_a_family_no_more_than_its_bound(
+    tasks: tuple[SourceTask, ...],
+) -> None:
+    groups = ((tasks, 1.0),)
+    weighted = task_probabilities(groups, 1.0, Balance({"small": 4.0}))
+    assert weighted.tolist() == pytest.approx([40 / 100, 40 / 100, 20 / 100])
+    families = {"large": "films", "scale": "films"}
+    bounded = task_probabilities(groups, 1.0, Balance({}, families, 0.6))
+    assert bounded.tolist() == pytest.approx([0.6 * 2 / 3, 0.4, 0.6 / 3])  # 40 to 20 within the family, as before
+    one_each = {"large": "films", "small": "books", "scale": "scales"}
+    assert task_probabilities(groups, 1.0, Balance({}, one_each, 0.1)).tolist() == pytest.approx([1 / 3] * 3)
+    alone = {task.name: "films" for task in tasks}
+    assert task_probabilities(groups, 1.0, Balance({}, alone, 0.1)).tolist() == pytest.approx([4 / 7, 1 / 7, 2 / 7])
 
 
 @pytest.mark.parametrize("size", [8, 7, 40, 64])

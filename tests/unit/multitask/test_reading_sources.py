@@ -41,6 +41,35 @@ def test_a_folder_of_folders_is_read_with_kinds_labels_words_and_metrics(folder:
     assert len(alike.worded(tiny_engine.encoder).words) == 21
 
 
+def test_a_folder_says_what_it_is_in_a_file_of_its_own(folder: Path, tiny_engine: Engine) -> None:
+    told = 'title = "is a film liked"\nfamily = "sentiment"\nlicence = "CC BY 4.0"\nweight = 2\n'
+    (folder / "moods" / "source.toml").write_text(told, encoding="utf-8")
+    alike, moods = (source.worded(tiny_engine.encoder) for source in read_sources(folder_entries(folder), 0))
+    assert (moods.about.family, moods.about.weight, alike.about.weight) == ("sentiment", 2.0, 1.0)
+    document = moods.to_json()
+    assert (document["title"], document["licence"]) == ("is a film liked", "CC BY 4.0")
+    assert "title" not in alike.to_json()
+
+
+@pytest.mark.parametrize(
+    "licence", ["CC BY-NC 4.0", "for research purposes only", "Non-commercial use", "CC BY-ND 3.0"]
+)
+def test_rows_whose_licence_forbids_it_train_no_base(folder: Path, licence: str) -> None:
+    (folder / "moods" / "source.toml").write_text(f'licence = "{licence}"\n', encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        folder_entries(folder)
+    assert "moods" in caught.value.message
+    assert licence in caught.value.message
+
+
+def test_a_source_under_two_names_is_refused(folder: Path) -> None:
+    shutil.copytree(folder / "moods", folder / "moods-again")
+    with pytest.raises(InputError) as caught:
+        read_sources(folder_entries(folder), 0)
+    assert caught.value.data == {"source": "moods-again", "other": "moods"}
+    assert "48 of the 48" in caught.value.message
+
+
 def test_validation_rows_are_never_in_training_however_the_splits_are_made(folder: Path) -> None:
     (own,) = read_sources(entry(folder, "moods"), 0)
     (held,) = read_sources(entry(folder, "moods", splits="hold-out", held_out_rows=10), 0)

@@ -12,7 +12,7 @@ from support.tiny_teacher import make_teacher
 from torch import nn
 
 from onboard.bases.multitask.loop import Running, Stage, StepLoss, run_stage
-from onboard.bases.pretrain.distill import Distillation, relative_groups
+from onboard.bases.pretrain.distill import Distillation, Keeping, relative_groups
 from onboard.bases.pretrain.inherit import new_backbone, with_start
 from onboard.bases.pretrain.recipe import BackboneShape, DistillStage
 from onboard.bases.pretrain.teacher import Teacher, pooled
@@ -71,6 +71,30 @@ def test_a_batch_is_of_like_length_holds_the_recipes_tokens_and_follows_from_see
     assert values([again(step) for step in (7, 3)]) == [values(losses)[step] for step in (7, 3)]
     other = distillation(many, seed=1).loss(backbone, teacher)
     assert values([other(7)]) != [values(losses)[7]]
+
+
+def test_what_learns_tasks_keeps_its_teachers_vectors(
+    backbone: Any, teacher: Teacher, sequences: list[list[int]]
+) -> None:
+    texts = sequences[:200]
+    with torch.no_grad():
+        ids, mask = pad(texts, 0)
+        vectors = pooled(teacher.model(input_ids=ids + 5, attention_mask=mask).last_hidden_state, mask)
+    kept = Keeping(texts, vectors.numpy().astype(np.float16), 400, 0, 0.5)
+    drift = nn.Parameter(torch.zeros(()))
+    loss_of = kept.beside(lambda step: StepLoss(drift + step, "task", 3, 30), backbone.encoder, torch.float32)
+    first = loss_of(2)
+    assert (first.task, first.rows, first.tokens) == ("task", 3, 30)  # what is told is the task's
+    apart = float(first.value.detach()) - 2
+    assert apart > 0
+    assert float(loss_of(2).value.detach()) - 2 == pytest.approx(apart)
+    assert float(loss_of(3).value.detach()) - 3 != pytest.approx(apart)
+    optimiser = torch.optim.Adam(backbone.encoder.parameters(), lr=1e-3)
+    for step in range(60):
+        optimiser.zero_grad()
+        loss_of(step).value.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        optimiser.step()
+    assert float(loss_of(2).value.detach()) - 2 < 0.7 * apart
 
 
 def test_distilling_lowers_the_loss(

@@ -51,6 +51,14 @@ def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_
         assert caught.value.data["field"] == field
 
 
+@pytest.mark.parametrize("name", ["mini.toml", "mini-hypernetwork.toml", "t5-small-glue.toml"])
+def test_a_recipe_that_names_a_held_out_task_is_refused_by_name(name: str) -> None:
+    document = read_toml(MINI.with_name(name))
+    document |= {"held_out": ["puns"], "sources": {"puns": {"from": "puns"}}}
+    with pytest.raises(InputError, match="puns is held out"):
+        recipe_of(document, name)
+
+
 def test_every_field_of_a_stage_says_what_it_is() -> None:
     stages = (
         sections.BackboneShape, sections.SentenceCounts, sections.Inheritance, sections.DistillStage,
