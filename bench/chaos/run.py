@@ -40,7 +40,7 @@ TIMINGS: Final = {"lease_seconds": 5.0, "heartbeat_seconds": 1.0, "reconcile_sec
 PIPELINE: Final = "bench.chaos.pipeline"
 UNFENCED: Final = "bench.chaos.unfenced_pipeline"
 _CLOCKS: Final = (0.0, 3600.0, 0.0, -3600.0)
-_AHEAD: Final = 40  # jobs that wait at most
+_AHEAD: Final = 12  # jobs that wait at most
 _TURN_SECONDS: Final = 0.05
 _CHAOS_SHARE: Final = 0.75  # of the time; what is left is for the accepted jobs to end
 
