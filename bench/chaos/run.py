@@ -188,7 +188,7 @@ class Scene:
                 self._journal.write("cut short", steps=len(steps), jobs=len(self.submitter.accepted))
                 self.submitter.enough()
                 steps = []
-            if steps and self._ended >= steps[0].at * self._options.jobs and self._take(steps[0]):
+            if steps and self._is_due(steps[0]) and self._take(steps[0]):
                 steps = steps[1:]
             if not steps and not self._mends and self.submitter.done and self._ended == len(self.submitter.accepted):
                 return
@@ -196,6 +196,11 @@ class Scene:
                 return
             time.sleep(_TURN_SECONDS)
         self._journal.write("out of time", counts=dict(self._counts))
+
+    def _is_due(self, step: Step) -> bool:
+        """So many jobs have ended; or, on a slow machine, so much of the time has passed."""
+        passed = (time.monotonic() - self._started) / (_CHAOS_SHARE * self._options.seconds)
+        return self._ended >= step.at * self._options.jobs or passed >= step.at
 
     def _turn(self) -> None:
         """What goes on all the time, also while a kill waits for its moment."""
