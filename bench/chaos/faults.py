@@ -36,8 +36,8 @@ from workers.reconciler import LEASE, reconcile
 
 _OPEN: Final = (JobState.QUEUED, JobState.RUNNING)
 _LOCKED_SECONDS: Final = 4.0
-_CYCLES: Final = 12
-_CYCLE_SECONDS: Final = (1.0, 6.0)
+_CYCLES: Final = 40
+_CYCLE_SECONDS: Final = (0.5, 4.0)
 _AIM_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.1
 _JUMPS: Final = (-86400.0, -3600.0, -30.0, 0.0, 30.0, 3600.0, 86400.0)

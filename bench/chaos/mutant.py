@@ -16,6 +16,7 @@ from bench.chaos.run import Options, run
 JOBS, SLEEPERS, WORKERS = 12, 5, 2
 SEEN: Final = "seen"  # of the document: whether the run without the fence was found wrong, and only that
 _SECONDS: Final = 280.0
+_MOST_LETTERS: Final = 200
 
 
 def measure(name: PlaceName, seed: int, folder: Path, base: Path) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def measure(name: PlaceName, seed: int, folder: Path, base: Path) -> dict[str, A
         "sleepers": {fence: made["faults"].get("sleeper", 0) for fence, made in runs.items()},
         "late_writers_refused": {fence: made["late_writers_refused"] for fence, made in runs.items()},
         "violations": {fence: dict(counted.most_common()) for fence, counted in kinds.items()},
-        "examples": [violation["what"] for violation in runs["without"]["violations"][:3]],
+        "examples": [violation["what"][:_MOST_LETTERS] for violation in runs["without"]["violations"][:3]],
         "seconds": {fence: made["seconds"] for fence, made in runs.items()},
         SEEN: bool(kinds["without"]) and not kinds["with"],
     }

@@ -16,6 +16,7 @@ AIMS: Final = (Stage.CHECK, Stage.PROBE, Stage.TRAIN, Stage.EVALUATE, Stage.PUBL
 _VICTIMS: Final[Mapping[Victim, int]] = {"child": 5, "parent": 2, "both": 3}
 _OUTSLEEP_SECONDS: Final = 13.0  # lease, reconciler and another attempt
 _LAST: Final = 0.9  # share of the jobs that have ended when the last step is taken
+_EARLIEST: Final = {"backup": 0.5}  # before there is something in it
 
 Seconds = tuple[float, float]
 Thing = TypeVar("Thing")
@@ -90,7 +91,7 @@ def _kills(rng: random.Random, number: int) -> Iterator[Step]:
 
 def _faults(rng: random.Random, known: Mapping[str, Seconds], number: int) -> Iterator[Step]:
     for name in _in_turn(rng, list(known), number):
-        yield Step(rng.uniform(0.0, _LAST), name, seconds=rng.uniform(*known[name]))
+        yield Step(rng.uniform(_EARLIEST.get(name, 0.0), _LAST), name, seconds=rng.uniform(*known[name]))
 
 
 def _in_turn(rng: random.Random, things: Sequence[Thing], number: int) -> list[Thing]:

@@ -42,6 +42,7 @@ UNFENCED: Final = "bench.chaos.unfenced_pipeline"
 _CLOCKS: Final = (0.0, 3600.0, 0.0, -3600.0)
 _AHEAD: Final = 12  # jobs that wait at most
 _TURN_SECONDS: Final = 0.05
+_PATIENCE_SECONDS: Final = 60.0
 _CHAOS_SHARE: Final = 0.75  # of the time; what is left is for the accepted jobs to end
 
 
@@ -52,8 +53,8 @@ class Options:
     Args:
         readers: of the latest embeddings, over HTTP.
         pause: seconds of each reader between two requests, on average.
-        seconds: after so long it is over, and what was accepted and has not ended counts as lost; after three quarters
-            of it nothing more is submitted, killed or broken.
+        seconds: after so long it is over if no job has ended for a minute, and what was accepted and has not ended
+            counts as lost; after three quarters of it nothing more is submitted, killed or broken.
         asleep: nothing is done but to put whole workers to sleep, `faults` times, until others have done their jobs.
         fence: whether workers have it; without one the run has to be found wrong.
     """
@@ -125,6 +126,7 @@ class Scene:
         self._mends: dict[str, tuple[float, Mend]] = {}
         self._counts: Counter[str] = Counter()
         self._dead_of_poison = 0
+        self._ended_before, self._ended_at = 0, 0.0  # jobs, and when their number was last seen to grow
         self._orphans: list[int] = []
         poison = self._faults.poison
         self.submitter = Submitter(place.settings, folder, options.jobs, journal, self._wants_more, poison=poison)
@@ -179,8 +181,8 @@ class Scene:
         }
 
     def _go_on(self, steps: list[Step]) -> None:
-        over, cut = self._started + self._options.seconds, False
-        while time.monotonic() < over:
+        cut = False
+        while not self._is_over():
             self._turn()
             self._retry_what_is_dead()
             if not cut and time.monotonic() > self._started + _CHAOS_SHARE * self._options.seconds:
@@ -196,6 +198,13 @@ class Scene:
                 return
             time.sleep(_TURN_SECONDS)
         self._journal.write("out of time", counts=dict(self._counts))
+
+    def _is_over(self) -> bool:
+        """The time has passed, and no job has ended for a minute: on a slow machine what was accepted takes longer."""
+        now = time.monotonic()
+        if self._ended != self._ended_before:
+            self._ended_before, self._ended_at = self._ended, now
+        return now > max(self._started + self._options.seconds, self._ended_at + _PATIENCE_SECONDS)
 
     def _is_due(self, step: Step) -> bool:
         """So many jobs have ended; or, on a slow machine, so much of the time has passed."""
