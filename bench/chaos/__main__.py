@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--faults", type=int, default=known.faults, help="other faults in each run")
     parser.add_argument("--workers", type=int, default=known.workers)
     parser.add_argument("--readers", type=int, default=known.readers, help="of the latest embeddings; 0 for none")
+    parser.add_argument("--cycles", type=int, default=known.cycles, help="kills of all workers where that is the fault")
     parser.add_argument("--seconds", type=float, default=580.0, help="for all runs together")
     parser.add_argument("--real-lease", type=int, metavar="TIMES", default=0, help="measure with the lease of 60 s")
     parser.add_argument("--mutant", action="store_true", help="runs with and without the fence; exits with 0 if seen")
@@ -96,7 +97,7 @@ def base_for(folder: Path) -> Path:
 
 def _runs(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> list[dict[str, Any]]:
     over = time.monotonic() + asked.seconds
-    named = ("jobs", "kills", "faults", "workers", "readers")
+    named = ("jobs", "kills", "faults", "workers", "readers", "cycles")
     options = Options(**{name: getattr(asked, name) for name in named})
     asked_for = [(name, seed) for seed in asked.seed for name in places]
     done = []

@@ -36,7 +36,6 @@ from workers.reconciler import LEASE, reconcile
 
 _OPEN: Final = (JobState.QUEUED, JobState.RUNNING)
 _LOCKED_SECONDS: Final = 4.0
-_CYCLES: Final = 40
 _CYCLE_SECONDS: Final = (0.5, 4.0)
 _AIM_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.1
@@ -49,6 +48,7 @@ class Faults:
     Args:
         services: the registry without the proxy, as an operator reaches it.
         backups: what makes them.
+        cycles: how often running workers are killed when all of them are.
 
     Attributes:
         poison: what somebody is to submit.
@@ -63,6 +63,7 @@ class Faults:
         backups: Backups,
         journal: Journal,
         rng: random.Random,
+        cycles: int,
     ) -> None:
         self._place = place
         self._services = services
@@ -70,6 +71,7 @@ class Faults:
         self._hunter = hunter
         self._journal = journal
         self._rng = rng
+        self._cycles = cycles
         self._bell = CeleryDoorbell(place.direct)
         self._poisons = cycle(rng.sample(POISONS, len(POISONS)))
         self.poison: SimpleQueue[str] = SimpleQueue()
@@ -110,7 +112,7 @@ class Faults:
 
     def _kill_all(self) -> None:
         """Every worker at once, again and again while they are started again."""
-        for _ in range(_CYCLES):
+        for _ in range(self._cycles):
             self._hunter.kill_all()
             self._hunter.wait(self._rng.uniform(*_CYCLE_SECONDS))
 

@@ -55,6 +55,7 @@ class Options:
         pause: seconds of each reader between two requests, on average.
         seconds: after so long it is over if no job has ended for a minute, and what was accepted and has not ended
             counts as lost; after three quarters of it nothing more is submitted, killed or broken.
+        cycles: how often workers are killed, all of them, when that is the fault.
         asleep: nothing is done but to put whole workers to sleep, `faults` times, until others have done their jobs.
         fence: whether workers have it; without one the run has to be found wrong.
     """
@@ -67,6 +68,7 @@ class Options:
     readers: int = 100
     pause: float = PAUSE_SECONDS
     seconds: float = 300.0
+    cycles: int = 12
     asleep: bool = False
     fence: bool = True
 
@@ -103,7 +105,8 @@ def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str
 
 def _command(name: PlaceName, options: Options) -> str:
     given = f"--jobs {options.jobs} --kills {options.kills} --faults {options.faults} --workers {options.workers}"
-    return f"python -m bench.chaos --place {name} --seed {options.seed} {given} --readers {options.readers}"
+    given += f" --readers {options.readers} --cycles {options.cycles}"
+    return f"python -m bench.chaos --place {name} --seed {options.seed} {given}"
 
 
 class Scene:
@@ -121,7 +124,7 @@ class Scene:
         self._fleet = Fleet(place.settings, folder, journal, clocks, TIMINGS, pipeline)
         self._hunter = Hunter(self._fleet, services.database, journal, rng, self._turn)
         self.backups = Backups(services, folder, journal)
-        self._faults = Faults(place, services, self._fleet, self._hunter, self.backups, journal, rng)
+        self._faults = Faults(place, services, self._fleet, self._hunter, self.backups, journal, rng, options.cycles)
         self._place = place
         self._mends: dict[str, tuple[float, Mend]] = {}
         self._counts: Counter[str] = Counter()
