@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.chaos.scenarios import left_out, scenarios
+from bench.chaos.scenarios import in_a_job, left_out, scenarios
 from bench.harness.page import NONE, listed, table
 from bench.harness.report import describe
 
@@ -105,7 +105,8 @@ def _scenarios(numbers: dict[str, Any]) -> list[str]:
     return [
         "## What others publish", "",
         f"Times in the {len(runs)} runs with seeds from {min(run['seed'] for run in runs)} on, which have every "
-        f"scenario in their plan: {sums['jobs']} jobs, {sums['kills']} × kill -9, {sums['lost']} lost, "
+        f"scenario in their plan: {sums['jobs']} jobs, {sums['kills']} × kill -9 ({sum(map(in_a_job, runs))} in the "
+        f"midst of a job, the others while a worker was starting or had none), {sums['lost']} lost, "
         f"{sums['doubled']} doubled. {answers} answers of restored backups are those of the service they were made of.",
         "", *scenarios(runs, numbers["unlearned"], _NAMES), "", "".join(left_out()), "",
     ]  # fmt: skip
