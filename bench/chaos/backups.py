@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import count
@@ -23,6 +24,8 @@ from onboard.settings import Settings
 
 KIND: Final = "backup"
 _TEXTS: Final = ("the film was good", "a plot was awful", "film and plot was not same")
+_ATTEMPTS: Final = 10
+_AGAIN_SECONDS: Final = 2.0
 _MOST_VERSIONS: Final = 40  # that answer, of each backup
 
 Row = dict[str, Any]
@@ -69,13 +72,16 @@ class Backups:
         return violations, {"restored": len(self._finished), "answers_compared": answers}
 
     def _make(self, target: Path) -> None:
-        try:
-            manifest, _ = back_up(self._services, str(target), _nobody)
-        except OnboardError as error:  # the database was away: an operator makes another one
-            self._journal.write("backup failed", message=error.message)
+        for _ in range(_ATTEMPTS):
+            try:
+                manifest, _copied = back_up(self._services, str(target), _nobody)
+            except OnboardError as error:  # the database was away: an operator tries again
+                self._journal.write("backup failed", message=error.message)
+                time.sleep(_AGAIN_SECONDS)
+                continue
+            self._finished.append(target)
+            self._journal.write("backup made", artifacts=manifest.artifacts["count"])
             return
-        self._finished.append(target)
-        self._journal.write("backup made", artifacts=manifest.artifacts["count"])
 
     def _compared(self, restored: Services) -> tuple[list[str], int]:
         """What differs, and how many answers were compared."""

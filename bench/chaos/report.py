@@ -104,8 +104,8 @@ def _scenarios(numbers: dict[str, Any]) -> list[str]:
     answers = sum(run["backups"]["answers_compared"] for run in runs)
     return [
         "## What others publish", "",
-        f"Times in the {len(runs)} runs with seeds from {min(run['seed'] for run in runs)} on, which have every "
-        f"scenario in their plan: {sums['jobs']} jobs, {sums['kills']} × kill -9 ({sum(map(in_a_job, runs))} in the "
+        f"Times in the {len(runs)} runs with seeds from {min(run['seed'] for run in runs)} on, whose plans know every "
+        f"scenario: {sums['jobs']} jobs, {sums['kills']} × kill -9 ({sum(map(in_a_job, runs))} in the "
         f"midst of a job, the others while a worker was starting or had none), {sums['lost']} lost, "
         f"{sums['doubled']} doubled. {answers} answers of restored backups are those of the service they were made of.",
         "", *scenarios(runs, numbers["unlearned"], _NAMES), "", "".join(left_out()), "",
