@@ -18,7 +18,6 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -32,6 +31,7 @@ from bench.harness.command import command_line
 from bench.harness.generated import generated_digest
 from bench.harness.opinions import opinions
 from bench.harness.page import table
+from bench.harness.programs import in_a_process
 from bench.harness.report import made_by, report
 from bench.harness.tiny_base import make_tiny_base
 from onboard.bases import Base
@@ -146,7 +146,7 @@ def kills(folder: Path, times: int, seed: int) -> list[Killed]:
     """So many kills in each stage, each in a home of its own."""
     base = make_tiny_base(folder / "base")
     template = folder / "template"
-    _in_a_process(lambda: _fill(template, base))
+    in_a_process(lambda: _fill(template, base))
     with _services(template, base) as services:
         before = made_weights(services, base)
     drawn = random.Random(seed)
@@ -185,12 +185,12 @@ def _things(folder: Path, template: Path, base: Base, stage: Stage) -> int:
         deadly = _attempt(home, base, stage, -1)
         counted.write_text(str(deadly.done), encoding="utf-8")
 
-    _in_a_process(count)
+    in_a_process(count)
     return int(counted.read_text(encoding="utf-8"))
 
 
 def _killed(home: Path, base: Base, made: dict[str, str], stage: Stage, place: int) -> Killed:
-    pid, status = _in_a_process(lambda: _attempt(home, base, stage, place))
+    pid, status = in_a_process(lambda: _attempt(home, base, stage, place))
     faults = [] if os.WIFSIGNALED(status) else [f"it was not killed at place {place} of {stage}"]
     with _services(home, base) as services:
         with services.database.write() as session:
@@ -199,7 +199,7 @@ def _killed(home: Path, base: Base, made: dict[str, str], stage: Stage, place: i
     faults += [f"after the kill: {fault}" for fault in seen]
     published = before == 2
     if not published:
-        _, status = _in_a_process(lambda: _attempt(home, base, stage, -1))
+        _, status = in_a_process(lambda: _attempt(home, base, stage, -1))
         faults += [] if status == 0 else [f"the second attempt ended with {status}"]
     with _services(home, base) as services:
         final, seen = _looked_at(services, base, made)
@@ -277,21 +277,6 @@ def made_weights(services: Services, base: Base) -> dict[str, str]:
 
 def _services(home: Path, base: Base) -> closing[Services]:
     return closing(open_services(Settings(home=home, base=str(base.folder), device="cpu")))
-
-
-def _in_a_process(run: Callable[[], object]) -> tuple[int, int]:
-    """Run it in a copy of this process, which has everything imported; its id, and how it ended."""
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            run()
-            code = 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    return pid, status
 
 
 def page(document: dict[str, Any]) -> str:

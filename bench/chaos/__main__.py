@@ -1,6 +1,8 @@
 """Kill, cut, fill up and set wrong what the jobs run on; then check that each ended once and nothing was lost.
 
     python -m bench.chaos --seed 1 --place both                      one run on each size, in under ten minutes
+    python -m bench.chaos --mutant                                   is it seen when the fence is gone?
+    python -m bench.chaos --unlearn 20                               `tasks delete --unlearn`, killed so often
     python -m bench.chaos --real-lease 5                             seconds from a kill to the next attempt
     python -m bench.chaos --no-runs --output bench/results/chaos.json --table docs/results/chaos.md
 
@@ -31,7 +33,7 @@ from bench.harness.command import PAGES, RESULTS, WORK, command_line
 from bench.harness.report import write
 
 RUNS = WORK / "chaos"
-_RESULT, _LEASE = "result.json", "lease.json"
+_RESULT, _LEASE, _MUTANT, _UNLEARNED = "result.json", "lease.json", "mutant.json", "unlearned.json"
 _AROUND_SECONDS = 25.0  # of a run: starting servers, stopping workers, checking
 
 
@@ -45,12 +47,24 @@ def main(arguments: list[str] | None = None) -> int:
             return 2
     with tempfile.TemporaryDirectory() as folder:
         base = base_for(Path(folder)) if not asked.no_runs else Path(folder)
-        runs = [] if asked.no_runs or asked.real_lease else _runs(asked, places, base)
-        if asked.real_lease:
-            _real_leases(asked, places, base)
+        runs, right = _made(asked, places, base)
     if asked.output or asked.table:
         _gather(asked)
-    return _verdict(runs, asked.work) if runs else 0
+    return _verdict(runs, asked.work) if runs else int(not right)
+
+
+def _made(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> tuple[list[dict[str, Any]], bool]:
+    """The runs, if it is them that are asked for; and whether all is right with what else is."""
+    if asked.no_runs:
+        return [], True
+    if asked.mutant:
+        return [], _mutants(asked, places, base)
+    if asked.unlearn:
+        return [], _unlearned(asked, places, base)
+    if asked.real_lease:
+        _real_leases(asked, places, base)
+        return [], True
+    return _runs(asked, places, base), True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,8 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--faults", type=int, default=known.faults, help="other faults in each run")
     parser.add_argument("--workers", type=int, default=known.workers)
     parser.add_argument("--readers", type=int, default=known.readers, help="of the latest embeddings; 0 for none")
+    parser.add_argument("--cycles", type=int, default=known.cycles, help="kills of all workers where that is the fault")
     parser.add_argument("--seconds", type=float, default=580.0, help="for all runs together")
     parser.add_argument("--real-lease", type=int, metavar="TIMES", default=0, help="measure with the lease of 60 s")
+    parser.add_argument("--mutant", action="store_true", help="runs with and without the fence; exits with 0 if seen")
+    parser.add_argument("--unlearn", type=int, metavar="TIMES", default=0, help="kill an unlearning so often")
     parser.add_argument("--resume", action="store_true", help="take the results of runs that were made already")
     parser.add_argument("--no-runs", action="store_true", help="only gather the results that are there")
     parser.add_argument("--work", type=Path, default=RUNS, help="where journals, logs and results of the runs stay")
@@ -80,7 +97,7 @@ def base_for(folder: Path) -> Path:
 
 def _runs(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> list[dict[str, Any]]:
     over = time.monotonic() + asked.seconds
-    named = ("jobs", "kills", "faults", "workers", "readers")
+    named = ("jobs", "kills", "faults", "workers", "readers", "cycles")
     options = Options(**{name: getattr(asked, name) for name in named})
     asked_for = [(name, seed) for seed in asked.seed for name in places]
     done = []
@@ -107,9 +124,38 @@ def _real_leases(asked: argparse.Namespace, places: tuple[PlaceName, ...], base:
         print(json.dumps(lease), flush=True)
 
 
+def _mutants(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> bool:
+    """Whether the run without the fence was found wrong at every place, and the one with it nowhere."""
+    from bench.chaos.mutant import SEEN, measure
+
+    seen = True
+    for name in places:
+        folder = asked.work / f"mutant-{name}"
+        mutant = measure(name, asked.seed[0], folder, base)
+        write(mutant, folder / _MUTANT)
+        seen = seen and mutant[SEEN]
+        violations = mutant["violations"]
+        print(f"{name}: with the fence {violations['with']}, without it {violations['without']}", flush=True)
+    print("the mutant was seen" if seen else f"the mutant was NOT seen; look into {asked.work}")
+    return seen
+
+
+def _unlearned(asked: argparse.Namespace, places: tuple[PlaceName, ...], base: Path) -> bool:
+    """Whether nothing was half anywhere."""
+    from bench.chaos.unlearning import measure
+
+    whole = True
+    for name in places:
+        folder = asked.work / f"unlearn-{name}"
+        unlearned = measure(name, asked.unlearn, asked.seed[0], folder, base)
+        write(unlearned, folder / _UNLEARNED)
+        whole = whole and not unlearned["faults"]
+        print(json.dumps(unlearned), flush=True)
+    return whole
+
+
 def _gather(asked: argparse.Namespace) -> None:
-    runs, leases = read_results(asked.work, _RESULT), read_results(asked.work, _LEASE)
-    gathered = document(runs, leases)
+    gathered = document(*(read_results(asked.work, name) for name in (_RESULT, _LEASE, _MUTANT, _UNLEARNED)))
     write(gathered, asked.output or RESULTS / "chaos.json", page(gathered), asked.table or PAGES / "chaos.md")
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from bench.chaos.poison import is_poison
 from onboard.domain.job import TRANSITIONS, JobState
 from onboard.errors import DamagedError, NotFoundError
 from onboard.registry.artifacts import REFERENCES
@@ -41,7 +42,8 @@ class Violation:
     """One thing that is wrong.
 
     Args:
-        kind: lost, doubled, ended, order, numbering, alias, artifact, orphan, lease, claimed or (the auditor's) answer.
+        kind: lost, doubled, ended, order, numbering, alias, artifact, orphan, lease, claimed, (of
+            what was restored) backup or (the auditor's) answer.
         what: a sentence, with the job, task or digest that it is about.
     """
 
@@ -76,15 +78,16 @@ class Verdict:
         return sum(violation.kind == kind for violation in self.violations)
 
 
-def check(services: Services, submitted: Collection[str]) -> Verdict:
+def check(services: Services, submitted: Collection[str], *, finished: bool = True) -> Verdict:
     """Check a deployment at which nothing works any more.
 
     Args:
         submitted: ids of the jobs that were accepted; there must be no others.
+        finished: whether all of them must have ended; they need not have in what a backup gives.
     """
     with services.database.read() as session:
         registry = _read(session)
-        violations = list(_jobs(registry, submitted))
+        violations = list(_jobs(registry, submitted, finished))
         for looked_at in (_events, _versions, _aliases, _nobody_works):
             violations += looked_at(registry)
     stored = _stored(services)
@@ -120,8 +123,8 @@ def _read(session: Session) -> Kept:
     )
 
 
-def _jobs(registry: Kept, submitted: Collection[str]) -> Iterator[Violation]:
-    """Every job that was accepted is there and has ended, and no other."""
+def _jobs(registry: Kept, submitted: Collection[str], finished: bool) -> Iterator[Violation]:
+    """Every job that was accepted is there and has ended, and no other; poison has not succeeded."""
     for job_id in submitted:
         if job_id not in registry.jobs:
             yield Violation(LOST, f"job {job_id} was accepted and is not there")
@@ -129,9 +132,13 @@ def _jobs(registry: Kept, submitted: Collection[str]) -> Iterator[Violation]:
     for job in registry.jobs.values():
         if job.id not in submitted:
             yield Violation(DOUBLED, f"job {job.id} was submitted by nobody")
-        if not JobState(job.state).finished:
+        if finished and not JobState(job.state).finished:
             yield Violation(LOST, f"job {job.id} has not ended: {job.state}, attempt {job.attempt}/{job.max_attempts}")
-        if job.state == JobState.FAILED:
+        if is_poison(job.task) and job.state == JobState.SUCCEEDED:
+            yield Violation("ended", f"job {job.id} is poison and succeeded")
+        if job.attempt > job.max_attempts:
+            yield Violation("ended", f"job {job.id} had {job.attempt} attempts of {job.max_attempts}")
+        if job.state == JobState.FAILED and not is_poison(job.task):
             yield Violation("ended", f"job {job.id} failed: {(job.error or {}).get('message')}")
         if job.lease_expires_at is not None:
             yield Violation("lease", f"job {job.id} is {job.state} and holds a lease")

@@ -5,31 +5,41 @@ from __future__ import annotations
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import cycle
+from queue import SimpleQueue
 from typing import Final
 
 import psutil
 from sqlalchemy import delete
 
+from bench.chaos.backups import Backups
 from bench.chaos.fleet import Fleet
 from bench.chaos.journal import Journal
-from bench.chaos.place import Place, Servers
+from bench.chaos.place import Place
+from bench.chaos.poison import POISONS
 from bench.chaos.prey import Hunter
+from bench.chaos.server_faults import Mend, server_faults
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, NotFoundError, UnavailableError
 from onboard.jobs.doorbell import DEFAULT_QUEUE, ring_or_warn
 from onboard.registry.jobs import JobRepository
+from onboard.registry.leases import LeaseRepository
 from onboard.registry.tables import LeaseRow
 from onboard.registry.workers import QueueRepository, WorkerRepository
 from onboard.services import Services
 from workers.doorbell import CeleryDoorbell
-from workers.reconciler import reconcile
+from workers.reconciler import LEASE, reconcile
 
-Mend = Callable[[], None]
 _OPEN: Final = (JobState.QUEUED, JobState.RUNNING)
 _LOCKED_SECONDS: Final = 4.0
+_CYCLE_SECONDS: Final = (0.5, 4.0)
+_AIM_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.1
+_JUMPS: Final = (-86400.0, -3600.0, -30.0, 0.0, 30.0, 3600.0, 86400.0)
 
 
 class Faults:
@@ -37,10 +47,23 @@ class Faults:
 
     Args:
         services: the registry without the proxy, as an operator reaches it.
+        backups: what makes them.
+        cycles: how often running workers are killed when all of them are.
+
+    Attributes:
+        poison: what somebody is to submit.
     """
 
     def __init__(
-        self, place: Place, services: Services, fleet: Fleet, hunter: Hunter, journal: Journal, rng: random.Random
+        self,
+        place: Place,
+        services: Services,
+        fleet: Fleet,
+        hunter: Hunter,
+        backups: Backups,
+        journal: Journal,
+        rng: random.Random,
+        cycles: int,
     ) -> None:
         self._place = place
         self._services = services
@@ -48,7 +71,10 @@ class Faults:
         self._hunter = hunter
         self._journal = journal
         self._rng = rng
+        self._cycles = cycles
         self._bell = CeleryDoorbell(place.direct)
+        self._poisons = cycle(rng.sample(POISONS, len(POISONS)))
+        self.poison: SimpleQueue[str] = SimpleQueue()
         self._known: dict[str, Callable[[], Mend | None]] = {
             "zombie": self._zombie,
             "disk full": self._disk_full,
@@ -59,9 +85,15 @@ class Faults:
             "worker told to stop": self._tell_to_stop,
             "bells lost": self._bells_lost,
             "database locked": self._locked,
+            "sleeper": self._sleeper,
+            "all workers killed": self._kill_all,
+            "reconciler killed": self._kill_reconciler,
+            "clock jumps": self._clock_jumps,
+            "poison job": self._poison,
+            "backup": backups.begin,
         }
         if place.servers:
-            self._known |= _of_servers(place.servers)
+            self._known |= server_faults(place.servers, journal, rng)
 
     def begin(self, name: str) -> Mend | None:
         """Begin the fault of that name."""
@@ -73,6 +105,35 @@ class Faults:
     def _zombie(self) -> Mend | None:
         """A writer that sleeps beyond its lease and then goes on."""
         return self._hunter.freeze(self._rng.choice(("child", "both")))
+
+    def _sleeper(self) -> Mend | None:
+        """A whole worker that sleeps until another has done its job, and then goes on."""
+        return self._hunter.freeze("both")
+
+    def _kill_all(self) -> None:
+        """Every worker at once, again and again while they are started again."""
+        for _ in range(self._cycles):
+            self._hunter.kill_all()
+            self._hunter.wait(self._rng.uniform(*_CYCLE_SECONDS))
+
+    def _kill_reconciler(self) -> None:
+        """Whoever looks after the queue for all; another one has to take over when its lease has run out."""
+        deadline = time.monotonic() + _AIM_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(UnavailableError), self._services.database.read() as session:
+                holder = LeaseRepository(session).holder(LEASE)
+                if holder and self._hunter.kill_worker(holder):
+                    self._journal.write("reconciler killed", holder=holder)
+                    return
+            self._hunter.wait(_LOOK_SECONDS)
+
+    def _clock_jumps(self) -> None:
+        slot, seconds = self._rng.randrange(self._fleet.size), self._rng.choice(_JUMPS)
+        self._fleet.jump(slot, seconds)
+        self._journal.write("clock", slot=slot, wrong_by_seconds=seconds)
+
+    def _poison(self) -> None:
+        self.poison.put(next(self._poisons))
 
     def _disk_full(self) -> Mend:
         if self._place.disk is not None:
@@ -163,25 +224,6 @@ class Faults:
             thread.join()
 
         return release
-
-
-def _of_servers(servers: Servers) -> dict[str, Callable[[], Mend | None]]:
-    postgres, redis, proxy = servers.postgres, servers.redis, servers.proxy
-    return {
-        "redis lost": lambda: _after(redis.kill, redis.start),
-        "redis wiped": lambda: _after(redis.wipe, None),
-        "postgres restarted fast": lambda: _after(partial(postgres.stop, signal.SIGINT), postgres.start),
-        "postgres restarted at once": lambda: _after(partial(postgres.stop, signal.SIGQUIT), postgres.start),
-        "connections cut": lambda: _after(proxy.cut, None),
-        "connections refused": lambda: _after(proxy.refuse, proxy.resume),
-        "connections stalled": lambda: _after(proxy.stall, proxy.resume),
-        "connections half closed": lambda: _after(proxy.half_close, proxy.resume),
-    }
-
-
-def _after(begin: Callable[[], None], mend: Mend | None) -> Mend | None:
-    begin()
-    return mend
 
 
 def _limit(processes: list[psutil.Process], most: int) -> None:

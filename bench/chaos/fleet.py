@@ -55,7 +55,7 @@ class Fleet:
     Args:
         settings: of every worker.
         folder: where their logs go.
-        clocks: how many seconds the clock of each worker is wrong.
+        clocks: how many seconds the clock of each worker is wrong at the start.
         timings: options of `python -m workers` such as lease_seconds.
         pipeline: module that runs the jobs.
     """
@@ -81,7 +81,8 @@ class Fleet:
 
     def start(self) -> None:
         """Start every worker."""
-        for slot in range(len(self._clocks)):
+        for slot, seconds in enumerate(self._clocks):
+            self.jump(slot, seconds)
             self._present[slot] = self._start(slot)
 
     def tend(self) -> None:
@@ -99,6 +100,17 @@ class Fleet:
     def named(self, name: str | None) -> Worker | None:
         """The worker of that name, if it runs."""
         return next((worker for worker in self.alive() if worker.name == name), None)
+
+    def jump(self, slot: int, seconds: float) -> None:
+        """Set the clock of a worker, and of those that come after it in its place, wrong by so many seconds."""
+        aside = self._clock(slot).with_suffix(".new")
+        aside.write_text(str(seconds), encoding="utf-8")
+        aside.replace(self._clock(slot))
+
+    @property
+    def size(self) -> int:
+        """How many workers there are, or will be again."""
+        return len(self._clocks)
 
     def stop(self) -> list[int]:
         """Stop every worker in order, then kill what is left of any that ever was.
@@ -130,12 +142,17 @@ class Fleet:
         with log:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self._folder,
-                env=_environment(self._clocks[slot]), start_new_session=True,
+                env=_environment(self._clock(slot)), start_new_session=True,
             )  # fmt: skip
         give_settings(process, self._settings)
         self._groups.append(process.pid)
-        self._journal.write("started", worker=name, pid=process.pid, clock_wrong_by_seconds=self._clocks[slot])
+        self._journal.write(
+            "started", worker=name, pid=process.pid, clock=self._clock(slot).read_text(encoding="utf-8")
+        )
         return Worker(name, process)
+
+    def _clock(self, slot: int) -> Path:
+        return self._folder / f"clock-{slot + 1}"
 
 
 @contextmanager
@@ -148,9 +165,9 @@ def running(fleet: Fleet) -> Iterator[Fleet]:
         fleet.stop()
 
 
-def _environment(clock: float) -> dict[str, str]:
-    path = os.pathsep.join([str(CHECKOUT), *([str(_WRONG_CLOCK)] if clock else [])])
-    return {**inherited(), "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WRONG_CLOCK_SECONDS": str(clock)}
+def _environment(clock: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(CHECKOUT), str(_WRONG_CLOCK)])
+    return {**inherited(), "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WRONG_CLOCK_FILE": str(clock)}
 
 
 def _ends(worker: Worker) -> bool:

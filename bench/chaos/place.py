@@ -18,6 +18,7 @@ from onboard.settings import Settings
 
 PlaceName = Literal["sqlite", "postgres"]
 PLACES: Final[tuple[PlaceName, ...]] = ("sqlite", "postgres")
+DATABASE: Final = "chaos"
 _DISK_BYTES: Final = 64 * 2**20
 
 
@@ -87,11 +88,11 @@ def open_place(name: PlaceName, folder: Path, base: Path) -> Iterator[Place]:
         postgres = stack.enter_context(PostgresServer())
         redis = stack.enter_context(RedisServer())
         proxy = stack.enter_context(Proxy(postgres.port))
-        upgrade(postgres.create("chaos"))
+        upgrade(postgres.create(DATABASE))
         yield Place(
             name,
-            _grown(shared, postgres.url("chaos", proxy.port), redis.url),
-            _grown(shared, postgres.url("chaos"), redis.url),
+            _grown(shared, postgres.url(DATABASE, proxy.port), redis.url),
+            _grown(shared, postgres.url(DATABASE), redis.url),
             disk,
             Servers(postgres, redis, proxy),
         )

@@ -14,7 +14,9 @@ from onboard.domain.job import Stage
 Victim = Literal["child", "parent", "both"]
 AIMS: Final = (Stage.CHECK, Stage.PROBE, Stage.TRAIN, Stage.EVALUATE, Stage.PUBLISH, None)  # None: whoever comes along
 _VICTIMS: Final[Mapping[Victim, int]] = {"child": 5, "parent": 2, "both": 3}
+_OUTSLEEP_SECONDS: Final = 13.0  # lease, reconciler and another attempt
 _LAST: Final = 0.9  # share of the jobs that have ended when the last step is taken
+_EARLIEST: Final = {"backup": 0.5}  # before there is something in it
 
 Seconds = tuple[float, float]
 Thing = TypeVar("Thing")
@@ -26,6 +28,11 @@ _ANYWHERE: Final[Mapping[str, Seconds]] = {
     "queue paused": (0.5, 2.0),
     "worker drained": (0.0, 0.0),
     "worker told to stop": (0.0, 0.0),
+    "all workers killed": (0.0, 0.0),
+    "reconciler killed": (0.0, 0.0),
+    "clock jumps": (0.0, 0.0),
+    "poison job": (0.0, 0.0),
+    "backup": (0.0, 0.0),
 }
 FAULTS: Final[Mapping[PlaceName, Mapping[str, Seconds]]] = {
     "sqlite": {**_ANYWHERE, "bells lost": (0.0, 0.0), "database locked": (0.5, 3.0)},
@@ -35,10 +42,13 @@ FAULTS: Final[Mapping[PlaceName, Mapping[str, Seconds]]] = {
         "redis wiped": (0.0, 0.0),
         "postgres restarted fast": (0.1, 2.0),
         "postgres restarted at once": (0.1, 2.0),
+        "postgres restarted again and again": (25.0, 40.0),
+        "backends terminated": (0.0, 0.0),
         "connections cut": (0.0, 0.0),
         "connections refused": (1.0, 4.0),
         "connections stalled": (3.0, 8.0),
         "connections half closed": (2.0, 8.0),
+        "connections used up": (2.0, 6.0),
     },
 }
 
@@ -62,6 +72,11 @@ class Step:
     aim: Stage | None = None
 
 
+def sleepers(number: int) -> list[Step]:
+    """Nothing but writers that wake when the next attempt at their job has ended: what a fence is there for."""
+    return [Step(_LAST * index / number, "sleeper", seconds=_OUTSLEEP_SECONDS) for index in range(number)]
+
+
 def plan(seed: int, place: PlaceName, kills: int, faults: int) -> list[Step]:
     """So many kills and faults in the order in which they come; every stage and every fault in turn."""
     rng = random.Random(f"{seed} {place}")
@@ -76,7 +91,7 @@ def _kills(rng: random.Random, number: int) -> Iterator[Step]:
 
 def _faults(rng: random.Random, known: Mapping[str, Seconds], number: int) -> Iterator[Step]:
     for name in _in_turn(rng, list(known), number):
-        yield Step(rng.uniform(0.0, _LAST), name, seconds=rng.uniform(*known[name]))
+        yield Step(rng.uniform(_EARLIEST.get(name, 0.0), _LAST), name, seconds=rng.uniform(*known[name]))
 
 
 def _in_turn(rng: random.Random, things: Sequence[Thing], number: int) -> list[Thing]:

@@ -26,6 +26,7 @@ from onboard.registry.tables import JobRow
 _AIM_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.004
 _LOOKS_A_TURN: Final = 20
+_PAUSE_SECONDS: Final = 0.05
 _IDLE: Final = "idle"  # the stage of a worker that has no job
 _CLAIMED: Final = "claimed"  # the stage of a job before its first one
 _WITHIN_SECONDS: Final = {Stage.PUBLISH: 0.01}  # a stage is let go on for so long at most
@@ -81,6 +82,26 @@ class Hunter:
         if there:
             self._end(victim, *self._rng.choice(there))
         return bool(there)
+
+    def kill_all(self) -> None:
+        """kill -9 of every worker, parent and child, but those that were frozen lately."""
+        for prey, worker, pids in list(self._killable("both")):
+            self._end("both", prey, worker, pids)
+
+    def kill_worker(self, name: str) -> bool:
+        """The same for the worker of that name. Returns whether it could be."""
+        for prey, worker, pids in self._killable("both"):
+            if worker.name == name:
+                self._end("both", prey, worker, pids)
+                return True
+        return False
+
+    def wait(self, seconds: float) -> None:
+        """Let what goes on all the time go on for so long."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._meanwhile()
+            time.sleep(_PAUSE_SECONDS)
 
     def freeze(self, victim: Victim) -> Callable[[], None] | None:
         """SIGSTOP in the midst of a job; what is returned lets it go on. None when no job ran."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.harness.page import table
+from bench.chaos.scenarios import in_a_job, left_out, scenarios
+from bench.harness.page import NONE, listed, table
 from bench.harness.report import describe
 
 Run = dict[str, Any]
@@ -26,7 +27,9 @@ def read_results(work: Path, name: str) -> list[Run]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(work.glob(f"*/{name}"))]
 
 
-def document(runs: Sequence[Run], leases: Sequence[Run]) -> dict[str, Any]:
+def document(
+    runs: Sequence[Run], leases: Sequence[Run], mutants: Sequence[Run] = (), unlearned: Sequence[Run] = ()
+) -> dict[str, Any]:
     """Everything that was measured, with its totals."""
     return {
         "machine": describe(),
@@ -41,6 +44,8 @@ def document(runs: Sequence[Run], leases: Sequence[Run]) -> dict[str, Any]:
         },
         "runs": list(runs),
         "real_leases": list(leases),
+        "mutants": list(mutants),
+        "unlearned": list(unlearned),
     }
 
 
@@ -67,6 +72,9 @@ def page(numbers: dict[str, Any]) -> str:
             "",
             *_runs(numbers["runs"]),
             "",
+            *_scenarios(numbers),
+            *_mutants(numbers["mutants"]),
+            *_unlearned(numbers["unlearned"]),
             *_kills(totals),
             "",
             *_faults(totals["faults"]),
@@ -87,9 +95,62 @@ def _runs(runs: Sequence[Run]) -> list[str]:
     ))  # fmt: skip
 
 
+def _scenarios(numbers: dict[str, Any]) -> list[str]:
+    """What the newer runs had; older ones are from before all of it was there, and of an earlier version."""
+    runs = [run for run in numbers["runs"] if "backups" in run]
+    if not runs:
+        return []
+    sums = {key: sum(run[key] for run in runs) for key in ("jobs", "kills", "lost", "doubled")}
+    answers = sum(run["backups"]["answers_compared"] for run in runs)
+    return [
+        "## What others publish", "",
+        f"Times in the {len(runs)} runs with seeds from {min(run['seed'] for run in runs)} on, whose plans know every "
+        f"scenario: {sums['jobs']} jobs, {sums['kills']} × kill -9 ({sum(map(in_a_job, runs))} in the "
+        f"midst of a job, the others while a worker was starting or had none), {sums['lost']} lost, "
+        f"{sums['doubled']} doubled. {answers} answers of restored backups are those of the service they were made of.",
+        "", *scenarios(runs, numbers["unlearned"], _NAMES), "", "".join(left_out()), "",
+    ]  # fmt: skip
+
+
+def _mutants(mutants: Sequence[Run]) -> list[str]:
+    """Whether a run sees it when the fence is gone."""
+    if not mutants:
+        return []
+    rows = (
+        (_NAMES[mutant["place"]], mutant["sleepers"][fence], fence, mutant["late_writers_refused"][fence],
+         sum(violations.values()), listed(violations) or NONE)
+        for mutant in mutants for fence, violations in mutant["violations"].items()
+    )  # fmt: skip
+    return [
+        "## The mutant", "",
+        "The same workers with the fence taken out of their registry: nobody asks at a heartbeat or a commit whether "
+        "the attempt still owns its job. They are put to sleep in the midst of a job until another one has done it. "
+        "With the fence nothing may be wrong; without it the run has to fail, or it would prove nothing.", "",
+        "```", *[mutant["command"] for mutant in mutants], "```", "",
+        *table("place | put to sleep | fence | late writers refused | violations | of these", rows), "",
+    ]  # fmt: skip
+
+
+def _unlearned(unlearned: Sequence[Run]) -> list[str]:
+    if not unlearned:
+        return []
+    rows = (
+        (_NAMES[row["place"]], row["kills"], row["statements"], row["kills_of_rebuilding_workers"], len(row["faults"]))
+        for row in unlearned
+    )
+    return [
+        "## `tasks delete --unlearn`, killed", "",
+        "After each kill nothing may have changed; when it is let through, the task has to be gone and what descends "
+        "from it rebuilt, also by workers that are killed.", "",
+        "```", *[row["command"] for row in unlearned], "```", "",
+        *table("place | kills | statements it has | rebuilding workers killed | faults", rows), "",
+    ]  # fmt: skip
+
+
 def _kills(totals: dict[str, Any]) -> list[str]:
     by_victim = [(_VICTIMS[victim], number) for victim, number in totals["kills_by_victim"].items()]
     return [
+        "## What was killed and broken", "",
         "`claimed` is the moment between a claim and the first stage; an `idle` worker had no job.", "",
         *table("killed in stage | times", totals["kills_by_stage"].items()), "",
         *table("killed | times", by_victim),

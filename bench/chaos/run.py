@@ -13,15 +13,18 @@ from typing import Any, Final
 
 from sqlalchemy import func, select
 
+from bench.chaos.backups import Backups
 from bench.chaos.checker import DOUBLED, LOST, Verdict, check
-from bench.chaos.faults import Faults, Mend
+from bench.chaos.faults import Faults
 from bench.chaos.fleet import Fleet, running
 from bench.chaos.journal import Journal
 from bench.chaos.place import Place, PlaceName, open_place
-from bench.chaos.plan import Step, plan
+from bench.chaos.plan import Step, plan, sleepers
+from bench.chaos.poison import is_poison
 from bench.chaos.prey import Hunter
 from bench.chaos.readers import PAUSE_SECONDS, reading
 from bench.chaos.reruns import reruns
+from bench.chaos.server_faults import Mend
 from bench.chaos.submitter import Submitter
 from onboard.domain.job import JobState
 from onboard.errors import ConflictError, UnavailableError
@@ -34,9 +37,12 @@ from workers.doorbell import CeleryDoorbell
 from workers.reconciler import LEASE
 
 TIMINGS: Final = {"lease_seconds": 5.0, "heartbeat_seconds": 1.0, "reconcile_seconds": 1.0, "drain_seconds": 5.0}
+PIPELINE: Final = "bench.chaos.pipeline"
+UNFENCED: Final = "bench.chaos.unfenced_pipeline"
 _CLOCKS: Final = (0.0, 3600.0, 0.0, -3600.0)
-_AHEAD: Final = 40  # jobs that wait at most
+_AHEAD: Final = 12  # jobs that wait at most
 _TURN_SECONDS: Final = 0.05
+_PATIENCE_SECONDS: Final = 60.0
 _CHAOS_SHARE: Final = 0.75  # of the time; what is left is for the accepted jobs to end
 
 
@@ -47,8 +53,11 @@ class Options:
     Args:
         readers: of the latest embeddings, over HTTP.
         pause: seconds of each reader between two requests, on average.
-        seconds: after so long it is over, and what was accepted and has not ended counts as lost; after three quarters
-            of it nothing more is submitted, killed or broken.
+        seconds: after so long it is over if no job has ended for a minute, and what was accepted and has not ended
+            counts as lost; after three quarters of it nothing more is submitted, killed or broken.
+        cycles: how often workers are killed, all of them, when that is the fault.
+        asleep: nothing is done but to put whole workers to sleep, `faults` times, until others have done their jobs.
+        fence: whether workers have it; without one the run has to be found wrong.
     """
 
     seed: int = 0
@@ -59,6 +68,9 @@ class Options:
     readers: int = 100
     pause: float = PAUSE_SECONDS
     seconds: float = 300.0
+    cycles: int = 12
+    asleep: bool = False
+    fence: bool = True
 
 
 def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str, Any]:
@@ -78,10 +90,13 @@ def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str
         verdict = check(services, scene.submitter.accepted)
         wrong, read = auditor.verdict(services)
         verdict.violations.extend(wrong)
+        wrong, restored = scene.backups.verdict()
+        verdict.violations.extend(wrong)
         for violation in verdict.violations:
             journal.write("violation", kind=violation.kind, sentence=violation.what)
         document = scene.told(verdict) | {
             "reading": {"readers": options.readers, **read},
+            "backups": restored,
             "rerun_seconds": reruns(services, journal, TIMINGS["lease_seconds"]),
         }
     journal.write("verdict", **document)
@@ -90,7 +105,8 @@ def run(name: PlaceName, options: Options, folder: Path, base: Path) -> dict[str
 
 def _command(name: PlaceName, options: Options) -> str:
     given = f"--jobs {options.jobs} --kills {options.kills} --faults {options.faults} --workers {options.workers}"
-    return f"python -m bench.chaos --place {name} --seed {options.seed} {given} --readers {options.readers}"
+    given += f" --readers {options.readers} --cycles {options.cycles}"
+    return f"python -m bench.chaos --place {name} --seed {options.seed} {given}"
 
 
 class Scene:
@@ -104,14 +120,19 @@ class Scene:
         self._folder = folder
         self._options = options
         self._bell = CeleryDoorbell(place.direct)
-        self._fleet = Fleet(place.settings, folder, journal, clocks, TIMINGS)
+        pipeline = PIPELINE if options.fence else UNFENCED
+        self._fleet = Fleet(place.settings, folder, journal, clocks, TIMINGS, pipeline)
         self._hunter = Hunter(self._fleet, services.database, journal, rng, self._turn)
-        self._faults = Faults(place, services, self._fleet, self._hunter, journal, rng)
+        self.backups = Backups(services, folder, journal)
+        self._faults = Faults(place, services, self._fleet, self._hunter, self.backups, journal, rng, options.cycles)
         self._place = place
         self._mends: dict[str, tuple[float, Mend]] = {}
         self._counts: Counter[str] = Counter()
+        self._dead_of_poison = 0
+        self._ended_before, self._ended_at = 0, 0.0  # jobs, and when their number was last seen to grow
         self._orphans: list[int] = []
-        self.submitter = Submitter(place.settings, folder, options.jobs, journal, self._wants_more)
+        poison = self._faults.poison
+        self.submitter = Submitter(place.settings, folder, options.jobs, journal, self._wants_more, poison=poison)
 
     def play(self) -> None:
         """Until every job has ended, or the time is over; then stop all workers and wait for the leases to run out."""
@@ -119,13 +140,19 @@ class Scene:
         with running(self._fleet):
             self.submitter.start()
             try:
-                self._go_on(plan(self._options.seed, self._place.name, self._options.kills, self._options.faults))
+                self._go_on(self._steps())
             finally:
                 self._mend_all()
                 self.submitter.stop()
                 self._orphans = self._fleet.stop()
         self._seconds = time.monotonic() - self._started
         self._until_quiet()
+
+    def _steps(self) -> list[Step]:
+        options = self._options
+        if options.asleep:
+            return sleepers(options.faults)
+        return plan(options.seed, self._place.name, options.kills, options.faults)
 
     def told(self, verdict: Verdict) -> dict[str, Any]:
         """What happened, as a JSON-compatible document."""
@@ -146,6 +173,9 @@ class Scene:
             "doubled": verdict.count(DOUBLED),
             "violations": [asdict(violation) for violation in verdict.violations],
             "dead_and_retried": len(journal.of("dead")),
+            "restarts_in_a_row": len(journal.of("restarted")),
+            "backends_terminated": sum(line["backends"] for line in journal.of("terminated")),
+            "reconcilers_killed": len(journal.of("reconciler killed")),
             "cancelled": len(journal.of("cancelled")),
             "submissions_tried_again": self.submitter.tried_again,
             "late_writers_refused": self._in_logs("no longer owns job"),
@@ -154,8 +184,8 @@ class Scene:
         }
 
     def _go_on(self, steps: list[Step]) -> None:
-        over, cut = self._started + self._options.seconds, False
-        while time.monotonic() < over:
+        cut = False
+        while not self._is_over():
             self._turn()
             self._retry_what_is_dead()
             if not cut and time.monotonic() > self._started + _CHAOS_SHARE * self._options.seconds:
@@ -163,7 +193,7 @@ class Scene:
                 self._journal.write("cut short", steps=len(steps), jobs=len(self.submitter.accepted))
                 self.submitter.enough()
                 steps = []
-            if steps and self._ended >= steps[0].at * self._options.jobs and self._take(steps[0]):
+            if steps and self._is_due(steps[0]) and self._take(steps[0]):
                 steps = steps[1:]
             if not steps and not self._mends and self.submitter.done and self._ended == len(self.submitter.accepted):
                 return
@@ -171,6 +201,18 @@ class Scene:
                 return
             time.sleep(_TURN_SECONDS)
         self._journal.write("out of time", counts=dict(self._counts))
+
+    def _is_over(self) -> bool:
+        """The time has passed, and no job has ended for a minute: on a slow machine what was accepted takes longer."""
+        now = time.monotonic()
+        if self._ended != self._ended_before:
+            self._ended_before, self._ended_at = self._ended, now
+        return now > max(self._started + self._options.seconds, self._ended_at + _PATIENCE_SECONDS)
+
+    def _is_due(self, step: Step) -> bool:
+        """So many jobs have ended; or, on a slow machine, so much of the time has passed."""
+        passed = (time.monotonic() - self._started) / (_CHAOS_SHARE * self._options.seconds)
+        return self._ended >= step.at * self._options.jobs or passed >= step.at
 
     def _turn(self) -> None:
         """What goes on all the time, also while a kill waits for its moment."""
@@ -212,25 +254,28 @@ class Scene:
         try:
             with self._services.database.read() as session:
                 rows = session.execute(select(JobRow.state, func.count()).group_by(JobRow.state)).all()
+                dead = list(session.scalars(select(JobRow.task).where(JobRow.state == JobState.DEAD)))
         except UnavailableError:
             return
         self._counts = Counter(dict(rows))
+        self._dead_of_poison = sum(map(is_poison, dead))
 
     @property
     def _ended(self) -> int:
-        """Jobs that have ended for good: an operator retries those that are dead."""
-        return sum(self._counts[state] for state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED))
+        """Jobs that have ended for good: an operator retries those that are dead, but for poison."""
+        ended = sum(self._counts[state] for state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED))
+        return ended + self._dead_of_poison
 
     def _wants_more(self, submitted: int) -> bool:
         return submitted - self._ended < _AHEAD
 
     def _retry_what_is_dead(self) -> None:
-        if not self._counts[JobState.DEAD]:
+        if self._counts[JobState.DEAD] <= self._dead_of_poison:
             return
         try:
             with self._services.database.write() as session:
                 jobs = JobRepository(session)
-                dead = jobs.list(states=[JobState.DEAD])
+                dead = [job for job in jobs.list(states=[JobState.DEAD]) if not is_poison(job.spec.task)]
                 for job in dead:
                     jobs.retry(job.id)
         except (UnavailableError, ConflictError):

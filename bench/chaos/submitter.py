@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from bench.chaos.journal import Journal
+from bench.chaos.poison import HANG_LIMIT_SECONDS, PREFIX, is_poison
 from bench.harness.opinions import opinions
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.domain.job import JobSpec
@@ -31,6 +35,10 @@ class Submitter(threading.Thread):
         jobs: how many.
         ahead: told how many were accepted before each; it waits while this is false.
         name: what the idempotency keys begin with.
+        poison: what else is to be submitted, as soon as it stands there.
+
+    Attributes:
+        accepted: ids of all jobs.
     """
 
     def __init__(
@@ -41,6 +49,7 @@ class Submitter(threading.Thread):
         journal: Journal,
         ahead: Callable[[int], bool],
         name: str = "key",
+        poison: SimpleQueue[str] | None = None,
     ) -> None:
         super().__init__(name=name, daemon=True)
         self._settings = settings
@@ -49,35 +58,34 @@ class Submitter(threading.Thread):
         self._journal = journal
         self._ahead = ahead
         self._over = threading.Event()
-        self._unheard = False  # whether it is not known yet what became of the last one
+        self._poison = SimpleQueue[str]() if poison is None else poison
+        self._asked: Request | None = None  # what it is not known of yet what became of it
+        self._number = 0  # of jobs that are no poison
         self.accepted: list[str] = []
         self.tried_again = 0
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Submit until all are accepted, or `stop` is called."""
+        """Submit until `stop` is called."""
         try:
             checked = datasets(self._folder)
             bell = CeleryDoorbell(self._settings)
-            while not self.done and not self._over.is_set():
-                number = len(self.accepted)
-                if not self._unheard and not self._ahead(number):
+            while not self._over.is_set():
+                if self._asked is None and not self._next(checked):
                     self._over.wait(_AGAIN_SECONDS)
                     continue
-                self._unheard = True
-                job = self._submit(
-                    bell,
-                    Request(checked[number % TASKS], spec_of(self._settings.base, number), key=f"{self.name}-{number}"),
-                )
+                assert self._asked is not None
+                job = self._submit(bell, self._asked)
                 if job:
                     self.accepted.append(job)
-                    self._unheard = False
+                    self._number += not is_poison(self._asked.spec.task)
+                    self._asked = None
         except BaseException as error:  # noqa: BLE001 - a thread's edge; whoever waits for it raises it
             self.error = error
 
     def enough(self) -> None:
         """Begin nothing more: what was accepted so far, and perhaps the present one, is all."""
-        self._jobs = len(self.accepted)
+        self._jobs = self._number
 
     def stop(self) -> None:
         """Submit nothing more, and wait for the present one. Raises what went wrong."""
@@ -89,7 +97,20 @@ class Submitter(threading.Thread):
     @property
     def done(self) -> bool:
         """Whether all jobs were accepted."""
-        return len(self.accepted) >= self._jobs and not self._unheard
+        return self._number >= self._jobs and self._asked is None and self._poison.empty()
+
+    def _next(self, checked: list[Checked]) -> bool:
+        """Whether there is anything to submit now."""
+        with suppress(Empty):
+            what = self._poison.get_nowait()
+            spec = JobSpec(task=f"{PREFIX}{what}", dataset="", base=self._settings.base)
+            limit = HANG_LIMIT_SECONDS if what == "hangs" else None
+            self._asked = Request(checked[0], spec, key=uuid.uuid4().hex, time_limit_seconds=limit)
+            return True
+        if self._number < self._jobs and self._ahead(len(self.accepted)):
+            spec = spec_of(self._settings.base, self._number)
+            self._asked = Request(checked[self._number % TASKS], spec, key=f"{self.name}-{self._number}")
+        return self._asked is not None
 
     def _submit(self, bell: CeleryDoorbell, request: Request) -> str | None:
         """The job's id; None when it was not heard whether it was accepted."""

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -50,3 +50,18 @@ def answer(words: list[str], environment: Mapping[str, str], program: str = PROG
     done = subprocess.run([program, *words, "--json"], env=environment, check=True, capture_output=True, text=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
+
+
+def in_a_process(run: Callable[[], object]) -> tuple[int, int]:
+    """Run it in a copy of this process, which has everything imported; its id, and how it ended."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            run()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    return pid, status

@@ -102,6 +102,10 @@ class PostgresServer:
         """SQLAlchemy's URL of a database, perhaps through another port."""
         return f"postgresql+psycopg://postgres@127.0.0.1:{port or self.port}/{name}"
 
+    def connected(self, name: str) -> psycopg.Connection[Any]:
+        """A connection of the server's owner to a database, which commits every statement."""
+        return psycopg.connect(self._dsn.replace("dbname=postgres", f"dbname={name}"), autocommit=True)
+
     def create(self, name: str) -> str:
         """Make a database and return its URL."""
         with psycopg.connect(self._dsn, autocommit=True) as connection:

@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import json
 import random
-import uuid
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from bounded import FACTOR, bounded
 from hypothesis import example, given
 from hypothesis import strategies as some
 from support.real_services import wait_until
 from support.real_workers import Deployment
 
+from bench.bells import HEADERS, is_bell, messages, put
 from onboard.domain.job import JobState
 from onboard.domain.worker import WorkerState
 from onboard.registry.schema import upgrade
 from onboard.settings import Settings
-from workers.bells import Edge, NotABellError, fresh_bell, require_bell
+from workers.bells import Edge, fresh_bell, require_bell
 
-QUEUE = "onboard.default"
 MESSAGES, BATCH = 2_000, 500  # FUZZ_FACTOR=50 makes 100,000 of them
-PLACES = ["body", "content-type", "content-encoding", "headers", "properties"]
-HEADERS = [
-    "task", "id", "timelimit", "eta", "expires", "shadow", "retries", "group", "chord", "callbacks", "errbacks",
-    "root_id", "stamps", "stamped_headers", "compression", "ignore_result", "lang", "argsrepr", "origin", "x",
-]  # fmt: skip
-VALUES: Sequence[Any] = (
-    None, True, 0, -1, 1e308, 10**30, "", "x", "\x00", "onboard.bell", "2999-01-01", "1999-01-01T00:00:00Z", "99:99",
-    [], [1], [None, None], [0, 0], ["a", "b"], [[[]]], {}, {"a": {}}, {"__type__": "datetime", "__value__": "x"},
-)  # fmt: skip
 documents = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False) | some.text(max_size=20),
     lambda inner: some.lists(inner, max_size=4) | some.dictionaries(some.text(max_size=10), inner, max_size=4),
@@ -68,38 +56,6 @@ def test_a_bell_with_any_header_is_dropped_or_made_anew_without_it(name: str, va
         require_bell(json.dumps(made).encode())
 
 
-def mutant(chance: random.Random) -> bytes:
-    """A bell with a part or more changed, cut, or with a byte flipped."""
-    bell: Any = fresh_bell()
-    for _ in range(1 + chance.randrange(3)):
-        inner = [part for part in (bell.get("headers"), bell.get("properties")) if isinstance(part, dict)]
-        part = chance.choice([bell, *inner, *inner])
-        part[chance.choice(PLACES if part is bell else HEADERS)] = deepcopy(chance.choice(VALUES))
-    raw = bytearray(json.dumps(bell).encode())
-    if chance.random() < 0.2:
-        raw = raw[: 1 + chance.randrange(len(raw))]
-    if chance.random() < 0.2:
-        raw[chance.randrange(len(raw))] = chance.randrange(256)
-    return bytes(raw)
-
-
-def messages(chance: random.Random, count: int) -> Iterator[bytes]:
-    """So many of them. Few are left bells, for each is answered by a look at the database."""
-    while count:
-        raw = mutant(chance)
-        if not is_bell(raw) or chance.random() < 0.03:
-            yield raw
-            count -= 1
-
-
-def is_bell(raw: bytes) -> bool:
-    try:
-        require_bell(raw)
-    except NotABellError:
-        return False
-    return True
-
-
 @pytest.fixture(params=["files", pytest.param("redis", marks=pytest.mark.services)])
 def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
     settings = Settings(home=tmp_path / "home")
@@ -111,22 +67,6 @@ def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deplo
         yield deployment
 
 
-def put(deployment: Deployment, batch: Sequence[bytes]) -> None:
-    """Into the broker, and wait until all have been taken."""
-    url = deployment.settings.resolved_broker_url
-    if url.startswith("redis"):
-        with redis.Redis.from_url(url) as client:
-            client.lpush(QUEUE, *batch)
-            wait_until(lambda: not client.llen(QUEUE), 120.0, "the messages to be taken")
-        return
-    folder = deployment.settings.resolved_home / "broker"
-    for number, raw in enumerate(batch):
-        aside = folder / f".{uuid.uuid4().hex}"
-        aside.write_bytes(raw)
-        aside.rename(folder / f"{number:015d}_x.{QUEUE}.msg")
-    wait_until(lambda: not list(folder.glob(f"[!.]*{QUEUE}.msg")), 120.0, "the messages to be taken")
-
-
 @pytest.mark.timeout(300 + 30 * FACTOR)
 def test_a_worker_outlives_any_messages_and_works_after_them(deployment: Deployment) -> None:
     chance = random.Random(FACTOR)
@@ -136,7 +76,7 @@ def test_a_worker_outlives_any_messages_and_works_after_them(deployment: Deploym
     for _ in range(MESSAGES * FACTOR // BATCH):
         batch = list(messages(chance, BATCH))
         dropped += sum(not is_bell(raw) for raw in batch)
-        put(deployment, batch)
+        put(deployment.settings, batch)
         assert worker.process.poll() is None, worker.log.read_text()
     assert dropped > MESSAGES * FACTOR * 0.9
     assert deployment.finished(deployment.submit()).state is JobState.SUCCEEDED

@@ -12,6 +12,7 @@ from queue import Empty
 from typing import Any
 
 import pytest
+from celery._state import _task_stack
 from kombu import Connection
 
 from onboard.settings import Settings
@@ -58,6 +59,24 @@ def test_what_our_doorbell_rings_is_a_bell(rung: bytes) -> None:
     assert len(rung) < MOST_BYTES / 4
 
 
+def test_what_a_worker_rings_in_the_midst_of_a_bell_is_a_bell(settings: Settings, folder: Path) -> None:
+    """Celery then notes the bell that is being answered as the parent of the next one."""
+    app = make_app(settings)
+
+    @app.task(bind=True)  # type: ignore[untyped-decorator]  # celery has no types
+    def answer(task: Any) -> None:
+        _task_stack.push(task)  # as a worker's process does
+        try:
+            CeleryDoorbell(settings).ring("default")
+        finally:
+            _task_stack.pop()
+
+    answer.apply(task_id="a-bell")
+    (file,) = folder.glob("*.onboard.default.msg")
+    assert json.loads(file.read_bytes())["headers"]["parent_id"] == "a-bell"
+    require_bell(file.read_bytes())
+
+
 def test_a_bell_of_another_release_of_celery_is_one(rung: bytes) -> None:
     require_bell(with_header(rung, "a_header_of_tomorrow", {"x": 1}))
     message = json.loads(rung)
@@ -72,6 +91,7 @@ def test_a_bell_of_another_release_of_celery_is_one(rung: bytes) -> None:
         ("timelimit", ["x", "y"]), ("timelimit", 7), ("timelimit", [1, 1]), ("eta", "2999-01-01T00:00:00"), ("eta", 5),
         ("expires", "1999-01-01T00:00:00"), ("expires", {}), ("shadow", ["x"]), ("retries", 10**9), ("group", "g"),
         ("compression", "zlib"), ("task", "onboard.bell2"), ("task", ["onboard.bell"]), ("task", None),
+        ("parent_id", ["x"]),
     ],
 )  # fmt: skip
 def test_a_bell_whose_headers_ask_for_something_is_none(rung: bytes, name: str, value: Any) -> None:

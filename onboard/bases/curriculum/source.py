@@ -32,8 +32,8 @@ class About:
 
     def to_json(self) -> dict[str, str]:
         """What people read of it in a base, without what is empty."""
-        told = {"title": self.title, "family": self.family, "licence": self.licence, "publisher": self.publisher}
-        return {name: text for name, text in told.items() if text}
+        texts = {"title": self.title, "family": self.family, "licence": self.licence, "publisher": self.publisher}
+        return {name: text for name, text in texts.items() if text}
 
 
 NOTHING_TOLD: Final = About()

@@ -98,8 +98,8 @@ def rows_digests(sources: Sequence[Source]) -> dict[str, Any]:
 
 def _balance(source: Source) -> dict[str, Any]:
     """What a source gets beside what its rows give it; nothing where it is as all are."""
-    told = {"family": source.about.family, "weight": source.about.weight}
-    return {name: value for name, value in told.items() if value not in ("", 1.0)}
+    balance = {"family": source.about.family, "weight": source.about.weight}
+    return {name: value for name, value in balance.items() if value not in ("", 1.0)}
 
 
 def _digest(source: Source) -> str:

@@ -70,8 +70,8 @@ def folder_entries(folder: Path) -> dict[str, SourceEntry]:
 
 def _entry(folder: Path) -> SourceEntry:
     path = folder / ABOUT
-    told = read_toml(path) if path.is_file() else {}
-    return validated(SourceEntry, {**told, "from": str(folder)}, path)
+    facts = read_toml(path) if path.is_file() else {}
+    return validated(SourceEntry, {**facts, "from": str(folder)}, path)
 
 
 def read_sources(entries: Mapping[str, SourceEntry], seed: int) -> list[SourceRows]:

@@ -122,8 +122,8 @@ def _train_backbone(
     loss_of = _dropping(backbone, schedule.dropout, recipe.seed, running.processes.rank)(loss_of)
     if schedule.teacher_share:
         sequences = engine.encoder.encode([(text, None) for text in material.texts])
-        kept = Keeping(sequences, material.vectors, schedule.teacher_tokens, recipe.seed, schedule.teacher_share)
-        loss_of = kept.beside(loss_of, backbone.encoder, precision)
+        keeping = Keeping(sequences, material.vectors, schedule.teacher_tokens, recipe.seed, schedule.teacher_share)
+        loss_of = keeping.beside(loss_of, backbone.encoder, precision)
     settings = made_from.settings("backbone", "curriculum", "multitask") | rows_digests(sources)
     relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
     run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, loss_of, settings), running)

@@ -70,6 +70,31 @@ def test_runs_that_were_kept_from_before_there_were_readers_still_make_a_page() 
     assert "| SQLite + filesystem | 1 | 9 | 5 " in page(document([old, result()], []))
 
 
+def test_what_others_publish_is_counted_in_runs_that_have_it_all_and_the_mutant_has_a_table() -> None:
+    newer = result(
+        "postgres", 31, faults={"zombie": 2, "backends terminated": 3, "two reconcilers": 1}, restarts_in_a_row=4,
+        reconcilers_killed=1, backups={"restored": 2, "answers_compared": 60},
+    )  # fmt: skip
+    mutant = {
+        "place": "sqlite", "command": "python -m bench.chaos --mutant", "sleepers": {"with": 5, "without": 5},
+        "late_writers_refused": {"with": 3, "without": 0}, "violations": {"with": {}, "without": {"doubled": 2}},
+    }  # fmt: skip
+    unlearned = {
+        "place": "sqlite", "command": "python -m bench.chaos --unlearn 20", "kills": 20, "statements": 80,
+        "kills_of_rebuilding_workers": 1, "faults": [],
+    }  # fmt: skip
+    text = page(document([result(), newer], [], [mutant], [unlearned]))
+    lines = [line.split(" | ") for line in text.splitlines()]
+    rows = {cells[0].removeprefix("| "): cells[3:] for cells in lines if len(cells) == 5}
+    assert rows["backends terminated"] == ["–", "3 |"]
+    assert rows["PostgreSQL restarted every 5 to 20 s"] == ["–", "4 |"]
+    assert rows["the leader fails"] == ["–", "2 |"]
+    assert rows["backup while jobs run"] == ["–", "2 |"]
+    assert rows["`tasks delete --unlearn` killed"] == ["20", "0 |"]
+    assert "1 runs with seeds from 31 on" in text
+    assert "| SQLite + filesystem | 5 | without | 0 | 2 | doubled 2 |" in text
+
+
 WRONG = [
     {"lost": 1},
     {"doubled": 1},

@@ -42,8 +42,8 @@ def test_a_folder_of_folders_is_read_with_kinds_labels_words_and_metrics(folder:
 
 
 def test_a_folder_says_what_it_is_in_a_file_of_its_own(folder: Path, tiny_engine: Engine) -> None:
-    told = 'title = "is a film liked"\nfamily = "sentiment"\nlicence = "CC BY 4.0"\nweight = 2\n'
-    (folder / "moods" / "source.toml").write_text(told, encoding="utf-8")
+    facts = 'title = "is a film liked"\nfamily = "sentiment"\nlicence = "CC BY 4.0"\nweight = 2\n'
+    (folder / "moods" / "source.toml").write_text(facts, encoding="utf-8")
     alike, moods = (source.worded(tiny_engine.encoder) for source in read_sources(folder_entries(folder), 0))
     assert (moods.about.family, moods.about.weight, alike.about.weight) == ("sentiment", 2.0, 1.0)
     document = moods.to_json()

@@ -80,9 +80,9 @@ def test_what_learns_tasks_keeps_its_teachers_vectors(
     with torch.no_grad():
         ids, mask = pad(texts, 0)
         vectors = pooled(teacher.model(input_ids=ids + 5, attention_mask=mask).last_hidden_state, mask)
-    kept = Keeping(texts, vectors.numpy().astype(np.float16), 400, 0, 0.5)
+    keeping = Keeping(texts, vectors.numpy().astype(np.float16), 400, 0, 0.5)
     drift = nn.Parameter(torch.zeros(()))
-    loss_of = kept.beside(lambda step: StepLoss(drift + step, "task", 3, 30), backbone.encoder, torch.float32)
+    loss_of = keeping.beside(lambda step: StepLoss(drift + step, "task", 3, 30), backbone.encoder, torch.float32)
     first = loss_of(2)
     assert (first.task, first.rows, first.tokens) == ("task", 3, 30)  # what is told is the task's
     apart = float(first.value.detach()) - 2

@@ -1,0 +1,18 @@
+"""The mutant: the pipeline of the runs, in a worker's process that has no fence (`--pipeline …unfenced_pipeline`).
+
+A run of it has to be found wrong; while it is not, a run that finds nothing proves nothing. Importing this takes the
+fence out of the process that imports it: only workers that `python -m bench.chaos --mutant` starts do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.chaos.pipeline import preload, run
+from bench.chaos.unfenced import cancel_requested, owned
+from onboard.registry.claims import ClaimRepository
+
+__all__ = ["preload", "run"]
+
+vars_of: Any = ClaimRepository
+vars_of._owned, vars_of.cancel_requested = owned, cancel_requested
