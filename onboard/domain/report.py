@@ -207,6 +207,23 @@ class CurvePointJson(TypedDict, total=False):
     accuracy: float
 
 
+class ReadoutJson(TypedDict, total=False):
+    """Whether a closed-form readout of the frozen encoder answers beside the embedding, and what it adds.
+
+    asked: "never" or "auto"; share: of the answer that is the readout's; 0 where it is left out, and `reason` says why.
+    before, after: mean loss in nats of the embedding alone and of both, on so many `rows` of the `evidence` ("held-out
+        rows" or "rows that were predicted without themselves"); absent where there are none.
+    """
+
+    asked: str
+    share: float
+    reason: str
+    before: float
+    after: float
+    evidence: str
+    rows: int
+
+
 class MoreRowsJson(TypedDict, total=False):
     """What `more` labelled rows more would buy: change of accuracy (a share) with its 95% interval.
 
@@ -338,6 +355,7 @@ class JobReport(TypedDict, total=False):
     dataset: DatasetJson | None
     training: TrainingJson | None
     tuning: TuningJson | None
+    readout: ReadoutJson | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

@@ -36,6 +36,7 @@ from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.readout import pack_readout
 from onboard.versions.protected import newcomers
 
 
@@ -82,6 +83,9 @@ def publish(
     """
     started = time.monotonic()
     draft = _draft(attempt, probed, outcome, evaluated)
+    if (readout := judged.together.readout) is not None:
+        digest = attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
+        draft = replace(draft, readout=digest)
     tuned = None
     if outcome.tuned is not None:
         facts = {"guard": outcome.guard, "tuning": outcome.tuning}
@@ -94,6 +98,7 @@ def publish(
         version = _with_file(attempt, drafts, outcome.trained.z)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
+        result["readout"] = judged.together.facts
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):

@@ -150,10 +150,10 @@ def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray
     """
     if not len(targets):
         return PRIOR_SHARE
-    losses = np.array([_loss(blend(embedding, readout, share), targets) for share in _SHARES]) * len(targets)
+    losses = np.array([mean_loss(blend(embedding, readout, share), targets) for share in _SHARES]) * len(targets)
     prior = PRIOR_SHARE * np.log(_SHARES) + (1 - PRIOR_SHARE) * np.log(1 - _SHARES)
     best = int(np.argmin(losses - PRIOR_ROWS * prior))
-    return float(round(_SHARES[best], 2)) if losses[best] < _loss(embedding, targets) * len(targets) else 0.0
+    return float(round(_SHARES[best], 2)) if losses[best] < mean_loss(embedding, targets) * len(targets) else 0.0
 
 
 def blend(embedding: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
@@ -217,7 +217,7 @@ def _chosen(
                 probabilities = _softmax(sharpness * scores)
             else:
                 probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
-            loss = _loss(probabilities, targets[judged]) if len(judged) else 0.0
+            loss = mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
             options.append((loss, _Chosen(ridge, sharpness, probabilities)))
     return min(options, key=lambda option: option[0])[1]
 
@@ -256,7 +256,8 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     return probabilities
 
 
-def _loss(probabilities: np.ndarray, targets: np.ndarray) -> float:
+def mean_loss(probabilities: np.ndarray, targets: np.ndarray) -> float:
+    """Mean loss a row in nats, of probabilities and target distributions (n, K)."""
     return float(-(targets * np.log(np.maximum(probabilities, _TINY))).sum(1).mean())
 
 
