@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from onboard.bases.spread import read_spread, spread_of, write_spread
 from onboard.errors import DamagedError, InputError, PinMismatchError
 from onboard.statistics.readout import PRIOR_SHARE, Readout, Spread, _Path, blend, choose_share, fit_readout
 from onboard.storage.embedding import pack_embedding
@@ -140,3 +143,25 @@ def test_a_file_of_numbers_that_are_not_finite_is_damaged() -> None:
     broken = Readout(np.full((2, 3), np.nan, dtype=np.float16), 1.0, np.zeros(2, dtype=np.float32))
     with pytest.raises(DamagedError, match="no readout"):
         unpack_readout(pack_readout(broken, "sha256:a"), "sha256:a")
+
+
+def test_the_spread_of_tasks_finds_what_differs_within_labels(tmp_path: Path) -> None:
+    rng, labels = np.random.default_rng(4), np.arange(60) % 3
+    tasks = []
+    for _ in range(3):
+        features = rng.normal(size=(60, 80))
+        features[:, 7] *= 20  # within labels
+        features[:, 9] += 20 * labels  # between them
+        tasks.append((features, labels))
+    spread = spread_of(tasks)
+    assert spread is not None
+    assert spread.directions.shape == (64, 80)
+    assert abs(spread.directions[-1][7]) > 0.99
+    assert spread.factors[-1] < 0.3 < spread.factors[0]
+    write_spread(spread, tmp_path / "spread.safetensors")
+    read = read_spread(tmp_path / "spread.safetensors")
+    assert np.array_equal(read.evened(tasks[0][0]), spread.evened(tasks[0][0]))
+    (tmp_path / "spread.safetensors").write_bytes(b"no")
+    with pytest.raises(DamagedError, match="spread"):
+        read_spread(tmp_path / "spread.safetensors")
+    assert spread_of([(np.ones((3, 4)), np.arange(3))]) is None
