@@ -167,10 +167,17 @@ class Base:
 
         Raises DamagedError.
         """
+        from safetensors import SafetensorError
+
         from onboard.bases.spread import SPREAD, read_spread
 
         path = self.folder / SPREAD
-        return read_spread(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            return read_spread(path)
+        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            raise DamagedError(f"{path} holds no spread of features: {error}", RESTORE) from error
 
     def _entries(self, key: str) -> Iterator[SourceTask]:
         entries = self.document.get(key, {})

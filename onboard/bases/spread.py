@@ -11,8 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from onboard.bases import RESTORE
-from onboard.errors import DamagedError
 from onboard.statistics.readout import Spread
 
 SPREAD: Final = "spread.safetensors"  # in a base's folder
@@ -52,15 +50,15 @@ def write_spread(spread: Spread, path: Path) -> None:
 
 
 def read_spread(path: Path) -> Spread:
-    """What `write_spread` wrote. Raises DamagedError."""
-    from safetensors import SafetensorError
+    """What `write_spread` wrote.
+
+    Raises:
+        KeyError, ValueError, OSError, safetensors.SafetensorError: it is another file, or damaged.
+    """
     from safetensors.numpy import load_file
 
-    try:
-        stored = load_file(path)
-        spread = Spread(stored["directions"], stored["factors"])
-    except (SafetensorError, OSError, KeyError) as error:
-        raise DamagedError(f"{path} holds no spread of features: {error}", RESTORE) from error
+    stored = load_file(path)
+    spread = Spread(stored["directions"], stored["factors"])
     if not (np.isfinite(spread.directions).all() and np.isfinite(spread.factors).all()):
-        raise DamagedError(f"{path} holds numbers that are not finite.", RESTORE)
+        raise ValueError("numbers that are not finite")
     return spread

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
+from onboard.domain.readout import ReadoutJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
 
@@ -205,23 +206,6 @@ class CurvePointJson(TypedDict, total=False):
 
     rows: float
     accuracy: float
-
-
-class ReadoutJson(TypedDict, total=False):
-    """Whether a closed-form readout of the frozen encoder answers beside the embedding, and what it adds.
-
-    asked: "never" or "auto"; share: of the answer that is the readout's; 0 where it is left out, and `reason` says why.
-    before, after: mean loss in nats of the embedding alone and of both, on so many `rows` of the `evidence` ("held-out
-        rows" or "rows that were predicted without themselves"); absent where there are none.
-    """
-
-    asked: str
-    share: float
-    reason: str
-    before: float
-    after: float
-    evidence: str
-    rows: int
 
 
 class MoreRowsJson(TypedDict, total=False):

@@ -10,7 +10,7 @@ import numpy as np
 
 from onboard.data.splits import evenly_spaced
 from onboard.domain.dataset import Example
-from onboard.domain.report import ReadoutJson
+from onboard.domain.readout import ReadoutJson
 from onboard.model.readout import bare_features, probabilities_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput

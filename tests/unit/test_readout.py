@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onboard.bases import Base
 from onboard.bases.spread import read_spread, spread_of, write_spread
 from onboard.errors import DamagedError, InputError, PinMismatchError
 from onboard.statistics.readout import PRIOR_SHARE, Readout, Spread, _Path, blend, choose_share, fit_readout
@@ -161,7 +162,10 @@ def test_the_spread_of_tasks_finds_what_differs_within_labels(tmp_path: Path) ->
     write_spread(spread, tmp_path / "spread.safetensors")
     read = read_spread(tmp_path / "spread.safetensors")
     assert np.array_equal(read.evened(tasks[0][0]), spread.evened(tasks[0][0]))
+    base = Base(tmp_path, {})
     (tmp_path / "spread.safetensors").write_bytes(b"no")
     with pytest.raises(DamagedError, match="spread"):
-        read_spread(tmp_path / "spread.safetensors")
+        _ = base.spread
+    (tmp_path / "spread.safetensors").unlink()
+    assert Base(tmp_path, {}).spread is None
     assert spread_of([(np.ones((3, 4)), np.arange(3))]) is None
