@@ -83,7 +83,7 @@ def export_base(base: Base, output: Path) -> list[Path]:
     """Write a base's first hypernetwork, its backbone and all its embeddings with the authors' names.
 
     model.safetensors, config.json, labels.json, the tokenizer: all that `import_base` needs to give the same tensors
-    bit for bit, fingerprints and spread. Metrics, recipe and the hashes of the training rows have no place in that format.
+    bit for bit, fingerprints, spread. Metrics, recipe and hashes of the training rows have no place in that format.
 
     Args:
         base: any base.
