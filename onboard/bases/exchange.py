@@ -72,10 +72,7 @@ def import_base(folder: Path, tokenizer: str, labels: Path, name: str, output: P
     fingerprints, spread = _fingerprints(folder, tasks), _spread(folder)
     with _new_folder(output) as part:
         _write_base(part, checkpoint, encoder.tokenizer, document)
-        if fingerprints is not None:
-            write_fingerprints(fingerprints, part / FINGERPRINTS)
-        if spread is not None:
-            write_spread(spread, part / SPREAD)
+        _write_seen(part, fingerprints, spread)
     return find_base(str(output.resolve()))
 
 
@@ -116,10 +113,7 @@ def export_base(base: Base, output: Path) -> list[Path]:
         engine.encoder.tokenizer.save_pretrained(part)
         write_json(part / "config.json", config)
         write_json(part / LABELS_FILE, label_words(tasks))
-        if base.fingerprints is not None:
-            write_fingerprints(base.fingerprints, part / FINGERPRINTS)
-        if base.spread is not None:
-            write_spread(base.spread, part / SPREAD)
+        _write_seen(part, base.fingerprints, base.spread)
     return sorted(path for path in output.rglob("*") if path.is_file())
 
 
@@ -162,6 +156,14 @@ def _fingerprints(folder: Path, tasks: Iterable[str]) -> Fingerprints | None:
         return read_fingerprints(path).only(tasks)
     except (SafetensorError, KeyError) as error:
         raise DamagedError(f"{path} holds no fingerprints of these tasks: {error}", "Take it away.") from error
+
+
+def _write_seen(folder: Path, fingerprints: Fingerprints | None, spread: Spread | None) -> None:
+    """What the backbone sees of the tasks, as far as that is known."""
+    if fingerprints is not None:
+        write_fingerprints(fingerprints, folder / FINGERPRINTS)
+    if spread is not None:
+        write_spread(spread, folder / SPREAD)
 
 
 def _spread(folder: Path) -> Spread | None:

@@ -82,10 +82,7 @@ def publish(
             version is to be pinned to was collected.
     """
     started = time.monotonic()
-    draft = _draft(attempt, probed, outcome, evaluated)
-    if (readout := judged.together.readout) is not None:
-        digest = attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
-        draft = replace(draft, readout=digest)
+    draft = replace(_draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged))
     tuned = None
     if outcome.tuned is not None:
         facts = {"guard": outcome.guard, "tuning": outcome.tuning}
@@ -103,6 +100,12 @@ def publish(
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
+
+
+def _stored_readout(attempt: Run, judged: Judged) -> str | None:
+    """The digest of its file; None where the embedding answers alone."""
+    readout = judged.together.readout
+    return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 
 def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> _Drafts:
