@@ -110,7 +110,8 @@ class RemoteGateway(Versions, Operations):
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""
         from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
-        from onboard.versions.fetch import BASE, HYPERNETWORK, write_files
+        from onboard.storage.readout import READOUT
+        from onboard.versions.fetch import BASE, HYPERNETWORK, write_files, write_whole
 
         version = EmbeddingVersion.from_json(self.version_document(reference))
         embedding = self._client.embedding(version.reference)
@@ -119,4 +120,7 @@ class RemoteGateway(Versions, Operations):
             parts[BASE] = lambda target: self.base(version.base_digest, target)
         if bundle and version.hypernetwork_version != FIRST_HYPERNETWORK:
             parts[HYPERNETWORK] = lambda target: self.hypernetwork(embedding.pins, target)
+        if bundle and version.readout is not None:
+            readout = self._client.readout(version.reference)
+            parts[READOUT] = lambda target: write_whole(target, readout)
         return write_files(version, embedding.content, folder, parts)

@@ -10,6 +10,7 @@ from typing import Final
 from onboard.api.schemas.versions import ComparisonDocument, CurrentEmbeddings, EmbeddingDocument, ListedEmbedding
 from onboard.domain.names import Reference
 from onboard.domain.task import EmbeddingVersion
+from onboard.errors import NotFoundError
 from onboard.hypernetworks.files import Manifests
 from onboard.registry.search import Current
 from onboard.services import Services
@@ -43,8 +44,16 @@ class Shelf:
         return current(self._services.database, reference)
 
     def content(self, artifact: str) -> bytes:
-        """`embedding.safetensors`. Raises DamagedError (its bytes are gone, too), StorageError."""
+        """A file by its digest. Raises DamagedError (its bytes are gone, too), StorageError."""
         return self._bytes.get(artifact, lambda: self._services.read(artifact))
+
+    def readout(self, reference: Reference) -> tuple[int, str]:
+        """Number and readout's digest of the version that is named. Raises NotFoundError, also where it has none."""
+        named_now = self.current(reference)
+        (version,) = published(self._services.database, [(named_now.task, named_now.version)])
+        if version.readout is None:
+            raise NotFoundError(f"{version.reference} has no readout.", f"onboard versions {version.task}")
+        return version.version, version.readout
 
     def document(self, current: Current) -> bytes:
         """The version with its numbers as JSON. Raises as `content` does."""

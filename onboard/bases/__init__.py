@@ -6,6 +6,7 @@
     embeddings.safetensors   one `z` per source and per anchor
     trained_rows.safetensors hashes of the rows that trained it, per source
     fingerprints.safetensors fingerprint of every source and anchor, and their scale; not in every base
+    spread.safetensors       directions in which texts of one label differ most; not in every base
     card.md, LICENSE.md      the same facts for people
 
 Backbone and hypernetwork are stored in int8 with a scale per row where we made the backbone too, in float16 where a T5
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from onboard.bases.fingerprints import Fingerprints
+    from onboard.statistics.readout import Spread
 
 FORMAT = 1
 _FILES = ("backbone/config.json", "hypernetwork.safetensors", "embeddings.safetensors", "trained_rows.safetensors")
@@ -158,6 +160,24 @@ class Base:
             return read_fingerprints(path)
         except (SafetensorError, OSError, KeyError) as error:
             raise DamagedError(f"{path} holds no fingerprints: {error}", RESTORE) from error
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """In which directions features of texts with one label differ most; None where the base does not say it.
+
+        Raises DamagedError.
+        """
+        from safetensors import SafetensorError
+
+        from onboard.bases.spread import SPREAD, read_spread
+
+        path = self.folder / SPREAD
+        if not path.is_file():
+            return None
+        try:
+            return read_spread(path)
+        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            raise DamagedError(f"{path} holds no spread of features: {error}", RESTORE) from error
 
     def _entries(self, key: str) -> Iterator[SourceTask]:
         entries = self.document.get(key, {})

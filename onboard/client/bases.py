@@ -7,8 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from onboard.bases.placing import place_base
-from onboard.client.answers import Pins
+from onboard.client.answers import Pins, digest_of_file
 from onboard.client.connection import Connection, document_of
+from onboard.domain.names import Reference
 from onboard.errors import DamagedError, StorageError
 
 
@@ -55,6 +56,20 @@ def download_hypernetwork(connection: Connection, pins: Pins, target: Path) -> P
         ) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def download_readout(connection: Connection, reference: Reference, promised: str) -> bytes:
+    """The file of a version's readout.
+
+    Raises:
+        NotFoundError: the service does not know it.
+        DamagedError: what came is another file.
+    """
+    address = f"/v1/tasks/{reference.task}/readouts/{reference.ref}.safetensors"
+    content = connection.request("GET", address, repeatable=True).content
+    if digest_of_file(content) != promised:
+        raise _damaged(f"The readout of {reference}")
+    return content
 
 
 def _listed(document: dict[str, Any]) -> list[tuple[PurePosixPath, str]]:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from onboard.client.aliases import Aliases
 from onboard.client.answers import MovedAlias, Pins
 from onboard.client.asking import Asking
-from onboard.client.bases import download_base, download_hypernetwork
+from onboard.client.bases import download_base, download_hypernetwork, download_readout
 from onboard.client.connection import PATIENCE_SECONDS
 from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
@@ -137,6 +137,20 @@ class Versions(Asking):
         document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
         document.pop("z", None)
         return document
+
+    def readout(self, reference: str | Reference) -> bytes:
+        """The file of a version's readout, which answers beside its embedding, verified: `readout.safetensors`.
+
+        Raises:
+            NotFoundError: no such version, or it has none.
+            DamagedError: what came is another file.
+        """
+        document = self.version_document(reference)
+        asked = Reference(document["task"], None, document["version"])
+        promised = document.get("readout")
+        if promised is None:
+            raise NotFoundError(f"{asked} has no readout.", f"onboard versions {asked.task}")
+        return download_readout(self._connection, asked, promised)
 
     def hypernetworks(self, base: str | None = None) -> dict[str, Any]:
         """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""

@@ -29,6 +29,7 @@ EVENTS_AT_ONCE: Final = 1000  # of a job's log; fewer mean that there are no mor
 TuneHypernetwork = Literal["never", "auto", "always"]
 KindChoice = Literal["auto", "classification", "regression"]
 ProbeStrategy = Literal["race", "exhaustive"]
+ReadoutChoice = Literal["never", "auto"]
 UnknownLabels = Literal["refuse", "drop"]
 
 
@@ -134,7 +135,8 @@ class JobSpec:
         seed: seed of every random draw of the job.
         base: name, folder or digest of the base.
         new_labels: whether another label set than the task's present one is wanted.
-        options: whatever else it takes; `probe` names the probe's strategy where it is not to race.
+        options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
+            "never" where none is wanted.
     """
 
     task: str
@@ -149,6 +151,11 @@ class JobSpec:
     base: str = "mini"
     new_labels: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def readout(self) -> ReadoutChoice:
+        """Whether a readout may answer beside the embedding."""
+        return "never" if self.options.get("readout") == "never" else "auto"
 
     def to_json(self) -> dict[str, Any]:
         """The spec as a JSON-compatible document."""

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from onboard.domain.label_scores import LabelScoreJson
 from onboard.domain.names import did_you_mean
+from onboard.domain.readout import ReadoutJson
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.errors import InputError
 
@@ -338,6 +339,7 @@ class JobReport(TypedDict, total=False):
     dataset: DatasetJson | None
     training: TrainingJson | None
     tuning: TuningJson | None
+    readout: ReadoutJson | None
     more_rows: MoreRowsJson | None
     label_next: LabelNextJson | None
     halved: list[HalvedJson] | None

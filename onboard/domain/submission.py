@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from onboard.domain.job import KindChoice, ProbeStrategy, TuneHypernetwork, UnknownLabels
+from onboard.domain.job import KindChoice, ProbeStrategy, ReadoutChoice, TuneHypernetwork, UnknownLabels
 from onboard.domain.names import NAME_PATTERN
 from onboard.errors import InputError
 
@@ -72,6 +72,13 @@ class Submission:
         Option(
             "Tune the shared hypernetwork too, if no earlier task loses: never, auto (where it pays), always.",
             wrong="is no choice of --tune-hypernetwork",
+        ),
+    ] = "auto"
+    readout: Annotated[
+        ReadoutChoice,
+        Option(
+            "Let a closed-form readout of the frozen encoder answer beside the embedding: never, auto (where it pays).",
+            wrong="is no choice of --readout",
         ),
     ] = "auto"
     method: Annotated[str, Option("Fine-tuning method; the base's own if left out.", limits=_SHORT)] = ""

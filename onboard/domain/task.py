@@ -66,6 +66,7 @@ class EmbeddingVersion:
         labels: class labels of this version (empty for regression); `words` has one word for each.
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
+        readout: digest of the file of its readout, which answers beside the embedding; None where there is none.
         seeds: every seed that had a part in it.
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
@@ -96,6 +97,7 @@ class EmbeddingVersion:
     low: float | None = None
     high: float | None = None
     pairs: bool | None = None
+    readout: str | None = None
     seeds: tuple[int, ...] = ()
     code_version: str
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -126,11 +128,11 @@ class EmbeddingVersion:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote, here or in a service that knew no mixtures, carried versions or `pairs` yet.
+        """Read what `to_json` wrote, here or in a older service: without mixtures, carried versions, `pairs`, readouts.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        complete = {"mixed_from": {}, "learned_under": None, "pairs": None, **document}
+        complete = {"mixed_from": {}, "learned_under": None, "pairs": None, "readout": None, **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})
@@ -251,9 +253,14 @@ def label_keys(labels: Sequence[Label]) -> set[str]:
     return {label_key(label) for label in labels}
 
 
+def label_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[int]:
+    """Places of these labels among the version's own; of a regression those of its buckets as they are."""
+    if not version.labels:
+        return list(range(len(version.words)))
+    places = {label_key(label): place for place, label in enumerate(version.labels)}
+    return [places[label_key(label)] for label in labels]
+
+
 def words_in_order(version: EmbeddingVersion, labels: Sequence[Label]) -> list[str]:
     """The version's words in the order of these labels; of a regression all its words."""
-    if not version.labels:
-        return list(version.words)
-    words = dict(zip(map(label_key, version.labels), version.words, strict=True))
-    return [words[label_key(label)] for label in labels]
+    return [version.words[place] for place in label_order(version, labels)]

@@ -11,7 +11,6 @@ import numpy as np
 
 from onboard.data.hashes import unseen
 from onboard.data.limits import FEWEST_FOLDED_ROWS
-from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
 from onboard.domain.job import JobSpec
 from onboard.domain.names import LATEST, Reference
@@ -27,15 +26,18 @@ from onboard.evaluate.metrics import confusion
 from onboard.evaluate.paired import Comparison, compare_classification, compare_regression
 from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
-from onboard.model.batched import log_probabilities
-from onboard.model.engine import Engine
+from onboard.model.readout import probabilities_of
 from onboard.pipeline.material import Workbench
-from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
+from onboard.pipeline.outputs import EvaluateOutput, Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.readout import Together, held_out, together
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
-from onboard.versions.compare import drawn, held_out, too_large
+from onboard.versions.answers import answers
+from onboard.versions.compare import drawn, too_large
+from onboard.versions.compare import held_out as held_out_of
+from onboard.versions.readouts import readout_of
 from onboard.versions.trained_rows import TrainedRows
 
 Metrics = dict[str, Metric]
@@ -120,6 +122,17 @@ class Judged:
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
 
+    @cached_property
+    def together(self) -> Together:
+        """The readout that answers beside the embedding, if one does, and what both say of rows without themselves."""
+        checkpoint = self._progress.raise_if_cancelled_or_fenced
+        held = held_out(self.bench, self._words, self._trained, checkpoint)
+        return together(self.bench, self._trained, self.spec.readout, held)
+
+    def _folded(self) -> Folds:
+        assert self.together.folds is not None  # asked for where the training has folds
+        return self.together.folds
+
     def on(self, split: str) -> Metrics | None:
         """Metrics on the held-out rows of "validation" or "test"; None without rows."""
         if not (rows := self._splits[split]):
@@ -139,7 +152,7 @@ class Judged:
         if len(rows) < len(dataset.train):
             predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
         reason = f"{predicted}; but they chose the initialisation and how far to go from it, so it may be too good."
-        return cross_validated(self._measured(rows, folds.probabilities)), "cross-validated", reason
+        return cross_validated(self._measured(rows, self._folded().probabilities)), "cross-validated", reason
 
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
         if self.bench.buckets is not None:
@@ -186,7 +199,7 @@ class Judged:
         if rows:
             probabilities = self._probabilities(split)
         elif folds is not None:
-            rows, probabilities = rows_in_folds(dataset, folds.fold), folds.probabilities
+            rows, probabilities = rows_in_folds(dataset, folds.fold), self._folded().probabilities
         else:
             return None
         matrix = confusion(self._truth(rows), probabilities.argmax(1), len(dataset.labels))
@@ -219,18 +232,18 @@ class Judged:
         if not rows:
             return None
         z = unpack_embedding(services.read(present.artifact))
+        readout = readout_of(services, present, bench.dataset.labels)
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
-        before = self._predict(rows, z, words_in_order(present, bench.dataset.labels), its_own)
-        after = self._predict(rows, self._z, self._words)
-        if present.low is not None and present.high is not None:
-            answered = before @ np.array(Buckets(present.low, present.high).values)  # its own scale, not the new one
-            return compare_regression(_values(rows), answered, self._expectation(after))
+        before = answers(its_own, present, z, words_in_order(present, bench.dataset.labels), rows, readout)
+        after = self._predict(rows)
+        if bench.buckets is not None:
+            return compare_regression(_values(rows), before, self._expectation(after))
         return compare_classification(self._truth(rows), before, after)
 
     def _shared_rows(self, services: Services, present: EmbeddingVersion) -> Sequence[Example]:
         """The rows that `onboard compare` will ask when this is published: held out of either, and known to neither."""
         bench = self.bench
-        its_own = {} if too_large(services, present) else held_out(services, present)
+        its_own = {} if too_large(services, present) else held_out_of(services, present)
         splits = (of_version.get(name, ()) for of_version in (self._splits, its_own) for name in ("test", "validation"))
         rows = [row for of_split in splits for row in of_split]
         trained = TrainedRows(services, bench.base)
@@ -242,18 +255,14 @@ class Judged:
 
     def _probabilities(self, split: str) -> np.ndarray:
         if split not in self._made:
-            self._made[split] = self._predict(self._splits[split], self._z, self._words)
+            self._made[split] = self._predict(self._splits[split])
         return self._made[split]
 
-    def _predict(
-        self, rows: Sequence[Example], z: np.ndarray, words: Sequence[str], engine: Engine | None = None
-    ) -> np.ndarray:
-        engine = engine or self.bench.engine
-        checkpoint = self._progress.raise_if_cancelled_or_fenced
-        trie, at_once = engine.trie(words), self.bench.scored_at_once
-        scores = log_probabilities(engine, self.bench.encode(rows), z, trie, checkpoint, at_once)
-        probabilities: np.ndarray = np.exp(scores)
-        return probabilities
+    def _predict(self, rows: Sequence[Example]) -> np.ndarray:
+        engine, readout = self.bench.engine, self.together.readout
+        checkpoint, ids = self._progress.raise_if_cancelled_or_fenced, self.bench.encode(rows)
+        trie, at_once = engine.trie(self._words), self.bench.scored_at_once
+        return probabilities_of(engine, ids, self._z, trie, readout, checkpoint, at_once)
 
     def _expectation(self, probabilities: np.ndarray) -> np.ndarray:
         assert self.bench.buckets is not None

@@ -50,11 +50,13 @@ def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: 
     z, hypernetwork = taken(attempt, trained, tuned, judgement.share)
     bench = replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork))
     gained = _gained(attempt, bench, probed.words, (trained.z, z), tuned, judgement.share)
+    folds = folds_after(trained, tuned, judgement.share)
+    after = replace(trained, z=z, folds=folds)
     return replace(
         output,
         tuning={**tuned.tuning, **gained},
-        folds=folds_after(trained, tuned, judgement.share),
-        label_next=labelling(attempt, bench, probed.words, z) if gained["kept"] else None,
+        folds=folds,
+        label_next=labelling(attempt, bench, probed.words, after) if gained["kept"] else None,
     )
 
 

@@ -12,23 +12,28 @@ from onboard.domain.dataset import Example, Label
 from onboard.domain.report import LabelNextJson, NextRowJson, decimals_of
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.material import Workbench
+from onboard.pipeline.outputs import TrainOutput
+from onboard.pipeline.readout import held_out, together
 from onboard.train.labelling import Next, label_next
 
 _SHOWN_CHARACTERS: Final = 1_000  # of a text: enough to find it by, and the report stays small
 
 
-def labelling(attempt: Run, bench: Workbench, words: Sequence[str], z: np.ndarray) -> LabelNextJson | None:
+def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: TrainOutput) -> LabelNextJson | None:
     """The report's `label_next`; None where no texts were handed in.
 
     Args:
         attempt: at the job, which names the counts of the texts; stops the work.
         bench: the job's material with its unlabelled texts, under the version's hypernetwork.
-        words, z: of the trained version.
+        words: that stand for the labels.
+        trained: the embedding as it is published, with its folds and its readout.
     """
     if not bench.unlabelled:
         return None
     trie, ids = bench.engine.trie(words), bench.encode(bench.unlabelled)
-    suggested = label_next(bench.engine, ids, trie, z, attempt.checkpoint, bench.scored_at_once)
+    held = held_out(bench, words, trained, attempt.checkpoint)
+    readout = together(bench, trained, attempt.job.spec.readout, held).readout
+    suggested = label_next(bench.engine, ids, trie, trained.z, attempt.checkpoint, bench.scored_at_once, readout)
     rows = [_row(suggestion, bench) for suggestion in suggested]
     pool = attempt.job.spec.options["unlabelled"]
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,6 +22,8 @@ from onboard.domain.report import (
     WarningJson,
 )
 from onboard.domain.tuning import GuardJson, TuningJson
+from onboard.statistics.readout import Readout
+from onboard.storage.readout import pack_readout, unpack_readout
 from onboard.versions.protected import Identity
 
 
@@ -43,6 +46,8 @@ def _written(value: object) -> object:
     """A field as JSON."""
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, Readout):
+        return base64.b64encode(pack_readout(value, "")).decode()
     if isinstance(value, Folds):
         return _written(vars(value))
     if isinstance(value, dict):
@@ -66,6 +71,14 @@ def _folds(document: Mapping[str, Any] | None) -> Folds | None:
     if document is None:
         return None
     return Folds(_integers(document["fold"]), np.array(document["probabilities"]), _floats(document["z"]))
+
+
+def _readout(packed: str | None) -> Readout | None:
+    return None if packed is None else unpack_readout(base64.b64decode(packed), "")
+
+
+def _numbers(rows: Iterable[Any] | None) -> np.ndarray | None:
+    return None if rows is None else np.array([*rows])
 
 
 def _by_share(document: Mapping[str, Any] | None) -> dict[str, np.ndarray] | None:
@@ -121,6 +134,9 @@ class TrainOutput(StageOutput):
         more_rows: what more labelled rows would buy; None where that was not asked.
         label_next: of the unlabelled texts; None where there are none.
         warnings: of what was seen in the rows.
+        readout: of the same rows; None where none is wanted, or none could be made.
+        read_out: its probabilities (m, K) of the rows that are in a fold, each without its fold; None without folds.
+        no_readout: why there is none, where one was wanted.
     """
 
     z: np.ndarray
@@ -130,7 +146,10 @@ class TrainOutput(StageOutput):
     label_next: LabelNextJson | None
     warnings: list[WarningJson]
     numbers: dict[str, object]
-    _readers: ClassVar[_Readers] = {"z": _floats, "folds": _folds}
+    readout: Readout | None = None
+    read_out: np.ndarray | None = None
+    no_readout: str | None = None
+    _readers: ClassVar[_Readers] = {"z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers}
 
 
 @dataclass(frozen=True)

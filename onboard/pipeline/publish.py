@@ -36,6 +36,7 @@ from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.readout import pack_readout
 from onboard.versions.protected import newcomers
 
 
@@ -81,7 +82,7 @@ def publish(
             version is to be pinned to was collected.
     """
     started = time.monotonic()
-    draft = _draft(attempt, probed, outcome, evaluated)
+    draft = replace(_draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged))
     tuned = None
     if outcome.tuned is not None:
         facts = {"guard": outcome.guard, "tuning": outcome.tuning}
@@ -94,10 +95,17 @@ def publish(
         version = _with_file(attempt, drafts, outcome.trained.z)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
+        result["readout"] = judged.together.facts
         try:
             return _commit(attempt, replace(drafts, version=version), outcome, present, result)
         except (_NumberTakenError, PreconditionFailedError):
             continue  # another job of this task was published in between, or `latest` moved: look again
+
+
+def _stored_readout(attempt: Run, judged: Judged) -> str | None:
+    """The digest of its file; None where the embedding answers alone."""
+    readout = judged.together.readout
+    return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 
 def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion | None) -> _Drafts:

@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from onboard.data.splits import is_folded
+from onboard.errors import InputError
 from onboard.model.batch import TrainingSet
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.readout import fit
 from onboard.probe.candidates import in_sorted
 from onboard.train.learning import Validation, learn
 from onboard.train.settings import FewShotSettings
@@ -39,15 +41,28 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     if learned.folds is not None:
         probabilities = np.exp(learned.folds.scores).astype(np.float64)
         folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
-    return TrainOutput(
+    output = TrainOutput(
         z=trained.z,
         training={**learned.to_json(), "method": bench.base.method, "learning_rate": settings.learning_rate},
         folds=folds,
         more_rows=more.to_json() if more else None,
-        label_next=labelling(attempt, bench, probed.words, trained.z),
+        label_next=None,
         warnings=[
             *([warning_of(suspects, bench.dataset)] if suspects else []),
             *known_finding({"training": int(known.sum()) if is_folded(bench.dataset) else 0, **bench.left_out}),
         ],
         numbers={"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
     )
+    output = _with_readout(attempt, output)
+    return replace(output, label_next=labelling(attempt, bench, probed.words, output))
+
+
+def _with_readout(attempt: Run, trained: TrainOutput) -> TrainOutput:
+    """The same with a readout of the same rows, where one is wanted and the rows make one."""
+    if attempt.job.spec.readout == "never":
+        return trained
+    try:
+        fitted = fit(attempt.bench, trained.folds, attempt.checkpoint)
+    except InputError as error:
+        return replace(trained, no_readout=error.message)
+    return replace(trained, readout=fitted.readout, read_out=fitted.probabilities if trained.folds else None)

@@ -30,6 +30,7 @@ from onboard.train.tuning import Tuned, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
 from onboard.versions.protected import protected, protected_task
 
+_BOTH: Final = "The embedding with its readout"
 _LET_THROUGH: Final = GuardSettings().shares
 
 
@@ -301,4 +302,5 @@ def _embedding_alone(attempt: Run, probed: ProbeOutput, trained: TrainOutput, al
             fitted_rows(attempt.bench), probed.words, trained.z, attempt.checkpoint
         ),
         labels=len(probed.words),
+        **({"who": _BOTH} if alone.together.readout is not None else {}),
     )

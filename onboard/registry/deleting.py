@@ -116,9 +116,11 @@ class DeletingRepository(Repository):
         row = EmbeddingVersionRow
         named = exists().where(which, names_version())
         self._session.execute(delete(AliasRow).where(named))
-        gone = self._session.execute(delete(row).where(which).returning(row.artifact, row.created_at)).all()
+        gone = self._session.execute(
+            delete(row).where(which).returning(row.artifact, row.readout, row.created_at)
+        ).all()
         removed.versions += len(gone)
-        removed.freed([(artifact, at) for artifact, at in gone])
+        removed.freed([(digest, at) for *files, at in gone for digest in files if digest is not None])
 
     def _datasets(self, task: str) -> dict[str, float]:
         """The datasets that its versions and jobs name, and when the last of these was written."""

@@ -198,6 +198,7 @@ class EmbeddingVersionRow(Table):
     low: Mapped[float | None]
     high: Mapped[float | None]
     pairs: Mapped[bool | None]  # null of versions from before it was noted
+    readout: Mapped[str | None] = mapped_column(ForeignKey("artifacts.digest"), index=True)
     seeds: Mapped[list[Any]]
     code_version: Mapped[str]
     metrics: Mapped[dict[str, Any]]

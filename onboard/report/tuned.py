@@ -25,6 +25,18 @@ def guard_notes(guard: Mapping[str, Any]) -> list[str]:
     return [note for note in (_share(guard), _detectable(guard), _unchecked(guard)) if note]
 
 
+def readout_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How much of the answer is the readout's, and what it adds."""
+    readout = mapping(document.get("readout"))
+    if not readout:
+        return []
+    share = number(readout.get("share"))
+    said = f"{100 * share:.4g}% of the answer" if share else "none: the embedding answers alone"
+    return [
+        (name, value) for name, value in (("readout", said), ("what it adds", text(readout.get("reason")))) if value
+    ]
+
+
 def tuning_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Whether the hypernetwork was tuned with the embedding, why, and what the new task gained by it."""
     tuning = mapping(document.get("tuning"))

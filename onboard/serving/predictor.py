@@ -1,9 +1,12 @@
-"""Predictions for any mix of tasks from one loaded base: one encoder pass and one decoder pass a batch."""
+"""Predictions for any mix of tasks from one loaded base: one encoder pass and one decoder pass a batch.
+
+Of versions with a readout the bare encoder reads the texts, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,15 +24,19 @@ from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
 from onboard.hypernetworks.register import register_base
 from onboard.model.batched import mixed_log_probabilities
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.readout import bare_features
 from onboard.model.scoring import LabelTrie
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
 from onboard.serving.requests import PredictionRequest, parse_requests, require_forms
 from onboard.settings import Settings
+from onboard.statistics.readout import Readout
 from onboard.storage.artifacts import digest_of
 from onboard.storage.cache import Cache
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
+from onboard.storage.readout import READOUT, unpack_readout
 from onboard.versions.fetch import BASE, HYPERNETWORK
+from onboard.versions.readouts import readout_of
 
 KEPT_VERSIONS: Final = 512  # stay ready to answer; the one that was not asked for longest goes first
 
@@ -45,6 +52,7 @@ class _Served:
     trie: LabelTrie
     weak: bool
     pairs: bool | None
+    readout: Readout | None = None
 
 
 class Predictor:
@@ -104,7 +112,35 @@ class Predictor:
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
         generated, tries = self._generated(served), [version.trie for version in served]
         scores = mixed_log_probabilities(self._engine, ids, generated, tries, tasks, before_batch)
-        return [_answer(version, np.exp(row.astype(np.float64))) for version, row in zip(mine, scores, strict=True)]
+        probabilities = np.exp(scores.astype(np.float64))
+        self._read_out(probabilities, ids, tasks, served, before_batch)
+        return [_answer(version, row) for version, row in zip(mine, probabilities, strict=True)]
+
+    def _read_out(
+        self,
+        probabilities: np.ndarray,
+        ids: Sequence[Sequence[int]],
+        tasks: np.ndarray,
+        served: Sequence[_Served],
+        before_batch: Callable[[], None],
+    ) -> None:
+        """Let readouts answer beside the embeddings, whose probabilities (n, K) are overwritten.
+
+        Only the rows of versions that have one take the pass of the bare encoder, a text of several tasks once.
+        """
+        rows = [np.flatnonzero(tasks == place) for place, version in enumerate(served) if version.readout is not None]
+        if not rows:
+            return
+        readers = [version for version in served if version.readout is not None]
+        every = np.concatenate(rows)
+        features = np.split(
+            bare_features(self._engine, [ids[row] for row in every], before_batch),
+            np.cumsum([len(part) for part in rows])[:-1],
+        )
+        for version, part, of_part in zip(readers, rows, features, strict=True):
+            assert version.readout is not None
+            labels = slice(0, version.trie.labels)  # a task of the same batch may have more
+            probabilities[part, labels] = version.readout.beside(probabilities[part, labels], of_part)
 
     @torch.inference_mode()
     def _generated(self, served: Sequence[_Served]) -> GeneratedAdapters:
@@ -142,7 +178,8 @@ class Predictor:
         require_pins(version, self._base)
         task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
         z = unpack_embedding(services.read(version.artifact))
-        return self._serve(task, version.version, z, version.hypernetwork_version, version.weak, version.pairs)
+        served = self._serve(task, version.version, z, version.hypernetwork_version, version.weak, version.pairs)
+        return replace(served, readout=readout_of(services, version))
 
     def _unbundle(self, folder: Path) -> None:
         assert self._base is not None
@@ -160,6 +197,7 @@ class Predictor:
         labels, words = tuple(facts["labels"]), tuple(facts["words"])
         task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
         served = self._serve(task, facts["version"], z, hypernetwork, facts["weak"], facts.get("pairs"))
+        served = replace(served, readout=_bundled_readout(folder, facts))
         for reference in (Reference(task.name), Reference(task.name, alias=None, version=served.version)):
             self._served.keep(str(reference), served)
 
@@ -227,6 +265,17 @@ def _bundled_weights(folder: Path, facts: Mapping[str, Any]) -> bytes:
             "fetch again",
         )
     return content
+
+
+def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
+    """The readout that a bundle's embedding is published with, if any. Raises PinMismatchError: it is another."""
+    if "readout" not in facts:
+        return None
+    path = folder / READOUT
+    content = path.read_bytes() if path.is_file() else b""
+    if digest_of(content) != facts["readout"]:
+        raise PinMismatchError(f"The bundle {folder} does not hold the readout of its embedding.", "fetch again")
+    return unpack_readout(content, facts["base"])
 
 
 def _services_of(base_or_home: Base | Services | str | Path | None) -> Services | None:

@@ -15,7 +15,7 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError
 
-_STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "embedding", "dataset", "init", "onboard"}
+_STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "embedding", "readout", "dataset", "init", "onboard"}
 
 
 def embedding_digest(z: np.ndarray) -> str:
@@ -47,6 +47,7 @@ def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict
         "hypernetwork_version": version.hypernetwork_version,
         "hypernetwork": hypernetwork_digest,
         "embedding": version.embedding_digest,
+        **({} if version.readout is None else {"readout": version.readout}),
         **({} if version.learned_under is None else {"learned_under": version.learned_under}),
         "labels": list(version.labels),
         "words": list(version.words),

@@ -13,10 +13,11 @@ from typing import Final
 import numpy as np
 import torch
 
-from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
+from onboard.model.readout import probabilities_of
 from onboard.model.scoring import LabelTrie
+from onboard.statistics.readout import Readout
 
 WANTED: Final = 20
 SHORTLIST: Final = 60  # most uncertain texts, at most, that are told apart by their features
@@ -43,6 +44,7 @@ def label_next(
     z: np.ndarray,
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
+    readout: Readout | None = None,
 ) -> list[Next]:
     """The texts to label next, the most uncertain first: `WANTED` or half of them at most, and one at least.
 
@@ -55,12 +57,13 @@ def label_next(
         z: (t,) of the trained version.
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
+        readout: that answers beside the embedding, if any does.
 
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
     at_once = at_once or RowsAtOnce()
-    probabilities = np.exp(log_probabilities(engine, ids, z, trie, before_batch, at_once))
+    probabilities = probabilities_of(engine, ids, z, trie, readout, before_batch, at_once)
     unsure = uncertainty(probabilities)
     count = min(WANTED, max(1, len(ids) // 2))
     ranked = np.argsort(-unsure, kind="stable")

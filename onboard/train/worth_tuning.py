@@ -36,6 +36,7 @@ class EmbeddingAlone:
         training_loss: measures the mean loss of the trained embedding on the training rows that are `fitted`, nats;
             called only where nothing cheaper decides.
         labels: how many (K).
+        who: what is measured, in words: the embedding alone, or with its readout.
     """
 
     accuracy: float | None
@@ -44,6 +45,7 @@ class EmbeddingAlone:
     tfidf: float | None
     training_loss: Callable[[], float]
     labels: int
+    who: str = "The embedding alone"
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ def worth_tuning(alone: EmbeddingAlone) -> Worth:
         return Worth(False, "No rows show how much the embedding alone leaves to gain.")
     shown = f"{alone.accuracy:.0%} of {alone.rows} rows"
     if alone.accuracy >= GOOD:
-        return Worth(False, f"The embedding alone gets {shown} right: little is left to gain.")
+        return Worth(False, f"{alone.who} gets {shown} right: little is left to gain.")
     if alone.training_loss() < BY_HEART * math.log(alone.labels):
         return Worth(False, "The embedding alone knows its training rows by heart: tuning has nothing more to fit.")
     for bar, whose in ((alone.majority, "the commonest label"), (alone.tfidf, "TF-IDF")):
         if bar is not None and alone.accuracy <= bar:
-            return Worth(True, f"The embedding alone gets {shown} right, {whose} {bar:.0%}.")
-    return Worth(False, f"The embedding alone gets {shown} right, more than the commonest label and TF-IDF.")
+            return Worth(True, f"{alone.who} gets {shown} right, {whose} {bar:.0%}.")
+    return Worth(False, f"{alone.who} gets {shown} right, more than the commonest label and TF-IDF.")

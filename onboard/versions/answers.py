@@ -9,12 +9,18 @@ import numpy as np
 from onboard.data.regression import Buckets
 from onboard.domain.dataset import Example
 from onboard.domain.task import EmbeddingVersion
-from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
+from onboard.model.readout import probabilities_of
+from onboard.statistics.readout import Readout
 
 
 def answers(
-    engine: Engine, version: EmbeddingVersion, z: np.ndarray, words: Sequence[str], rows: Sequence[Example]
+    engine: Engine,
+    version: EmbeddingVersion,
+    z: np.ndarray,
+    words: Sequence[str],
+    rows: Sequence[Example],
+    readout: Readout | None,
 ) -> np.ndarray:
     """Probabilities (n, K) in the order of the words; of a regression the expected numbers (n,), on its own scale.
 
@@ -24,9 +30,10 @@ def answers(
         z: (t,) its embedding.
         words: its K label words; of a regression those of the buckets, in their order.
         rows: n rows.
+        readout: of the version, in the order of the words; None where it has none.
     """
     ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-    probabilities: np.ndarray = np.exp(log_probabilities(engine, ids, z, engine.trie(words)))
+    probabilities = probabilities_of(engine, ids, z, engine.trie(words), readout)
     if version.low is None or version.high is None:
         return probabilities
     numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)

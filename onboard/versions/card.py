@@ -35,6 +35,7 @@ def render_card(version: EmbeddingVersion) -> str:
         "initialised from": _init(version),
         "dataset": version.dataset_digest or "shipped with the base",
         "embedding": version.embedding_digest,
+        **({} if version.readout is None else {"readout": version.readout}),
         "backbone": version.backbone_digest,
         "base": version.base_digest,
         "hypernetwork version": _hypernetwork(version),

@@ -285,10 +285,10 @@ def _answers(
     """
     from onboard.storage.embedding import unpack_embedding
     from onboard.versions.answers import answers
+    from onboard.versions.readouts import readout_of
 
-    return answers(
-        engine, version, unpack_embedding(services.read(version.artifact)), words_in_order(version, labels), rows
-    )
+    z, readout = unpack_embedding(services.read(version.artifact)), readout_of(services, version, labels)
+    return answers(engine, version, z, words_in_order(version, labels), rows, readout)
 
 
 def _regression(true: np.ndarray, before: np.ndarray, after: np.ndarray) -> Measured:

@@ -15,6 +15,7 @@ from onboard.hypernetworks.files import hypernetwork_bytes, hypernetwork_record,
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
+from onboard.storage.readout import READOUT
 from onboard.versions.card import render_card
 
 BASE: Final = "base"  # what a bundle calls the folder of the base
@@ -36,8 +37,8 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
         services: where the version is.
         reference: TASK[@latest|@vN|@ALIAS].
         output: folder, made when missing.
-        bundle: add the base's folder as `base/`, and a later hypernetwork than the base's as
-            `hypernetwork.safetensors`.
+        bundle: add the base's folder as `base/`, a later hypernetwork than the base's as `hypernetwork.safetensors`,
+            and the version's readout, where it has one, as `readout.safetensors`.
 
     Raises:
         NotFoundError: no such version.
@@ -58,7 +59,10 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     }
     if version.hypernetwork_version != FIRST_HYPERNETWORK:
         weights = hypernetwork_bytes(services, hypernetwork_record(services, base, version.hypernetwork_version))
-        parts[HYPERNETWORK] = lambda target: _write(target, weights)
+        parts[HYPERNETWORK] = lambda target: write_whole(target, weights)
+    if version.readout is not None:
+        readout = services.read(version.readout)
+        parts[READOUT] = lambda target: write_whole(target, readout)
     return Fetched(version, write_files(version, content, output, parts))
 
 
@@ -79,8 +83,8 @@ def write_files(
         for name, write in (parts or {}).items():  # which may refuse or fail: what was there before stays whole
             write(output / name)
             files.append(output / name)
-        _write(files[0], content)
-        _write(files[1], render_card(version).encode())
+        write_whole(files[0], content)
+        write_whole(files[1], render_card(version).encode())
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise NotAllowedError(
             f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"
@@ -92,8 +96,8 @@ def write_files(
     return tuple(files)
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all. Raises OSError."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_bytes(content)

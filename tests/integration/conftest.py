@@ -19,6 +19,7 @@ from support.real_workers import Deployment
 from support.tuned_jobs import tune_gently
 
 from onboard.bases import Base
+from onboard.domain.job import JobSpec
 from onboard.domain.task import EmbeddingVersion
 from onboard.pipeline import train as training
 from onboard.registry.schema import upgrade
@@ -79,9 +80,10 @@ def desk(tiny_services: Services, tmp_path: Path, few_steps: None) -> Desk:
 
 @pytest.fixture
 def trained_as(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make the training come out with this embedding."""
+    """Make the training come out with this embedding, and nothing answer beside it."""
 
     def choose(z: np.ndarray) -> None:
+        monkeypatch.setattr(JobSpec, "readout", "never")
         learned = Learned(Trained(z, (0.5,), (1.0,), 0.0))
         monkeypatch.setattr(training, "learn", lambda *arguments, **named: learned)
 

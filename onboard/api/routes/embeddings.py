@@ -19,6 +19,7 @@ router = APIRouter(prefix="/v1", tags=["embeddings"], dependencies=[Depends(requ
 Ref = Annotated[str, Path(pattern=NAME, max_length=MOST_LETTERS, description="latest, vN or an alias.")]
 _JSON: Final = "application/json"
 _FILE: Final = file_answers("embedding.safetensors")
+_READOUT: Final = file_answers("readout.safetensors")
 
 
 async def shelf(request: Request) -> Shelf:
@@ -65,6 +66,16 @@ def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: If
     headers = {"Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}"}
     tag = etag(current.artifact)
     return answer(lambda: shelf.document(current), tag, if_none_match, _JSON, _caching(reference), headers)
+
+
+@router.get("/tasks/{task}/readouts/{ref}.safetensors", responses=_READOUT, response_class=Response)
+def download_readout(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
+    """The readout that answers beside the embedding of a version; its SHA-256 is the ETag."""
+    reference = Reference.parse(f"{task}@{ref}")
+    number, artifact = shelf.readout(reference)
+    headers = {"Content-Location": f"/v1/tasks/{task}/readouts/v{number}.safetensors"}
+    caching = _caching(reference)
+    return answer(lambda: shelf.content(artifact), etag(artifact), if_none_match, SAFETENSORS, caching, headers)
 
 
 def _caching(wanted: Reference) -> str:

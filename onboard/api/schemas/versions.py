@@ -42,6 +42,7 @@ class VersionDocument(BaseModel):
     low: float | None
     high: float | None
     pairs: Pairs
+    readout: Annotated[str | None, Field(description="Digest of readout.safetensors; null where there is none.")]
     seeds: list[int]
     code_version: str
     metrics: Metrics

@@ -20,6 +20,7 @@ from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.answers import answers
 from onboard.versions.compare import drawn, held_out, truth
+from onboard.versions.readouts import readout_of
 
 SPLITS: Final = ("validation", "test")
 TAKEN_OVER: Final = "taken over from"  # how the note of a metric begins that was not measured again
@@ -59,8 +60,9 @@ def remeasure(services: Services, base: Base, version: EmbeddingVersion, head: i
     if not rows:
         return Remeasured(metrics, None)
     z = verified_embedding(services.read(version.artifact), version)
+    readout = readout_of(services, version)
     before, after = (
-        answers(engine_at(services, base, number), version, z, version.words, rows)
+        answers(engine_at(services, base, number), version, z, version.words, rows, readout)
         for number in (version.hypernetwork_version, head)
     )
     answered = dict(zip(SPLITS, np.split(after, [len(splits[SPLITS[0]])]), strict=True))

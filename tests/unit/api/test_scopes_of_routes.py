@@ -58,6 +58,7 @@ TABLE: Final = """
     GET     /v1/tasks/{task}/lineage.svg                    read
     GET     /v1/tasks/{task}/embeddings/{ref}               read
     GET     /v1/tasks/{task}/embeddings/{ref}.safetensors   read
+    GET     /v1/tasks/{task}/readouts/{ref}.safetensors     read
     GET     /v1/tasks/{task}/aliases/{alias}                read
     PUT     /v1/tasks/{task}/aliases/{alias}                promote
     POST    /v1/tasks/{task}/aliases/{alias}/rollback       promote

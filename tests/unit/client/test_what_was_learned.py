@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fake_service import FakeService, answer
 
 from onboard import errors
+from onboard.client.answers import digest_of_file
 from onboard.domain.job import JobState
 
 VERSION: dict[str, Any] = {
@@ -94,3 +96,19 @@ def test_a_part_of_an_answer_that_lacks_a_part_is_told_as_that(service: FakeServ
     service.routes["GET", "/v1/tasks"] = answer({"tasks": [{"task": "paws"}], "next": None})
     with pytest.raises(errors.UnavailableError, match="without 'kind'"):
         service.client(tmp_path).tasks()
+
+
+def test_a_readout_is_fetched_by_its_version_and_verified(tmp_path: Path) -> None:
+    service = FakeService()
+    promised = {"task": "mood", "version": 3, "readout": digest_of_file(b"readout")}
+    service.routes["GET", "/v1/tasks/mood/embeddings/latest"] = lambda _: httpx.Response(200, json=promised)
+    file = ("GET", "/v1/tasks/mood/readouts/v3.safetensors")
+    service.routes[file] = lambda _: httpx.Response(200, content=b"readout")
+    with service.client(tmp_path) as client:
+        assert client.readout("mood") == b"readout"
+        service.routes[file] = lambda _: httpx.Response(200, content=b"other")
+        with pytest.raises(errors.DamagedError):
+            client.readout("mood")
+        promised["readout"] = None  # type: ignore[assignment]  # as of a version from before
+        with pytest.raises(errors.NotFoundError, match="has no readout"):
+            client.readout("mood")

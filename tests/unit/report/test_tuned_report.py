@@ -9,7 +9,7 @@ from test_report_terminal import printed
 
 from onboard.domain.tuning import refused_by_guard
 from onboard.report import render
-from onboard.report.tuned import guard_notes, guard_rows, tuning_facts
+from onboard.report.tuned import guard_notes, guard_rows, readout_facts, tuning_facts
 
 PASSED = {
     "task": "sst2@v1", "verdict": "pass", "evidence": "held-out rows", "increase": 0.001, "low": -0.002, "high": 0.004,
@@ -81,3 +81,12 @@ def test_both_reports_show_the_table_and_its_notes(document: dict[str, Any]) -> 
 def test_only_tuning_that_was_insisted_on_can_be_refused(asked: Any, verdict: Any, refused: bool) -> None:
     document = {"tuning": asked and {"asked": asked}, "guard": verdict and {"verdict": verdict}}
     assert refused_by_guard(document) is refused
+
+
+def test_the_readout_is_told_with_what_it_adds() -> None:
+    facts = readout_facts({"readout": {"asked": "auto", "share": 0.65, "reason": "With it the loss is 0.4 nats."}})
+    assert facts == [("readout", "65% of the answer"), ("what it adds", "With it the loss is 0.4 nats.")]
+    assert readout_facts({"readout": {"share": 0.0, "reason": ""}}) == [
+        ("readout", "none: the embedding answers alone")
+    ]
+    assert readout_facts({"readout": None}) == readout_facts({}) == []

@@ -1,0 +1,87 @@
+"""Texts as a readout sees them, and answers of embedding and readout together.
+
+The features are those of the bare encoder: they know neither embedding nor hypernetwork, so a readout stays what it is
+when either moves, one pass serves all tasks of a text, and rows can be left out of it in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from onboard.model.batched import BATCH, log_probabilities
+from onboard.model.cores import side_by_side
+from onboard.model.engine import Engine
+from onboard.model.memory import RowsAtOnce
+from onboard.model.scoring import LabelTrie
+from onboard.statistics.readout import Readout
+
+
+def bare_features(
+    engine: Engine,
+    ids: Sequence[Sequence[int]],
+    before_batch: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+) -> np.ndarray:
+    """Mean encoder states (n, h) float32 without adapters, in the order of `ids`; each distinct text is read once.
+
+    Args:
+        engine: the model.
+        ids: token ids of n texts.
+        before_batch: called before every batch; may raise to stop.
+        at_once: how many rows fit into the memory; kept for further calls.
+
+    Raises:
+        OutOfMemoryError: the GPU has no room for a single row.
+    """
+    at_once = at_once or RowsAtOnce(BATCH)
+    places: dict[tuple[int, ...], int] = {}
+    of_row = [places.setdefault(tuple(row), len(places)) for row in ids]
+    texts = list(places)
+    features = np.zeros((len(texts), engine.backbone.config.d_model), dtype=np.float32)
+    order = np.argsort([len(text) for text in texts], kind="stable")
+
+    def read(chosen: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():  # a thread of its own has not the caller's
+            of_part: np.ndarray = engine.encode_features([texts[row] for row in chosen]).cpu().numpy()
+        return of_part
+
+    def fill(batch: np.ndarray) -> None:
+        lengths = [len(texts[row]) for row in batch]
+        parts = [batch[part] for part in at_once.parts_of_like_length(lengths, engine.device)]
+        for chosen, of_part in zip(parts, side_by_side(engine.device, read, parts), strict=True):
+            features[chosen] = of_part
+
+    for start in range(0, len(order), BATCH):
+        before_batch()
+        batch = order[start : start + BATCH]
+        at_once.fitting(len(batch), partial(fill, batch))
+    return features[of_row]
+
+
+def probabilities_of(
+    engine: Engine,
+    ids: Sequence[Sequence[int]],
+    z: np.ndarray,
+    trie: LabelTrie,
+    readout: Readout | None,
+    before_batch: Callable[[], None] = lambda: None,
+    at_once: RowsAtOnce | None = None,
+) -> np.ndarray:
+    """What an embedding and its readout, if it has one, answer together: (n, K).
+
+    Args:
+        engine: under the hypernetwork of the embedding.
+        ids: token ids of n texts.
+        z: (t,) the embedding.
+        trie: of K label words.
+        readout: of the same labels in the same order; None where the embedding answers alone.
+        before_batch, at_once: as of `bare_features`.
+    """
+    probabilities: np.ndarray = np.exp(log_probabilities(engine, ids, z, trie, before_batch, at_once))
+    if readout is None or not len(ids):
+        return probabilities
+    return readout.beside(probabilities, bare_features(engine, ids, before_batch, at_once))

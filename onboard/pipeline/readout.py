@@ -1,0 +1,139 @@
+"""A job's readout: what the frozen encoder says of its rows in closed form, and how much of the answer that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from onboard.data.splits import evenly_spaced
+from onboard.domain.dataset import Example
+from onboard.domain.readout import ReadoutJson
+from onboard.model.readout import bare_features, probabilities_of
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.outputs import Folds, TrainOutput
+from onboard.statistics.readout import Fitted, Readout, blend, choose_share, fit_readout, mean_loss
+from onboard.train.crossvalidation import in_a_fold, rows_in_folds
+from onboard.train.learning import choosing
+
+MOST_ROWS: Final = 2048  # that a readout is made of; more change little, and every one is a pass of the encoder
+_CHOSEN_ON: Final = "rows that were predicted without themselves"
+_HELD: Final = "held-out rows"
+
+
+def fit(bench: Workbench, folds: Folds | None, checkpoint: Callable[[], None]) -> Fitted:
+    """The readout of the training rows; of those in folds also what it says of them without their fold.
+
+    Args:
+        bench: the job's material.
+        folds: of the embedding's cross-validation: the readout is judged by the same.
+        checkpoint: stops the work.
+
+    Raises:
+        InputError: the rows make none.
+    """
+    rows = _drawn(bench)
+    features = bare_features(bench.engine, bench.encode(rows), checkpoint, bench.scored_at_once)
+    values = None if bench.buckets is None else np.array(bench.buckets.values)
+    if folds is None:
+        groups = [np.array([row]) for row in range(len(rows))]
+    else:
+        groups = [np.flatnonzero(folds.fold == number) for number in np.unique(folds.fold[in_a_fold(folds.fold)])]
+    return fit_readout(features, bench.targets(rows), groups, bench.base.spread, values)
+
+
+def _drawn(bench: Workbench) -> list[Example]:
+    """The training rows, or of very many some, every label's first among them."""
+    train, kinds = bench.dataset.train, bench.targets(bench.dataset.train).argmax(1)
+    _, firsts = np.unique(kinds, return_index=True)
+    return [train[row] for row in np.union1d(evenly_spaced(len(train), MOST_ROWS), firsts)]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Probabilities (m, K) of embedding and readout, each without the rows themselves, and the rows' targets (m, K)."""
+
+    embedding: np.ndarray
+    readout: np.ndarray
+    targets: np.ndarray
+
+
+@dataclass(frozen=True)
+class Together:
+    """Embedding and readout as they answer together.
+
+    Args:
+        readout: with its share; None where the embedding answers alone.
+        folds: what both predict of the training rows without themselves; None without a cross-validation.
+        facts: for the job's document; None where no readout was wanted.
+    """
+
+    readout: Readout | None
+    folds: Folds | None
+    facts: ReadoutJson | None
+
+
+def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[[], Answered] | None) -> Together:
+    """The readout with the share that rows want which trained neither; they may want none.
+
+    Args:
+        bench: the job's material.
+        trained: the embedding as it is judged, its folds, and the readout.
+        asked: "never" or "auto".
+        held: measures both on the held-out rows that choose; None without any.
+    """
+    if asked == "never":
+        return Together(None, trained.folds, None)
+    if trained.readout is None:
+        return Together(None, trained.folds, {"asked": asked, "share": 0.0, "reason": trained.no_readout or ""})
+    folds = trained.folds
+    if folds is not None and trained.read_out is not None:
+        rows = rows_in_folds(bench.dataset, folds.fold)
+        answered = Answered(folds.probabilities, trained.read_out, bench.targets(rows))
+        facts = _facts(asked, answered, _CHOSEN_ON)
+        both = blend(folds.probabilities, trained.read_out, facts["share"])
+        return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts)
+    if held is not None:
+        facts = _facts(asked, held(), _HELD)
+        return Together(_sharing(trained.readout, facts), folds, facts)
+    reason = "No rows show what it adds, so its share is the usual one."
+    return Together(trained.readout, folds, {"asked": asked, "share": trained.readout.share, "reason": reason})
+
+
+def held_out(
+    bench: Workbench, words: Sequence[str], trained: TrainOutput, checkpoint: Callable[[], None]
+) -> Callable[[], Answered] | None:
+    """What `together` takes as `held`, measured when it is asked for; None where no held-out rows may choose."""
+    validation, readout = bench.dataset.validation, trained.readout
+    chosen = choosing(len(validation))
+    if not chosen or readout is None:
+        return None
+
+    def measure() -> Answered:
+        rows = [validation[row] for row in chosen]
+        ids, trie = bench.encode(rows), bench.engine.trie(words)
+        alone = probabilities_of(bench.engine, ids, trained.z, trie, None, checkpoint, bench.scored_at_once)
+        features = bare_features(bench.engine, ids, checkpoint, bench.scored_at_once)
+        return Answered(alone, readout.probabilities(features), bench.targets(rows))
+
+    return measure
+
+
+def _facts(asked: str, answered: Answered, evidence: str) -> ReadoutJson:
+    alone, readout, targets = answered.embedding, answered.readout, answered.targets
+    share = choose_share(alone, readout, targets)
+    before, after = (mean_loss(probabilities, targets) for probabilities in (alone, blend(alone, readout, share)))
+    seen = f"on {len(targets)} {evidence}"
+    reason = f"With it the loss {seen} is {after:.3f} nats, {before:.3f} without."
+    if not share:
+        reason = f"It does not lower the loss {seen} ({before:.3f} nats), so the embedding answers alone."
+    return {
+        "asked": asked, "share": share, "reason": reason, "before": before, "after": after, "evidence": evidence,
+        "rows": len(targets),
+    }  # fmt: skip
+
+
+def _sharing(readout: Readout, facts: ReadoutJson) -> Readout | None:
+    return replace(readout, share=facts["share"]) if facts["share"] else None

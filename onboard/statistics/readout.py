@@ -1,0 +1,273 @@
+"""A readout: labels read straight off a text's features, in closed form, with no training and no gradient.
+
+Ridge regression on the labels (a number for each of K, or one value), after a linear map that makes directions alike in
+which texts of one label differ anyway. Its predictions of rows without themselves, or without their whole fold, follow
+from one decomposition (Allen's PRESS, by blocks), so regularisation and temperature are chosen on rows that did not
+train what answers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from onboard.errors import InputError
+
+RIDGES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean squared length of the rows
+SHARPNESSES: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # inverse temperatures of the scores
+USUAL: Final = (1.0, 4.0)  # ridge and sharpness where too few rows judge
+FEWEST_JUDGING: Final = 8
+PRIOR_SHARE: Final = 0.7  # of the readout beside the embedding: what held-out tasks say
+PRIOR_ROWS: Final = 16.0  # how many rows that counts as
+_SHARES: Final = np.linspace(0.05, 0.95, 19)
+_TINY: Final = 1e-12
+
+
+@dataclass(frozen=True)
+class Spread:
+    """In which directions features of texts with one label differ most, and how much less these are to count.
+
+    Args:
+        directions: (r, h), orthonormal rows.
+        factors: (r,) what lengths along them are multiplied by, where every other direction stays as it is.
+    """
+
+    directions: np.ndarray
+    factors: np.ndarray
+
+    def evened(self, features: np.ndarray) -> np.ndarray:
+        """Features (n, h) with these directions scaled (a symmetric map)."""
+        directions = self.directions.astype(np.float64)
+        along: np.ndarray = (features @ directions.T) * (self.factors - 1.0)
+        return features + along @ directions
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Linear scores of K labels or buckets, whose softmax answers beside an embedding.
+
+    Args:
+        weights: (K, h) float16, to be multiplied by `scale`.
+        scale: of the weights.
+        bias: (K,) float32.
+        share: of the answer that is its own; the embedding's is the rest.
+    """
+
+    weights: np.ndarray
+    scale: float
+    bias: np.ndarray
+    share: float = PRIOR_SHARE
+
+    def probabilities(self, features: np.ndarray) -> np.ndarray:
+        """Of features (n, h) (n, K) float64. Raises InputError: features of another size, or not finite."""
+        if features.ndim != 2 or features.shape[1] != self.weights.shape[1]:
+            raise InputError(
+                f"The readout takes {self.weights.shape[1]} features, and got {features.shape[-1]}.",
+                "It belongs to another base: submit the task again.",
+            )
+        _require_finite(features)
+        weights = self.weights.astype(np.float64) * self.scale
+        return _softmax(features.astype(np.float64) @ weights.T + self.bias)
+
+    def beside(self, embedding: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """Its answers and the embedding's probabilities (n, K) as one; features as of `probabilities`."""
+        return blend(embedding, self.probabilities(features), self.share)
+
+    def of_labels(self, order: Sequence[int]) -> Readout:
+        """The same with its labels in another order."""
+        places = list(order)
+        return Readout(self.weights[places], self.scale, self.bias[places], self.share)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A readout of n rows.
+
+    Args:
+        readout: of all of them.
+        judged: indices of the rows that a group held (m,), ascending.
+        probabilities: (m, K) of these, each predicted without its group.
+    """
+
+    readout: Readout
+    judged: np.ndarray
+    probabilities: np.ndarray
+
+
+def fit_readout(
+    features: np.ndarray,
+    targets: np.ndarray,
+    groups: Sequence[np.ndarray],
+    spread: Spread | None = None,
+    values: np.ndarray | None = None,
+) -> Fitted:
+    """A readout in closed form.
+
+    Args:
+        features: (n, h), n ≥ 2.
+        targets: (n, K) distribution over labels, one-hot; of a regression over buckets.
+        groups: of rows (indices), each predicted without the rows of its group; a row may be in none.
+        spread: of the base; None takes all directions alike.
+        values: of a regression: that of every bucket, ascending (K,).
+
+    Raises:
+        InputError: features that are not finite, fewer than two rows, or a label without a row.
+    """
+    _require_finite(features)
+    _require_rows(targets, regression=values is not None)
+    raw = features.astype(np.float64)
+    mean = raw.mean(0)
+    evened = raw - mean if spread is None else spread.evened(raw - mean)
+    length = float((evened**2).sum(1).mean()) or 1.0
+    x = np.hstack([evened / length**0.5, np.ones((len(raw), 1))])  # (n, h + 1), the last is the intercept
+    y = targets.astype(np.float64) if values is None else (targets @ values)[:, None]
+    centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
+    path = _Path.of(x, y - centre)
+    judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
+    chosen = _chosen(path, groups, judged, targets, None if values is None else (values, float(centre[0])))
+    solved = path.weights(chosen.ridge)  # (C, h + 1)
+    weights, bias = solved[:, :-1], solved[:, -1]
+    weights = (weights if spread is None else spread.evened(weights)) / length**0.5  # the map is symmetric
+    bias = bias - weights @ mean + centre
+    if values is not None:
+        weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
+    else:
+        weights, bias = chosen.sharpness * weights, chosen.sharpness * bias
+    return Fitted(_packed(weights, bias), judged, chosen.probabilities)
+
+
+def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray) -> float:
+    """How much of the answer is to be the readout's; 0 where together they are no better than the embedding alone.
+
+    The share that rows want, who trained neither, as if `PRIOR_ROWS` more had wanted `PRIOR_SHARE`.
+
+    Args:
+        embedding, readout: probabilities (m, K) of rows that did not train what answers them.
+        targets: (m, K) distributions over labels or buckets.
+    """
+    if not len(targets):
+        return PRIOR_SHARE
+    losses = np.array([mean_loss(blend(embedding, readout, share), targets) for share in _SHARES]) * len(targets)
+    prior = PRIOR_SHARE * np.log(_SHARES) + (1 - PRIOR_SHARE) * np.log(1 - _SHARES)
+    best = int(np.argmin(losses - PRIOR_ROWS * prior))
+    return float(round(_SHARES[best], 2)) if losses[best] < mean_loss(embedding, targets) * len(targets) else 0.0
+
+
+def blend(embedding: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
+    """Probabilities (n, K) of both as one."""
+    together: np.ndarray = (1.0 - share) * embedding.astype(np.float64) + share * readout
+    return together
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The ridge regressions of y (n, C) on x (n, p), for every ridge, from one decomposition x = u·diag(s)·vᵀ."""
+
+    u: np.ndarray
+    s: np.ndarray
+    v: np.ndarray
+    y: np.ndarray
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray) -> _Path:
+        u, s, v = np.linalg.svd(x, full_matrices=False)
+        return cls(u, s, v.T, y)
+
+    def weights(self, ridge: float) -> np.ndarray:
+        """(C, p)"""
+        solved: np.ndarray = self.v @ ((self.s / (self.s**2 + ridge))[:, None] * (self.u.T @ self.y))
+        return solved.T
+
+    def without(self, groups: Sequence[np.ndarray], ridge: float) -> np.ndarray:
+        """Predictions (n, C), of each row by a regression without its group; 0 of rows that are in none."""
+        shrunk = self.s**2 / (self.s**2 + ridge)
+        fitted = self.u @ (shrunk[:, None] * (self.u.T @ self.y))
+        predicted = np.zeros_like(self.y)
+        for group in groups:
+            hat = (self.u[group] * shrunk) @ self.u[group].T
+            wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
+            predicted[group] = self.y[group] - wrong
+        return predicted
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    ridge: float
+    sharpness: float  # of classes; of a regression the deviation of what is predicted
+    probabilities: np.ndarray
+
+
+def _chosen(
+    path: _Path,
+    groups: Sequence[np.ndarray],
+    judged: np.ndarray,
+    targets: np.ndarray,
+    scale: tuple[np.ndarray, float] | None,
+) -> _Chosen:
+    """Ridge and sharpness with the least loss on the rows that judge; `scale` of a regression: buckets and mean."""
+    few = len(judged) < FEWEST_JUDGING
+    options = []
+    for ridge in (USUAL[0],) if few else RIDGES:
+        scores = path.without(groups, ridge)[judged]
+        for sharpness in _sharpnesses(path, scores, targets[judged], scale, few=few):
+            if scale is None:
+                probabilities = _softmax(sharpness * scores)
+            else:
+                probabilities = _normal(scores[:, 0] + scale[1], sharpness, scale[0])
+            loss = mean_loss(probabilities, targets[judged]) if len(judged) else 0.0
+            options.append((loss, _Chosen(ridge, sharpness, probabilities)))
+    return min(options, key=lambda option: option[0])[1]
+
+
+def _sharpnesses(
+    path: _Path, scores: np.ndarray, targets: np.ndarray, scale: tuple[np.ndarray, float] | None, *, few: bool
+) -> Sequence[float]:
+    if scale is None:
+        return (USUAL[1],) if few else SHARPNESSES
+    values, mean = scale
+    errors = (targets @ values) - scores[:, 0] - mean if not few else path.y[:, 0]
+    width = float(values[-1] - values[0]) / max(1, len(values) - 1)
+    return (max(float(np.sqrt((errors**2).mean())), width / 2),)
+
+
+def _of_buckets(
+    weights: np.ndarray, bias: float, values: np.ndarray, deviation: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of buckets whose softmax is a normal distribution around the predicted value."""
+    slopes = values / deviation**2
+    return np.outer(slopes, weights), slopes * bias - values**2 / (2 * deviation**2)
+
+
+def _normal(mean: np.ndarray, deviation: float, values: np.ndarray) -> np.ndarray:
+    return _softmax(-((mean[:, None] - values) ** 2) / (2 * deviation**2))
+
+
+def _packed(weights: np.ndarray, bias: np.ndarray) -> Readout:
+    scale = float(np.abs(weights).max()) or 1.0
+    return Readout((weights / scale).astype(np.float16), scale, bias.astype(np.float32))
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max(1, keepdims=True)) if scores.size else scores
+    probabilities: np.ndarray = powers / powers.sum(1, keepdims=True)
+    return probabilities
+
+
+def mean_loss(probabilities: np.ndarray, targets: np.ndarray) -> float:
+    """Mean loss a row in nats, of probabilities and target distributions (n, K)."""
+    return float(-(targets * np.log(np.maximum(probabilities, _TINY))).sum(1).mean())
+
+
+def _require_finite(features: np.ndarray) -> None:
+    if not np.isfinite(features).all():
+        raise InputError("Features of a text are not finite numbers.", "onboard doctor")
+
+
+def _require_rows(targets: np.ndarray, *, regression: bool) -> None:
+    if len(targets) < 2:
+        raise InputError("A readout needs two rows at least.", "Submit more rows.")
+    if not regression and (targets.sum(0) <= 0).any():
+        raise InputError("A label has no training row.", "Submit a row of every label, or --readout never.")

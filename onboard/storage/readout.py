@@ -1,0 +1,57 @@
+"""The bytes of a readout: `readout.safetensors`, beside an embedding and pinned to the same base."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import numpy as np
+
+from onboard.domain.safetensors_header import with_sorted_header
+from onboard.errors import DamagedError, PinMismatchError
+from onboard.statistics.readout import Readout
+from onboard.storage.embedding import read_facts
+
+READOUT: Final = "readout.safetensors"  # what a bundle calls the file
+
+
+def pack_readout(readout: Readout, base: str) -> bytes:
+    """The file of a readout, pinned to a base by its digest."""
+    from safetensors.numpy import save
+
+    tensors = {"weights": np.ascontiguousarray(readout.weights, dtype=np.float16), "bias": readout.bias}
+    facts = {"base": base, "scale": json.dumps(readout.scale), "share": json.dumps(readout.share)}
+    return with_sorted_header(save(tensors, metadata=facts))
+
+
+def unpack_readout(content: bytes, base: str) -> Readout:
+    """The readout in the bytes of its file.
+
+    Args:
+        base: digest of the base that it is to be used with.
+
+    Raises:
+        DamagedError: the bytes hold no readout, or numbers that are not finite.
+        PinMismatchError: it belongs to another base.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        tensors, facts = load(content), read_facts(content)
+        weights, bias = tensors["weights"], tensors["bias"]
+        readout = Readout(weights, float(facts["scale"]), bias, float(facts["share"]))
+        pinned = str(facts["base"])
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
+    numbers = (weights, bias, np.array([readout.scale, readout.share]))
+    if weights.ndim != 2 or bias.shape != weights.shape[:1] or not all(np.isfinite(part).all() for part in numbers):
+        raise DamagedError("The bytes hold no readout.", "onboard doctor")
+    if pinned != base:
+        raise PinMismatchError(
+            f"The readout is pinned to base {pinned[:19]}…, not to {base[:19]}….",
+            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
+            pinned=pinned,
+            present=base,
+        )
+    return readout

@@ -1,0 +1,27 @@
+"""The readout of a published version, verified against what it is pinned to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onboard.domain.dataset import Label
+from onboard.domain.task import EmbeddingVersion, label_order
+from onboard.errors import DamagedError
+from onboard.services import Services
+from onboard.statistics.readout import Readout
+from onboard.storage.readout import unpack_readout
+
+
+def readout_of(services: Services, version: EmbeddingVersion, labels: Sequence[Label] | None = None) -> Readout | None:
+    """Its readout, its labels in the order of `labels` (or its own); None where it has none.
+
+    Raises:
+        DamagedError: the bytes are gone, or hold no readout of this version.
+        PinMismatchError: it belongs to another base.
+    """
+    if version.readout is None:
+        return None
+    readout = unpack_readout(services.read(version.readout), version.base_digest)
+    if len(readout.bias) != len(version.words):
+        raise DamagedError(f"The readout of {version.reference} has other labels.", "restore it from a backup")
+    return readout if labels is None else readout.of_labels(label_order(version, labels))

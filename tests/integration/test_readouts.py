@@ -1,0 +1,195 @@
+"""A version with a readout answers with both, wherever it is asked; one without goes on as it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.published import add_version, embedding_of
+from support.real_jobs import Desk, opinions
+
+from onboard.bases import Base
+from onboard.bases.load import load_engine
+from onboard.domain.dataset import Example
+from onboard.domain.job import JobSpec
+from onboard.domain.submission import Submission
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import DamagedError, PinMismatchError
+from onboard.jobs.submission import job_spec
+from onboard.model.readout import bare_features
+from onboard.operations.gc import collect_garbage
+from onboard.pipeline.outputs import TrainOutput
+from onboard.services import Services
+from onboard.serving import Predictor
+from onboard.statistics.readout import PRIOR_SHARE, Readout
+from onboard.storage.embedding import read_facts
+from onboard.storage.readout import pack_readout
+from onboard.versions.answers import answers
+from onboard.versions.delete import delete_task
+from onboard.versions.fetch import fetch
+from onboard.versions.readouts import readout_of
+
+TEXTS = ["good film", "a bad plot", "the film was great and not sad", "awful"]
+LABELS = ("sad", "happy")
+
+
+def drawn(base: Base, labels: int = 2, share: float = 0.6) -> Readout:
+    size = load_engine(base, "cpu").backbone.config.d_model
+    weights = np.random.default_rng(5).standard_normal((labels, size)).astype(np.float16)
+    return Readout(weights, 3.0, np.arange(labels, dtype=np.float32), share)
+
+
+@pytest.fixture
+def read_out(tiny_services: Services, tiny_base: Base) -> EmbeddingVersion:
+    add_version(tiny_services, tiny_base, "mood", LABELS, LABELS, z=embedding_of(1))
+    digest = tiny_services.store(pack_readout(drawn(tiny_base), tiny_base.digest), "readout")
+    return add_version(tiny_services, tiny_base, "mood", LABELS, LABELS, z=embedding_of(1), readout=digest)
+
+
+def probabilities(predictor: Predictor, reference: str = "v2") -> np.ndarray:
+    inputs = [{"task": "mood", "ref": reference, "text": text} for text in TEXTS]
+    return np.array([answer.probabilities for answer in predictor.predict(inputs)])
+
+
+def test_it_answers_with_both_and_the_version_before_with_its_embedding_alone(
+    tiny_services: Services, tiny_base: Base, read_out: EmbeddingVersion
+) -> None:
+    predictor = Predictor(tiny_services)
+    engine, readout = load_engine(tiny_base, "cpu"), drawn(tiny_base)
+    features = bare_features(engine, engine.encoder.encode([(text, None) for text in TEXTS]))
+    alone, together = probabilities(predictor, "v1"), probabilities(predictor)
+    np.testing.assert_allclose(together, 0.4 * alone + 0.6 * readout.probabilities(features), atol=1e-6)
+    assert np.abs(together - alone).max() > 0.01
+    assert read_out.to_json()["readout"] == read_out.readout
+
+
+def test_in_a_mixed_batch_only_its_own_rows_are_read_out(tiny_services: Services, read_out: EmbeddingVersion) -> None:
+    predictor = Predictor(tiny_services)
+    tasks = [("mood", "v2"), ("mood", "v1"), ("sst2", "v1"), ("stsb", "v1")]
+    inputs = [
+        {"task": task, "ref": ref, **({"text_a": text, "text_b": "plot"} if task == "stsb" else {"text": text})}
+        for text in TEXTS
+        for task, ref in tasks
+    ]
+    for given, answer in zip(inputs, predictor.predict(inputs), strict=True):
+        (alone,) = predictor.predict([given])
+        np.testing.assert_allclose(answer.probabilities, alone.probabilities, atol=1e-5)
+
+
+def test_labels_in_another_order_are_answered_in_that_order(
+    tiny_services: Services, tiny_base: Base, read_out: EmbeddingVersion
+) -> None:
+    turned = readout_of(tiny_services, read_out, LABELS[::-1])
+    assert turned is not None
+    features = np.ones((1, turned.weights.shape[1]), dtype=np.float32)
+    assert np.array_equal(turned.probabilities(features)[:, ::-1], drawn(tiny_base).probabilities(features))
+    engine = load_engine(tiny_base, "cpu")
+    rows = [Example(text, None, "sad") for text in TEXTS]
+    own = answers(engine, read_out, embedding_of(1), LABELS, rows, readout_of(tiny_services, read_out))
+    other = answers(engine, read_out, embedding_of(1), LABELS[::-1], rows, turned)
+    np.testing.assert_allclose(own, other[:, ::-1], atol=1e-6)
+
+
+def test_a_bundle_brings_it_and_predicts_the_same_elsewhere(
+    tiny_services: Services, read_out: EmbeddingVersion, tmp_path: Path
+) -> None:
+    expected = probabilities(Predictor(tiny_services))
+    fetched = fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    assert "readout.safetensors" in [path.name for path in fetched.files]
+    assert read_facts(fetched.files[0].read_bytes())["readout"] == read_out.readout
+    assert str(read_out.readout) in (tmp_path / "bundle" / "card.md").read_text()
+    shutil.rmtree(tiny_services.settings.resolved_home)
+    np.testing.assert_allclose(probabilities(Predictor(tmp_path / "bundle")), expected, atol=1e-6)
+    (tmp_path / "bundle" / "readout.safetensors").unlink()
+    with pytest.raises(PinMismatchError, match="does not hold the readout"):
+        Predictor(tmp_path / "bundle")
+
+
+def test_one_of_another_base_or_of_other_labels_is_refused(tiny_services: Services, tiny_base: Base) -> None:
+    foreign = tiny_services.store(pack_readout(drawn(tiny_base), "sha256:" + "0" * 64), "readout")
+    wide = tiny_services.store(pack_readout(drawn(tiny_base, labels=3), tiny_base.digest), "readout")
+    for digest, refused in ((foreign, PinMismatchError), (wide, DamagedError)):
+        add_version(tiny_services, tiny_base, "mood", LABELS, LABELS, z=embedding_of(1), readout=digest)
+        with pytest.raises(refused):
+            Predictor(tiny_services).predict([{"task": "mood", "text": "good"}])
+
+
+def test_its_bytes_stay_while_a_version_needs_them_and_go_with_its_task(
+    tiny_services: Services, read_out: EmbeddingVersion
+) -> None:
+    assert read_out.readout is not None
+    collect_garbage(tiny_services, older_than_hours=0)
+    assert tiny_services.artifacts.has(read_out.readout)
+    delete_task(tiny_services, "mood")
+    assert not tiny_services.artifacts.has(read_out.readout)
+
+
+def learned_with_one(desk: Desk, rows: list[dict[str, Any]], task: str, **options: Any) -> dict[str, Any]:
+    result = desk.learn(rows, task, **options)
+    facts, version = result["readout"], desk.version(task)
+    assert (version.readout is not None) == (facts["share"] > 0)
+    return result
+
+
+@pytest.mark.parametrize(("count", "evidence"), [(40, "rows that were predicted without themselves"), (90, "held-out")])
+def test_a_job_gives_its_version_a_readout_where_rows_say_that_it_helps(
+    desk: Desk, tiny_services: Services, count: int, evidence: str
+) -> None:
+    result = learned_with_one(desk, opinions(count), "mood")
+    facts = result["readout"]
+    assert facts["asked"] == "auto"
+    assert facts["evidence"].startswith(evidence)
+    assert facts["reason"]
+    assert facts["after"] < facts["before"] if facts["share"] else facts["after"] == facts["before"]
+    answers = Predictor(tiny_services).predict([{"task": "mood", "text": row["text"]} for row in opinions(8)])
+    assert all(sum(answer.probabilities) == pytest.approx(1.0, abs=1e-5) for answer in answers)
+
+
+def test_what_is_measured_is_what_is_answered(desk: Desk, tiny_services: Services) -> None:
+    tests = opinions(24, start=100)
+    desk.learn(opinions(40), test=tests)
+    version = desk.version("mood")
+    answered = Predictor(tiny_services).predict([{"task": "mood", "text": row["text"]} for row in tests])
+    right = np.mean([answer.label == row["label"] for answer, row in zip(answered, tests, strict=True)])
+    assert version.metrics["test"]["accuracy"]["value"] == pytest.approx(right)
+
+
+def test_where_none_is_wanted_there_is_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert job_spec(Submission("hf://mood", readout="never"), "mini").readout == "never"
+    assert job_spec(Submission("hf://mood"), "mini").readout == "auto"
+    monkeypatch.setattr(JobSpec, "readout", "never")
+    result = desk.learn(opinions(40), "mood")
+    assert result["readout"] is None
+    assert desk.version("mood").readout is None
+
+
+def test_too_few_rows_for_an_estimate_take_the_usual_share(desk: Desk) -> None:
+    facts = learned_with_one(desk, opinions(6), "few")["readout"]
+    assert (facts["share"], facts["reason"]) == (
+        PRIOR_SHARE,
+        "No rows show what it adds, so its share is the usual one.",
+    )
+
+
+def test_a_number_is_read_out_too(desk: Desk, tiny_services: Services) -> None:
+    rows = [{**row, "label": round(1 + 4 * number / 39, 3)} for number, row in enumerate(opinions(40))]
+    learned_with_one(desk, rows, "stars", options={"kind": "regression"}, kind="regression")
+    (answer,) = Predictor(tiny_services).predict([{"task": "stars", "text": "film was good"}])
+    assert isinstance(answer.label, float)
+    assert 1.0 <= answer.label <= 5.0
+
+
+def test_what_a_stage_left_is_read_back_with_its_readout(tiny_base: Base) -> None:
+    rng = np.random.default_rng(0)
+    trained = TrainOutput(
+        np.zeros(16, np.float32), {}, None, None, None, [], {}, readout=drawn(tiny_base), read_out=rng.random((3, 2)),
+    )  # fmt: skip
+    document = json.loads(json.dumps(trained.to_json()))
+    again = TrainOutput.from_json(document)
+    assert again.to_json() == document
+    assert again.readout is not None
+    assert np.array_equal(again.readout.weights, drawn(tiny_base).weights)

@@ -1,0 +1,171 @@
+"""A readout in closed form: what it predicts without rows is what a readout without these rows would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onboard.bases import Base
+from onboard.bases.spread import read_spread, spread_of, write_spread
+from onboard.errors import DamagedError, InputError, PinMismatchError
+from onboard.statistics.readout import PRIOR_SHARE, Readout, Spread, _Path, blend, choose_share, fit_readout
+from onboard.storage.embedding import pack_embedding
+from onboard.storage.readout import pack_readout, unpack_readout
+
+
+def drawn(rows: int = 24, labels: int = 3, size: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    truth = np.arange(rows) % labels
+    means = rng.normal(size=(labels, size))
+    return means[truth] + 0.5 * rng.normal(size=(rows, size)), np.eye(labels)[truth]
+
+
+def alone(count: int) -> list[np.ndarray]:
+    return [np.array([row]) for row in range(count)]
+
+
+def test_predictions_without_a_group_are_those_of_a_regression_without_it() -> None:
+    features, targets = drawn()
+    groups = [np.arange(start, 24, 4) for start in range(4)]
+    path = _Path.of(features, targets)
+    predicted = path.without(groups, 0.3)
+    for group in groups:
+        rest = np.setdiff1d(np.arange(24), group)
+        x, y = features[rest], targets[rest]
+        solved = np.linalg.solve(x.T @ x + 0.3 * np.eye(x.shape[1]), x.T @ y)
+        assert np.allclose(predicted[group], features[group] @ solved)
+
+
+def test_it_learns_what_features_say_in_float16() -> None:
+    features, targets = drawn()
+    fitted = fit_readout(features, targets, alone(24))
+    answers = fitted.readout.probabilities(features)
+    assert (answers.argmax(1) == targets.argmax(1)).all()
+    assert np.allclose(answers.sum(1), 1.0)
+    assert fitted.readout.weights.dtype == np.float16
+    assert (fitted.probabilities.argmax(1) == targets.argmax(1)).mean() > 0.9
+
+
+def test_without_a_row_it_answers_what_was_predicted_without_it() -> None:
+    features, targets = drawn()
+    few, of_few = features[:7], targets[:7]  # too few to choose anything: ridge and sharpness are the usual ones
+    predicted = fit_readout(few, of_few, alone(7)).probabilities[6]
+    assert predicted.argmax() == of_few[6].argmax()
+
+
+def test_spread_directions_count_less() -> None:
+    features, targets = drawn()
+    noise = np.random.default_rng(2).normal(size=24) * 300
+    noisy = np.hstack([features, noise[:, None]])
+    direction = np.eye(13)[12:]
+    plain = fit_readout(noisy, targets, alone(24))
+    evened = fit_readout(noisy, targets, alone(24), Spread(direction, np.array([0.01])))
+    surer = [(fitted.probabilities * targets).sum(1).mean() for fitted in (plain, evened)]
+    assert surer[1] > surer[0] + 0.05
+    assert np.allclose(evened.readout.probabilities(noisy).sum(1), 1.0)
+
+
+def test_one_row_a_label_is_enough() -> None:
+    features, targets = drawn(3)
+    answers = fit_readout(features, targets, []).readout.probabilities(features)
+    assert (answers.argmax(1) == np.arange(3)).all()
+
+
+def test_a_number_is_expected_of_buckets() -> None:
+    rng = np.random.default_rng(3)
+    features, values = rng.normal(size=(60, 5)), np.linspace(0.0, 5.0, 21)
+    numbers = np.clip(2.5 + features @ np.array([0.8, -0.4, 0.2, 0.0, 0.1]), 0, 5)
+    targets = np.eye(21)[np.abs(values[None] - numbers[:, None]).argmin(1)]
+    fitted = fit_readout(features, targets, alone(60), values=values)
+    expected = fitted.readout.probabilities(features) @ values
+    assert np.corrcoef(expected, numbers)[0, 1] > 0.98
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_refused(broken: float) -> None:
+    features, targets = drawn()
+    readout = fit_readout(features, targets, alone(24)).readout
+    features[3, 2] = broken
+    with pytest.raises(InputError, match="not finite"):
+        fit_readout(features, targets, alone(24))
+    with pytest.raises(InputError, match="not finite"):
+        readout.probabilities(features)
+
+
+def test_a_label_without_a_row_is_refused() -> None:
+    features, targets = drawn()
+    with pytest.raises(InputError, match="no training row"):
+        fit_readout(features, np.hstack([targets, np.zeros((24, 1))]), alone(24))
+
+
+def test_features_of_another_size_are_refused() -> None:
+    readout = Readout(np.ones((2, 4), dtype=np.float16), 1.0, np.zeros(2, dtype=np.float32))
+    with pytest.raises(InputError, match="takes 4 features"):
+        readout.probabilities(np.ones((3, 5)))
+
+
+def test_the_share_is_what_rows_want_and_none_where_it_does_not_pay() -> None:
+    targets = np.eye(2)[np.arange(40) % 2]
+    sure, unsure, wrong = 0.9 * targets + 0.05, np.full((40, 2), 0.5), 0.9 * targets[:, ::-1] + 0.05
+    assert choose_share(unsure, sure, targets) > PRIOR_SHARE
+    assert choose_share(sure, wrong, targets) == 0.0
+    assert choose_share(unsure[:0], sure[:0], targets[:0]) == PRIOR_SHARE
+    assert np.allclose(blend(sure, wrong, 0.5), 0.5)
+
+
+def test_labels_in_another_order_have_the_same_answers() -> None:
+    features, targets = drawn()
+    readout = fit_readout(features, targets, alone(24)).readout
+    turned = readout.of_labels([2, 0, 1])
+    assert np.array_equal(turned.probabilities(features), readout.probabilities(features)[:, [2, 0, 1]])
+
+
+def test_its_file_holds_it_and_is_pinned_to_its_base() -> None:
+    features, targets = drawn()
+    readout = fit_readout(features, targets, alone(24)).readout
+    packed = pack_readout(readout, "sha256:a")
+    read = unpack_readout(packed, "sha256:a")
+    assert np.array_equal(read.probabilities(features), readout.probabilities(features))
+    assert (read.scale, read.share) == (readout.scale, readout.share)
+    assert len(packed) < 1024
+    with pytest.raises(PinMismatchError, match="pinned to base"):
+        unpack_readout(packed, "sha256:b")
+
+
+@pytest.mark.parametrize("content", [b"", b"no readout", pack_embedding(np.zeros(3), {})])
+def test_other_bytes_are_no_readout(content: bytes) -> None:
+    with pytest.raises(DamagedError, match="no readout"):
+        unpack_readout(content, "sha256:a")
+
+
+def test_a_file_of_numbers_that_are_not_finite_is_damaged() -> None:
+    broken = Readout(np.full((2, 3), np.nan, dtype=np.float16), 1.0, np.zeros(2, dtype=np.float32))
+    with pytest.raises(DamagedError, match="no readout"):
+        unpack_readout(pack_readout(broken, "sha256:a"), "sha256:a")
+
+
+def test_the_spread_of_tasks_finds_what_differs_within_labels(tmp_path: Path) -> None:
+    rng, labels = np.random.default_rng(4), np.arange(60) % 3
+    tasks = []
+    for _ in range(3):
+        features = rng.normal(size=(60, 80))
+        features[:, 7] *= 20  # within labels
+        features[:, 9] += 20 * labels  # between them
+        tasks.append((features, labels))
+    spread = spread_of(tasks)
+    assert spread is not None
+    assert spread.directions.shape == (64, 80)
+    assert abs(spread.directions[-1][7]) > 0.99
+    assert spread.factors[-1] < 0.3 < spread.factors[0]
+    write_spread(spread, tmp_path / "spread.safetensors")
+    read = read_spread(tmp_path / "spread.safetensors")
+    assert np.array_equal(read.evened(tasks[0][0]), spread.evened(tasks[0][0]))
+    base = Base(tmp_path, {})
+    (tmp_path / "spread.safetensors").write_bytes(b"no")
+    with pytest.raises(DamagedError, match="spread"):
+        _ = base.spread
+    (tmp_path / "spread.safetensors").unlink()
+    assert Base(tmp_path, {}).spread is None
+    assert spread_of([(np.ones((3, 4)), np.arange(3))]) is None
