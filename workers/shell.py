@@ -84,7 +84,7 @@ def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None
     except FencedError:
         raise
     except CancelledError as error:
-        _end(job, services, JobState.CANCELLED, error.outside.to_json())
+        _end(job, services, JobState.CANCELLED, error.to_json())
     except SlotTakenError as error:
         _put_off(job, services, error)
     except OnboardError as error:
@@ -92,7 +92,7 @@ def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None
             _retry_later(job, services, error)
         else:
             _logger.error("%s %s", error.message, error.remedy)
-            _end(job, services, JobState.FAILED, error.outside.to_json())
+            _end(job, services, JobState.FAILED, error.to_json())
     except Exception as error:  # the process's outermost edge: whatever a job does, the worker goes on
         _logger.exception("The job failed unexpectedly")
         _end(job, services, JobState.FAILED, _unexpected(job, error))
@@ -113,14 +113,14 @@ def _end(job: Job, services: Services, state: JobState, error: dict[str, Any]) -
 def _put_off(job: Job, services: Services, error: SlotTakenError) -> None:
     _logger.info("%s Looking again in %.0f s.", error.message, _SLOT_SECONDS)
     with services.database.write() as session:
-        ClaimRepository(session).put_off(job.id, job.attempt, error.outside.to_json(), _SLOT_SECONDS)
+        ClaimRepository(session).put_off(job.id, job.attempt, error.to_json(), _SLOT_SECONDS)
 
 
 def _retry_later(job: Job, services: Services, error: OnboardError) -> None:
     delay = _RETRY_SECONDS * 4 ** (job.counted_attempt - 1)
     _logger.warning("%s Trying again in %.0f s.", error.message, delay)
     with services.database.write() as session:
-        ClaimRepository(session).retry_later(job.id, job.attempt, error.outside.to_json(), delay)
+        ClaimRepository(session).retry_later(job.id, job.attempt, error.to_json(), delay)
 
 
 def _unexpected(job: Job, error: Exception) -> dict[str, Any]:

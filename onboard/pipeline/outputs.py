@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -97,8 +97,10 @@ class StageOutput:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. Raises KeyError, TypeError, ValueError for anything else."""
-        read = {name: reader(document[name]) for name, reader in cls._readers.items()}
+        """Read what `to_json` wrote, without what came later. Raises KeyError, TypeError, ValueError for all else."""
+        later = {field.name for field in fields(cls) if field.default is not MISSING}
+        readers = {name: reader for name, reader in cls._readers.items() if name in document or name not in later}
+        read = {name: reader(document[name]) for name, reader in readers.items()}
         return cls(**{**document, **read})
 
 

@@ -318,7 +318,7 @@ def test_a_backup_of_the_first_schema_is_brought_to_this_one(
     manifest, _ = back_up(lively, str(target), quiet)
     new = {
         "jobs": ("time_limit_seconds", "claimed_at", "deadline_at", "needs_release"),
-        "embedding_versions": ("fingerprint", "mixed_from", "learned_under", "held_out", "unlearning"),
+        "embedding_versions": ("fingerprint", "mixed_from", "learned_under", "held_out", "unlearning", "readout"),
         "hypernetwork_versions": ("retired_at", "collected_at", "unlearning"),
         "tasks": ("last_version",),
     }

@@ -91,7 +91,7 @@ def test_what_is_answered_surely_is_not_asked_for_unless_nothing_else_is_there(
 ) -> None:
     sure = np.array([0.99, 0.96, 0.6, 0.97, 0.94, 0.98])
     monkeypatch.setattr(
-        labelling, "log_probabilities", lambda _, given, *rest: np.log(np.stack([sure, 1 - sure], 1))[: len(given)]
+        labelling, "probabilities_of", lambda _, given, *rest: np.stack([sure, 1 - sure], 1)[: len(given)]
     )
     trie = tiny_engine.trie(["a", "b"])
     assert [suggestion.row for suggestion in label_next(tiny_engine, ids[:6], trie, Z)] == [2, 4]
