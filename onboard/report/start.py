@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.data.verbaliser import words_of
+from onboard.report.practice import practice_task
 from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text, within
 
 MOST_TIES = 5
@@ -33,7 +34,7 @@ def start_notes(init: Mapping[str, Any]) -> list[str]:
 
 def what_it_is(name: str) -> str:
     """What stands behind the name of a starting point, where the name does not say it; "" for a task's version."""
-    return _WHAT.get(name, "" if "@" in name or not name else "a practice task of the base")
+    return _WHAT.get(name) or ("" if "@" in name or not name else practice_task(name))
 
 
 def shown_candidates(init: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:

@@ -234,5 +234,5 @@ def test_of_many_labels_only_some_words_are_told_and_of_a_regression_none() -> N
 def test_a_name_that_says_nothing_to_a_reader_is_explained() -> None:
     assert what_it_is("sst2@v1") == what_it_is("") == ""
     assert "mixture" in what_it_is("mixture")
-    assert what_it_is("topics-any-3") == "a practice task of the base"
+    assert what_it_is("topics-any-all-12") == "a practice task of the base: what a text is about"
     assert what_it_is("mean") == "an average of embeddings"
