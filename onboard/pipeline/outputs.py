@@ -98,7 +98,7 @@ class StageOutput:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote, without what came later. Raises KeyError, TypeError, ValueError for all else."""
-        later = {field.name for field in fields(cls) if field.default is not MISSING}
+        later = {field.name for field in fields(cls) if field.default is not MISSING}  # type: ignore[arg-type]
         readers = {name: reader for name, reader in cls._readers.items() if name in document or name not in later}
         read = {name: reader(document[name]) for name, reader in readers.items()}
         return cls(**{**document, **read})

@@ -17,14 +17,13 @@ from support.real_jobs import STAGES, CrashError, Desk, HookedProgress, crash_af
 from onboard.bases import Base
 from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.progress import Progress
-from onboard.errors import FencedError, PinMismatchError, StorageError, UnavailableError
+from onboard.errors import FencedError, PinMismatchError, StorageError
 from onboard.hypernetworks.register import register_base
 from onboard.pipeline import probe as probing
 from onboard.pipeline import run as pipeline
 from onboard.pipeline import train as training
 from onboard.pipeline.check import prepare
 from onboard.registry.claims import ClaimRepository
-from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobRow, StageOutputRow
@@ -258,23 +257,3 @@ def test_the_deployments_time_limit_is_for_jobs_that_name_none(desk: Desk, tiny_
 
     work(limited, "worker", ["default"], look)
     assert limits == [pytest.approx(900, abs=0.1)]
-
-
-@pytest.mark.parametrize("retryable", [False, True])
-def test_what_is_kept_of_an_error_says_not_where_the_store_is(desk: Desk, caplog: Any, retryable: bool) -> None:
-    outside = StorageError("A store of the service cannot be used.", "Try again in a moment.")
-    kind = UnavailableError if retryable else StorageError
-
-    def run(*_: object) -> None:
-        raise kind("s3://inner-bucket on 10.0.0.7 cannot be used.", "Look at it.").hide(
-            kind(outside.message, outside.remedy)
-        )
-
-    job = desk.submit(opinions(10))
-    work(desk.services, "w1", ["default"], run)
-    with desk.services.database.read() as session:
-        after = JobRepository(session).get(job.id)
-        events = [event.to_json() for event in EventRepository(session).list(job.id)]
-    assert "inner-bucket" not in json.dumps([after.error, events])
-    assert "A store of the service cannot be used." in json.dumps([after.error, events])
-    assert "inner-bucket" in caplog.text  # whoever runs the service reads it there
