@@ -7,7 +7,7 @@ original as `command`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.domain.submission import Submission, fields_of
@@ -63,12 +63,12 @@ def told_over_http(remedy: str) -> dict[str, str]:
 def data_over_http(data: Mapping[str, Any]) -> dict[str, Any]:
     """Facts of an error; the problems of a dataset have remedies, too."""
     problems = data.get("problems")
-    if not isinstance(problems, list):
-        return dict(data)
-    translated = [
-        {**problem, **told_over_http(problem["remedy"])} if problem.get("remedy") else problem for problem in problems
-    ]
-    return {**data, "problems": translated}
+    return {**data, "problems": findings_over_http(problems)} if isinstance(problems, list) else dict(data)
+
+
+def findings_over_http(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Problems or warnings of a dataset, their remedies as `told_over_http` tells them."""
+    return [{**finding, **(told_over_http(finding["remedy"]) if finding.get("remedy") else {})} for finding in findings]
 
 
 def _field(option: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import httpx
@@ -44,7 +44,7 @@ def problem_of(response: httpx.Response) -> OnboardError:
     OnboardError.__init__(error, message, remedy)
     error.data = {key: value for key, value in document.items() if key not in _OF_HTTP}
     if isinstance(problems := document.get("problems"), list):
-        error.data["problems"] = [_in_commands(problem) for problem in problems if isinstance(problem, dict)]
+        error.data["problems"] = in_commands(problems)
     return error
 
 
@@ -53,9 +53,14 @@ def _remedy_of(document: Mapping[str, Any]) -> str:
     return str(document.get("command") or document.get("remedy") or "")
 
 
-def _in_commands(problem: Mapping[str, Any]) -> dict[str, Any]:
-    remedies = {"remedy": _remedy_of(problem)} if "remedy" in problem else {}
-    return {key: value for key, value in problem.items() if key != "command"} | remedies
+def in_commands(findings: Sequence[Any]) -> list[dict[str, Any]]:
+    """Problems or warnings of a dataset as the checks made them: their remedies as commands, where there is one."""
+    return [
+        {key: value for key, value in finding.items() if key != "command"}
+        | ({"remedy": _remedy_of(finding)} if "remedy" in finding else {})
+        for finding in findings
+        if isinstance(finding, dict)
+    ]
 
 
 def is_certificate_error(error: httpx.RequestError) -> bool:

@@ -17,6 +17,7 @@ from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.learned import LearnedTask, PublishedVersion, Report
 from onboard.client.operations import Operations
+from onboard.client.problems import in_commands
 from onboard.client.uploads import Upload, taking
 from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
@@ -280,7 +281,10 @@ class Onboard(Versions, Operations):
             response = self._connection.request(
                 "POST", path, repeatable=True, headers=headers, timeout_seconds=PATIENCE_SECONDS, build=build
             )
-        return document_of(response)
+        document = document_of(response)
+        if "warnings" in document:
+            document["warnings"] = in_commands(document["warnings"])
+        return document
 
 
 def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

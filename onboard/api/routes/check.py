@@ -11,6 +11,7 @@ from onboard.api.deps import ClientLeft
 from onboard.api.forms import DatasetForm, described
 from onboard.api.intake import Intake
 from onboard.api.receiving import ReceivedDataset
+from onboard.api.remedies import findings_over_http
 from onboard.api.schemas.jobs import CheckDocument
 from onboard.domain.access import Scope
 
@@ -21,4 +22,5 @@ router = APIRouter(prefix="/v1/check", tags=["jobs"], dependencies=[Depends(requ
 def check_dataset(received: ReceivedDataset, request: Request, left: ClientLeft) -> dict[str, Any]:
     """The checks of a dataset and an estimate of its job's time."""
     intake: Intake = request.app.state.intake
-    return intake.check(received.submission(), received.upload.content_bytes, left)
+    report = intake.check(received.submission(), received.upload.content_bytes, left)
+    return {**report, "warnings": findings_over_http(report["warnings"])}

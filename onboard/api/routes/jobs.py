@@ -12,6 +12,7 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
+from onboard.api.remedies import findings_over_http
 from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
@@ -50,7 +51,7 @@ def submit_job(
     job, warning = request.app.state.intake.submit(submission, identity.name, received.upload.content_bytes, left)
     start_worker(services, job.queue)
     response.headers["Location"] = f"/v1/jobs/{job.id}"
-    findings = job.spec.options["dataset_report"]["warnings"]
+    findings = findings_over_http(job.spec.options["dataset_report"]["warnings"])
     return {"job": job.id, "state": job.state, "task": job.spec.task, "warning": warning, "warnings": findings}
 
 

@@ -49,6 +49,19 @@ def test_a_check_shows_the_words_that_a_job_on_the_base_of_the_service_gives(doo
         assert [(warning["code"], warning["count"]) for warning in document["warnings"]] == [("label_words", 2)]
 
 
+def test_warnings_of_a_dataset_name_fields_of_the_form_and_keep_the_command(door: TestClient) -> None:
+    rows = [{"text": f"day number {number}", "label": f"{number % 6},5"} for number in range(30)]
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    checked = door.post("/v1/check", files={"dataset": ("weather.jsonl", content)}).json()
+    submitted = submit(door, content).json()
+    for document in (checked, submitted):
+        remedies = [(warning["remedy"], warning.get("command", "")) for warning in document["warnings"]]
+        assert any("kind=regression" in remedy and "--kind regression" in command for remedy, command in remedies), (
+            remedies
+        )
+        assert not any("--" in remedy for remedy, _ in remedies)
+
+
 def test_the_same_key_is_the_same_job(door: TestClient, rows: bytes) -> None:
     first, second = (submit(door, rows, key="night-7").json() for _ in range(2))
     assert first["job"] == second["job"]

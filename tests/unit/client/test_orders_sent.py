@@ -26,6 +26,18 @@ def asked_to_submit(service: FakeService, folder: Path, order: Submission) -> No
     RemoteGateway(service.client(folder)).submit(order)
 
 
+def test_warnings_come_back_in_the_words_of_the_command_line(
+    service: FakeService, tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = {"message": "Numbers.", "remedy": "Say: kind=regression", "command": "Say: --kind regression"}
+    service.routes["POST", "/v1/check"] = answer({"task": "rows", "warnings": [finding]})
+    (warning,) = check(service.client(tmp_path), Submission(str(data)))["warnings"]
+    assert warning == {"message": "Numbers.", "remedy": "Say: --kind regression"}
+    service.routes["POST", "/v1/jobs"] = answer({**ACCEPTED, "warnings": [finding]}, 202)
+    RemoteGateway(service.client(tmp_path)).submit(Submission(str(data)))
+    assert "warning: Numbers. Say: --kind regression" in capsys.readouterr().err
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
