@@ -8,10 +8,11 @@ from bench.chaos.poison import act, is_poison
 from onboard.domain.job import Job, Stage
 from onboard.domain.progress import Progress
 from onboard.pipeline import run as pipeline
+from onboard.pipeline import train as training
 from onboard.services import Services
 from onboard.train.settings import FewShotSettings
 
-vars(pipeline)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)
+vars(training)["FewShotSettings"] = partial(FewShotSettings, steps=3, batch=8)
 preload = pipeline.preload
 
 

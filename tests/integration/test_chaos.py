@@ -35,6 +35,7 @@ def require_nothing_lost(place: PlaceName, seed: int, folder: Path, base: Base) 
     assert document["violations"] == []
     assert (document["jobs"], document["lost"], document["doubled"]) == (6, 0, 0)
     assert document["versions"] + document["cancelled"] >= 6
-    assert (document["kills"], sum(document["faults"].values())) == (3, 2)
+    assert document["kills"] >= 3  # some of the faults are kills, too
+    assert sum(document["faults"].values()) == 2
     assert document["reading"]["answers"]["200"] > 0
     assert document["reading"]["embeddings_verified"] >= document["reading"]["versions_seen"] > 0
