@@ -49,7 +49,8 @@ class TrainedBase:
         embeddings: `z` (t,) of every source and anchor.
         anchors: label words of candidates that are no tasks.
         fingerprints: of every source and anchor, where the embeddings started from them.
-        given: the base whose backbone this one has: its files are copied, and the rows that trained it stay known.
+        given: the base whose backbone this one has, byte for byte: its files are copied.
+        trained_rows: hashes of the rows that had trained the backbone before, by source: they stay known.
     """
 
     engine: Engine
@@ -58,6 +59,7 @@ class TrainedBase:
     anchors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     fingerprints: Fingerprints | None = None
     given: Base | None = None
+    trained_rows: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def _save_backbone(engine: Engine, folder: Path, *, in_int8: bool) -> None:
 def _save_arrays(trained: TrainedBase, output: Path) -> None:
     tables = {name: np.ascontiguousarray(z, dtype=np.float32) for name, z in trained.embeddings.items()}
     save_arrays(tables, output / "embeddings.safetensors")
-    known = {} if trained.given is None else trained.given.trained_rows
+    known = trained.trained_rows
     hashes = dict(known)
     for source in trained.sources:
         of_task = np.array(row_hashes(source.train), dtype=np.int64)
@@ -229,14 +231,15 @@ def test_line(metrics: Mapping[str, Any]) -> str:
 def _made(document: Mapping[str, Any]) -> str:
     method = document.get("method", FIRST_METHOD)
     title = METHODS[method].TITLE if method in METHODS else method
-    return f"{_backbone_text(document.get('backbone', {}))}, frozen, with {title} adapters"
+    learned = "all its weights" if document.get("recipe", {}).get("multitask") else "its layer norms"
+    return f"{_backbone_text(document.get('backbone', {}), learned)}, frozen, with {title} adapters"
 
 
-def _backbone_text(backbone: Mapping[str, Any]) -> str:
+def _backbone_text(backbone: Mapping[str, Any], learned: str) -> str:
     if not backbone.get("from"):
         return "A T5 of its own"
     at = f" at {backbone['revision']}" if backbone.get("revision") else ""
-    return f"The T5 {backbone['from']}{at}, its layer norms trained on the sources"
+    return f"The T5 {backbone['from']}{at}, {learned} trained on the sources"
 
 
 def _table(sources: Mapping[str, Any]) -> list[str]:

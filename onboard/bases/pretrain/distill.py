@@ -17,6 +17,7 @@ from onboard.bases.pretrain.inherit import with_start
 from onboard.bases.pretrain.teacher import Teacher, pooled
 from onboard.bases.pretrain.tokenizer import PAD_ID
 from onboard.model.encoding import pad
+from onboard.model.rounding import has_bfloat16
 
 _MOST_TEXTS, _FEWEST_TEXTS = 128, 8  # of a batch
 _LAST_LAYER: Final = 2.0  # weight of the last layer's states, beside 1 of each other
@@ -50,7 +51,8 @@ class Distillation:
         weights = np.ones(len(backbone.encoder.block))
         weights[-1] = _LAST_LAYER
         weights /= weights.sum()
-        taught = teacher.model.to(torch.bfloat16)
+        fast = has_bfloat16()
+        taught = teacher.model.to(torch.bfloat16 if fast else torch.float32)
 
         def loss_of(step: int) -> StepLoss:
             chosen = _draw(np.random.default_rng((self.seed, 1, step)), lengths, order, self.tokens)
@@ -61,7 +63,7 @@ class Distillation:
                 vectors = pooled(goal.last_hidden_state.float(), taught_mask)  # (B, h)
                 known = chosen < len(self.vectors)
                 vectors[torch.from_numpy(known)] = torch.from_numpy(self.vectors[chosen[known]].astype(np.float32))
-            with _layer_outputs(backbone.encoder) as outputs, torch.autocast("cpu", dtype=torch.bfloat16):
+            with _layer_outputs(backbone.encoder) as outputs, torch.autocast("cpu", torch.bfloat16, enabled=fast):
                 states = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state.float()  # (B, S, h)
             real = mask.bool()
             loss = torch.zeros(())

@@ -125,7 +125,7 @@ class OwnRecipe(CurriculumRecipe):
 
 
 class BackboneOfBase(Section):
-    """The backbone, norms and tokenizer of a base that exists, as they are."""
+    """The backbone, norms and tokenizer of a base that exists."""
 
     of: str = Field(min_length=1, description="Name or folder of the base.")
 
@@ -133,14 +133,18 @@ class BackboneOfBase(Section):
 class HypernetworkAlone(HypernetworkStage):
     """Hypernetwork and embeddings on a backbone of which nothing is trained any more."""
 
-    train_norms: Literal[False] = Field(default=False, description="Never: the backbone stays byte for byte.")
+    train_norms: Literal[False] = Field(default=False, description="Never: the backbone stays as it is.")
 
 
 class RenewedRecipe(CurriculumRecipe):
-    """The recipe of a base that takes its backbone of another one, with a new hypernetwork trained on a curriculum."""
+    """The recipe of a base that takes its backbone of another one, with a new hypernetwork trained on a curriculum.
+
+    With [multitask] the backbone learns on before that; without it stays byte for byte.
+    """
 
     backbone: BackboneOfBase
     sentences: TextCounts = TextCounts()
+    multitask: BackboneStage | None = None
     hypernetwork: HypernetworkAlone
 
 

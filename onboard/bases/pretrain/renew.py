@@ -1,4 +1,7 @@
-"""A new hypernetwork on the backbone of a base that exists: what is measured on the backbone alone stays true."""
+"""A new hypernetwork on the backbone of a base that exists.
+
+As it is, so that what is measured on the backbone alone stays true, or after it has learned on.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ from onboard.bases.multitask.make import rows_digests
 from onboard.bases.multitask.sources import read_sources
 from onboard.bases.pretrain.ingredients import Ingredients, load_teaching, load_texts
 from onboard.bases.pretrain.recipe import RenewedRecipe
-from onboard.bases.pretrain.run import begin, write
+from onboard.bases.pretrain.run import begin, train_backbone, write
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import InputError
 from onboard.model.quantised import round_to_stored
 
 
 def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
-    """Train hypernetwork and embeddings on the whole curriculum, and write a base with the other one's backbone.
+    """Train hypernetwork and embeddings on the whole curriculum, the backbone before them where the recipe says so.
 
     Args:
         made_from: recipe, corpus, work folder.
@@ -35,11 +38,16 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     rows = read_sources(recipe.sources, recipe.seed)
     material = load_teaching(made_from, load_texts(made_from, rows), Teacher.load())
     engine, made, sources = begin(made_from, rows, *fresh_backbone(given), material)
-    settings = made_from.settings("sentences", "curriculum", "hypernetwork") | rows_digests(sources)
+    facts = {"backbone_digest": given.backbone_digest} | rows_digests(sources)
+    learns_on, sections = recipe.multitask, ["sentences", "curriculum"]
+    if learns_on is not None:
+        sections.append("multitask")
+        depends_on = made_from.settings(*sections) | facts
+        train_backbone(made_from, learns_on, engine, made, sources, material, depends_on)
+    in_int8 = learns_on is not None or given.document.get("weights") == "int8"
     training = HypernetworkTraining(
-        recipe.hypernetwork, recipe.seed + 2, settings | {"backbone_digest": given.backbone_digest}, Beside({}, []),
-        round_to_stored if given.document.get("weights") == "int8" else round_to_half,
-        most_of_a_family=recipe.curriculum.most_of_a_family,
+        recipe.hypernetwork, recipe.seed + 2, made_from.settings(*sections, "hypernetwork") | facts, Beside({}, []),
+        round_to_stored if in_int8 else round_to_half, most_of_a_family=recipe.curriculum.most_of_a_family,
     )  # fmt: skip
     learned = train_hypernetwork(engine, made.groups, sources, training, running)
     if running.processes.first:

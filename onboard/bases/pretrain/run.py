@@ -35,7 +35,7 @@ from onboard.bases.pretrain import sentences
 from onboard.bases.pretrain.distill import Distillation, Keeping, relative_groups
 from onboard.bases.pretrain.ingredients import Ingredients, RecipeT, load_teaching, load_texts
 from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
-from onboard.bases.pretrain.recipe import OwnRecipe
+from onboard.bases.pretrain.recipe import BackboneStage, OwnRecipe
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.bases.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 from onboard.errors import InputError
@@ -58,8 +58,10 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     rows = read_sources(recipe.sources, recipe.seed)
     backbone, encoder, material = pretrain(made_from, rows)
     engine, made, sources = begin(made_from, rows, backbone, encoder, material)
-    _train_backbone(made_from, engine, _plain_groups(made, recipe.multitask.shares), sources, material)
-    settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | rows_digests(sources)
+    digests = rows_digests(sources)
+    depends_on = made_from.settings("backbone", "curriculum", "multitask") | digests
+    train_backbone(made_from, recipe.multitask, engine, made, sources, material, depends_on)
+    settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | digests
     dropping = _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank)
     training = HypernetworkTraining(
         recipe.hypernetwork, recipe.seed + 2, settings, _beside(engine, recipe), round_to_stored, dropping,
@@ -101,18 +103,30 @@ def _plain_groups(made: Curriculum, shares: Mapping[str, float]) -> Groups:
     return groups
 
 
-def _train_backbone(
-    made_from: Ingredients[OwnRecipe],
+def train_backbone(
+    made_from: Ingredients[RecipeT],
+    schedule: BackboneStage,
     engine: Engine,
-    groups: Groups,
+    made: Curriculum,
     sources: Sequence[Source],
     material: Material,
+    depends_on: Mapping[str, Any],
 ) -> None:
-    """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded."""
-    recipe, running = made_from.recipe, made_from.running
-    schedule, backbone = recipe.multitask, engine.backbone
+    """All weights of the bare backbone on what follows from the label words, as the original T5 was; then rounded.
+
+    Args:
+        made_from: the recipe, whose seed and curriculum count here.
+        schedule: of the stage.
+        engine: whose backbone learns.
+        made: the curriculum.
+        sources: of it.
+        material: the teacher's vectors, for a schedule that keeps the teacher.
+        depends_on: what of the recipe, and beside it, a checkpoint must have been made with.
+    """
+    recipe, running, backbone = made_from.recipe, made_from.running, engine.backbone
     backbone.requires_grad_(True)
     balance = Balance.of(sources, recipe.curriculum.most_of_a_family)
+    groups = _plain_groups(made, schedule.shares)
     sampling = Sampling(groups, schedule.steps, schedule.batch, schedule.temperature, recipe.seed + 1, balance=balance)
     precision = precision_of(recipe.hypernetwork.precision, engine.device)
     scales = {source.name for source in sources if source.kind == "regression"}
@@ -124,9 +138,8 @@ def _train_backbone(
         sequences = engine.encoder.encode([(text, None) for text in material.texts])
         keeping = Keeping(sequences, material.vectors, schedule.teacher_tokens, recipe.seed, schedule.teacher_share)
         loss_of = keeping.beside(loss_of, backbone.encoder, precision)
-    settings = made_from.settings("backbone", "curriculum", "multitask") | rows_digests(sources)
     relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
-    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, loss_of, settings), running)
+    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, loss_of, depends_on), running)
     backbone.requires_grad_(False)
     round_to_stored(backbone)
 
@@ -178,7 +191,7 @@ def write(
         made: the curriculum, whose tasks become anchors.
         sources: the shipped tasks.
         output: the folder.
-        given: the base whose backbone it has; None for a backbone of our own, which is stored in int8.
+        given: the base whose backbone this one started from; it is copied where the recipe has nothing for it to learn.
     """
     recipe, prints = made_from.recipe, learned.fingerprints
     table = learned.table([task.name for task in made.tasks])
@@ -186,14 +199,15 @@ def write(
     candidates = [task for task in made.tasks if prints is not None or task.name.startswith(_ANCHORS)]
     anchors = {task.name: task.words for task in candidates if task.name not in own}
     shipped = {name: table[name] for name in (*own, *anchors)}
-    facts: Mapping[str, Any] = {"weights": "int8"} if given is None else given.document
+    facts: Mapping[str, Any] = {} if given is None else given.document
+    copied = given if recipe.multitask is None else None
     description = Description(
         recipe.name, recipe.licence, facts.get("backbone", {}), recipe.hypernetwork.reduction_factor, as_told(recipe),
-        facts.get("weights", "float16"),
+        "int8" if copied is None else facts.get("weights", "float16"),
     )  # fmt: skip
-    write_base(
-        TrainedBase(engine, sources, shipped, anchors, prints, given), description, output, made_from.running.say
-    )
+    known = {} if given is None else given.trained_rows
+    trained = TrainedBase(engine, sources, shipped, anchors, prints, copied, known)
+    write_base(trained, description, output, made_from.running.say)
 
 
 def pretrain(made_from: Ingredients[OwnRecipe], rows: Sequence[SourceRows]) -> tuple[Any, TextEncoder, Material]:

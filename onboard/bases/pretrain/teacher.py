@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from onboard.errors import NotFoundError
+from onboard.model.rounding import has_bfloat16
 
 _BATCH, _MOST_TOKENS = 64, 128
 
@@ -63,7 +64,7 @@ class Teacher:
                 [texts[index] for index in chosen], padding=True, truncation=True, max_length=_MOST_TOKENS,
                 return_tensors="pt",
             )  # fmt: skip
-            with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
                 states = self.model(**batch).last_hidden_state.float()  # (b, s, size)
             result[chosen] = pooled(states, batch["attention_mask"]).numpy().astype(np.float16)
             progress(start + len(chosen))

@@ -309,3 +309,28 @@ def test_the_backbone_of_a_base_that_does_not_say_how_it_is_stored_is_taken_as_i
     assert new.document["pair_separator"] == given.document["pair_separator"]
     (answer,) = Predictor(new).predict([{"task": "moods", "text": "a great film"}])
     assert answer.label in ("negative", "positive")
+
+
+def test_the_backbone_of_a_base_learns_on_where_the_recipe_says_so_and_is_stored_in_int8(
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
+) -> None:
+    folder = make_tiny_base(tmp_path / "tiny").folder
+    of_the_hub = {"backbone": {"from": "google-t5/t5-small"}}
+    (folder / "base.json").write_text(json.dumps(json.loads((folder / "base.json").read_text()) | of_the_hub))
+    given = find_base(str(folder))
+    document = RECIPE.model_dump(mode="json", include={"name", "seed", "licence", "curriculum", "multitask"})
+    document |= {
+        "backbone": {"of": str(given.folder)}, "sentences": {"from_sources": 40, "from_corpus": 100},
+        "hypernetwork": {**STAGE, "reduction_factor": 1, "task_embedding_size": 8},
+    }  # fmt: skip
+    own = ingredients("renewed")
+    recipe = RenewedRecipe.model_validate(document).model_copy(update={"sources": own.recipe.sources})
+    renew_base(replace(own, recipe=recipe), tmp_path / "new")
+    new = find_base(str(tmp_path / "new"))
+    assert new.backbone_digest != given.backbone_digest
+    assert new.document["weights"] == "int8"
+    assert new.document["backbone"] == of_the_hub["backbone"], "where it came from stays known"
+    assert "all its weights trained on the sources" in (new.folder / "card.md").read_text(encoding="utf-8")
+    assert set(new.known_rows) >= set(given.known_rows)
+    before, after = (load_engine(base).backbone.state_dict() for base in (given, new))
+    assert all(not torch.equal(before[name], after[name]) for name in before if name.endswith("SelfAttention.q.weight"))

@@ -30,6 +30,34 @@ def test_the_shipped_recipe_is_whole() -> None:
     assert recipe.licence
 
 
+def test_the_recipe_of_many_tasks_lets_the_backbone_learn_on_and_says_what_its_sources_are() -> None:
+    path = MINI.with_name("mini-wide.toml")
+    recipe = wide_recipe(read_toml(path))
+    assert (recipe.name, recipe.backbone.of, recipe.hypernetwork.train_norms) == ("mini-wide", "mini", False)
+    assert recipe.multitask is not None
+    assert recipe.multitask.teacher_share > 0
+    assert all(recipe.curriculum.of(kind).share for kind in recipe.multitask.shares)
+    assert sum(recipe.curriculum.of(kind).share for kind in KINDS) == pytest.approx(1.0)
+    assert (len(recipe.sources), len(recipe.held_out)) == (127, 49)
+    assert all(source.title and source.family and source.licence for source in recipe.sources.values())
+    assert all(source.publisher for source in recipe.sources.values())
+
+
+def test_its_backbone_stays_as_it_is_where_the_recipe_has_no_stage_for_it() -> None:
+    document = read_toml(MINI.with_name("mini-wide.toml"))
+    del document["multitask"]
+    assert wide_recipe(document).multitask is None
+
+
+def wide_recipe(document: dict[str, Any]) -> RenewedRecipe:
+    """As --sources DIR completes it."""
+    for name, source in document["sources"].items():
+        source["from"] = name
+    recipe = recipe_of(document, "mini-wide.toml")
+    assert isinstance(recipe, RenewedRecipe)
+    return recipe
+
+
 def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_nothing_of_it() -> None:
     path = MINI.with_name("mini-hypernetwork.toml")
     recipe = recipe_of(read_toml(path), path)
@@ -51,7 +79,7 @@ def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_
         assert caught.value.data["field"] == field
 
 
-@pytest.mark.parametrize("name", ["mini.toml", "mini-hypernetwork.toml", "t5-small-glue.toml"])
+@pytest.mark.parametrize("name", ["mini.toml", "mini-hypernetwork.toml", "mini-wide.toml", "t5-small-glue.toml"])
 def test_a_recipe_that_names_a_held_out_task_is_refused_by_name(name: str) -> None:
     document = read_toml(MINI.with_name(name))
     document |= {"held_out": ["puns"], "sources": {"puns": {"from": "puns"}}}
