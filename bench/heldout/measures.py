@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from bench.harness.rows import Row
 from bench.heldout.material import Cell, rows_of_labels
+from bench.heldout.plan import MANY_ROWS
 from onboard.evaluate.metrics import Margins, calibration_error, confusion, row_log_loss, spearman
-
-MANY_ROWS: Final = 8  # a label that has more in training is to be answered now and then
 
 
 def measured(cell: Cell, answers: np.ndarray) -> Row:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from bench.harness.page import VERDICTS, counted, table, were
 from bench.heldout.figures import Results
-from bench.heldout.measures import MANY_ROWS
-from bench.heldout.plan import ARMS, ENCODER, MINILM, Run
+from bench.heldout.plan import ARMS, ENCODER, MANY_ROWS, MINILM, Run
 from bench.heldout.tables import (
     ASCENDING,
     BY_FAMILY,
@@ -83,15 +82,15 @@ def _head(results: Results, facts: Facts) -> list[str]:
         "[heldout.jsonl](../../bench/results/heldout.jsonl).",
         f"n labelled rows in all, {counted(facts.draws, 'draw')}, labels balanced as far as there are rows; the same "
         f"rows and the same test rows (at most {facts.test_rows}) for all arms. A job gets the rows as a file, so its "
-        "labels are those that rows have; who is asked for another one is wrong. Figures are means over tasks of means "
-        "over draws, in points; in brackets the 95% interval over tasks (Student's t) of paired differences. Log-loss "
-        "is of test rows whose label has a training row. Seconds are the processor's, for learning.", "",
+        "labels are those that rows have; a test row of another label counts as wrong. Figures are means over tasks of "
+        "means over draws, in points; in brackets the 95% interval over tasks (Student's t) of paired differences. "
+        "Log-loss is of test rows whose label has a training row. Seconds are the processor's, for learning.", "",
         "The default is a job with nothing chosen: probe, embedding, readout, tuning under the guard where it pays. "
         "Its embedding alone is that of the same job before readout and tuning. The readout alone is fitted as the job "
         "fits it. LoRA and full fine-tuning start from the same backbone, by the recipes of "
         "[transfer](transfer.md#how-each-was-trained). Logistic regression has one penalty everywhere, on centred "
-        "features; MiniLM reads the texts of a pair apart (both vectors, difference, product), our encoder as one. A "
-        f"label is never answered if it has more than {MANY_ROWS} training rows and no test row gets it.{none}", "",
+        "features; MiniLM reads the texts of a pair apart (both vectors, difference, product), our encoder as one. "
+        f"Labels without an answer are those of more than {MANY_ROWS} training rows that no test row gets.{none}", "",
         *_left(facts.missing),
     ]  # fmt: skip
 

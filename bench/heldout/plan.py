@@ -13,7 +13,7 @@ ARMS: Final[Mapping[str, str]] = {
     DEFAULT: "the default, as it is published", EMBEDDING: "its embedding alone", RANDOM: "embedding from random start",
     READOUT: "readout alone", "lora": "LoRA, r = 8", "full": "full fine-tuning",
     MINILM: "MiniLM features + logistic regression", ENCODER: "our encoder's features + logistic regression",
-    TFIDF: "TF-IDF + logistic regression", BALANCED: "the same, labels weighed alike",
+    TFIDF: "TF-IDF + logistic regression", BALANCED: "balanced TF-IDF + logistic regression",
 }  # fmt: skip
 TRAINED: Final = ("lora", "full")  # other ways to train the same backbone
 LEARNED: Final = (DEFAULT, EMBEDDING, RANDOM)  # of a job
@@ -23,6 +23,7 @@ DRAWS: Final = (0, 1, 2)
 RARE: Final = 0.2  # share of a label below which a task counts as imbalanced
 AS_THEY_COME: Final = "natural"  # draws that are not balanced, of imbalanced tasks
 NATURAL_ROWS: Final = 100
+MANY_ROWS: Final = 8  # a label that has more in training is to be answered now and then
 NATURAL_ARMS: Final = (DEFAULT, READOUT, TFIDF, BALANCED)
 
 

@@ -24,7 +24,7 @@ from bench.heldout.plan import (
     TFIDF,
     TRAINED,
 )
-from bench.heldout.verdicts import deficits, imbalanced
+from bench.heldout.verdicts import DEFICIT, deficits, imbalanced
 
 ASCENDING: Final = tuple(sorted(ROWS))
 BY_FAMILY: Final = (16, 32)
@@ -138,7 +138,8 @@ def of_deficits(results: Results) -> list[str]:
             lines.append(table_row(task, results.tasks[task], rows, plain_of(own, task), plain_of(alone, task),
                                    f"{gain:+.1f}", shown))  # fmt: skip
     head = "task | family | n | default | readout alone | difference | share of the readout, by draw"
-    return ["## Where the default is more than 1 point below the readout alone", "", *table(head), *lines, ""]
+    title = f"## Where the default is more than {DEFICIT:g} point below the readout alone"
+    return [title, "", *(table(head) if lines else ["Nowhere among what was measured."]), *lines, ""]
 
 
 def plain_of(values: Mapping[str, float], task: str) -> str:

@@ -9,13 +9,13 @@ from typing import Final
 
 from bench.harness.page import VERDICTS, counted, joined, met, table, table_row, unmeasured
 from bench.heldout.figures import ACCURACY, CALIBRATION, MACRO_F1, Mean, Part, Results, signed
-from bench.heldout.measures import MANY_ROWS
 from bench.heldout.plan import (
     AS_THEY_COME,
     BALANCED,
     DEFAULT,
     EMBEDDING,
     ENCODER,
+    MANY_ROWS,
     MINILM,
     NATURAL_ROWS,
     RANDOM,
