@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.heldout_rows import made, make_tasks
+from support.heldout_rows import made
+from support.heldout_tasks import make_tasks
 from support.tiny_teacher import make_teacher
 from support.tiny_training import make_tiny_t5
 
