@@ -88,15 +88,21 @@ def fit(
     return passes
 
 
-@torch.no_grad()
 def answers(learner: Learner, ids: Sequence[Sequence[int]], trie: LabelTrie) -> np.ndarray:
     """The most probable label of each text (n,)."""
-    labels = np.empty(len(ids), dtype=np.int64)
+    labels: np.ndarray = scored(learner, ids, trie).argmax(1)
+    return labels
+
+
+@torch.no_grad()
+def scored(learner: Learner, ids: Sequence[Sequence[int]], trie: LabelTrie) -> np.ndarray:
+    """Log-probabilities of the labels of each text (n, K)."""
+    scores = np.empty((len(ids), trie.labels), dtype=np.float64)
     order = np.argsort([len(tokens) for tokens in ids], kind="stable")
     for start in range(0, len(order), SCORED_AT_ONCE):
         rows = order[start : start + SCORED_AT_ONCE]
-        labels[rows] = learner.scores([ids[row] for row in rows], trie).argmax(-1).numpy()
-    return labels
+        scores[rows] = learner.scores([ids[row] for row in rows], trie).numpy()
+    return scores
 
 
 def lora(engine: Engine, tasks: Sequence[str]) -> Method:

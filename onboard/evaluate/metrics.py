@@ -18,6 +18,7 @@ FloatArray = NDArray[np.float64]
 
 # A probability of zero would make the loss infinite; float32 log-probabilities are not told apart below this anyway.
 LOWEST_PROBABILITY = 1e-12
+CALIBRATION_BINS: Final = 15
 
 # Why a correlation is undefined. Rows of one label cannot tell whether a model is any good; the same answer to rows of
 # different labels tells that it is not.
@@ -67,6 +68,23 @@ def row_log_loss(true: IntArray, probabilities: FloatArray) -> FloatArray:
     """−ln of the probability that each row's true class got, in nats; probabilities (n, K) → (n,)."""
     chosen = probabilities[np.arange(len(true)), true]  # (n,)
     return -np.log(np.clip(chosen, LOWEST_PROBABILITY, 1.0))
+
+
+def calibration_error(true: IntArray, probabilities: FloatArray, bins: int = CALIBRATION_BINS) -> float:
+    """Expected calibration error, 0…1: how far the probability of the answer is from the share that is right.
+
+    Mean of |confidence − accuracy| over bins of equal width of the confidence, weighed by their rows (Guo et al. 2017,
+    arXiv 1706.04599, Eq. 3); the first bin holds 0 too.
+
+    Args:
+        true: class index per row (n,), n ≥ 1; below 0 where no class is right.
+        probabilities: (n, K).
+        bins: how many.
+    """
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == true
+    bin_of = np.clip(np.ceil(confidence * bins).astype(np.int64) - 1, 0, bins - 1)  # (n,)
+    gaps = np.bincount(bin_of, weights=confidence - right, minlength=bins)
+    return float(np.abs(gaps).sum() / len(true))
 
 
 def pearson(true: FloatArray, predicted: FloatArray) -> float:

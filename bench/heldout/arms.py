@@ -1,0 +1,149 @@
+"""What each arm answers to a cell's test rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from bench.heldout.families import Families
+from bench.heldout.features import Features, of_encoder, of_teacher
+from bench.heldout.learned import Learned, Lessons, learn
+from bench.heldout.linear import logistic, ridge, scaled
+from bench.heldout.material import Cell, Place
+from bench.heldout.plan import BALANCED, EMBEDDING, ENCODER, LEARNED, MINILM, RANDOM, READOUT, TRAINED, Run
+from bench.transfer.methods import baseline, fit, scored
+from bench.transfer.recipes import CREDITED, RECIPES
+from onboard.bases.load import fresh_engine
+from onboard.bases.pretrain.teacher import Teacher
+from onboard.data.splits import is_folded
+from onboard.errors import NotFoundError
+from onboard.evaluate.baselines import INVERSE_PENALTY_PAIRS, INVERSE_PENALTY_TEXTS, MOST_WEIGHTS, predict_learned
+from onboard.evaluate.tfidf import TfidfFeatures
+from onboard.pipeline.outputs import Folds
+from onboard.pipeline.readout import fit as fit_readout
+from onboard.train.crossvalidation import IN_NONE, part_rows
+
+NO_TEACHER: Final = "left out: minilm, since the teacher is not installed"
+
+
+@dataclass
+class Arms:
+    """The arms, and what a cell's job has come to, which several of them tell of.
+
+    Args:
+        families: that the facts of a probe are told in.
+        readers: features by arm; no teacher, no `minilm`.
+        whole: cells whose job is to run to its end, since the default is asked for there.
+    """
+
+    families: Families
+    readers: Mapping[str, Features]
+    whole: Collection[tuple[str, int, int, str]]
+    _job: tuple[Cell, Lessons] | None = None
+
+    def answer(self, cell: Cell, run: Run) -> Learned:
+        """What the run's arm answers.
+
+        Raises:
+            InputError: the rows make no readout.
+        """
+        arm = run.arm
+        torch.manual_seed(cell.draw)
+        if arm in LEARNED:
+            return self._learned(cell, run)
+        started = time.process_time()
+        if arm in TRAINED:
+            answered = _trained(cell, arm)
+        elif arm == READOUT:
+            answered = self._read_out(cell)
+        elif arm in self.readers:
+            answered = _linear(cell, self.readers[arm])
+        else:
+            answered = _bag_of_words(cell, balanced=arm == BALANCED)
+        return Learned(answered, time.process_time() - started, {})
+
+    def _learned(self, cell: Cell, run: Run) -> Learned:
+        if run.arm == RANDOM:
+            return self._told(cell, learn(cell, "random", whole=False).embedding)
+        if self._job is None or self._job[0] is not cell:
+            self._job = cell, learn(cell, "auto", whole=run.cell in self.whole)
+        embedding, published = self._job[1].embedding, self._job[1].published
+        if run.arm == EMBEDDING:
+            return self._told(cell, embedding)
+        assert published is not None, "the default is asked for where its job was to run to its end"
+        return self._told(cell, published)
+
+    def _told(self, cell: Cell, learned: Learned) -> Learned:
+        facts = {name: fact for name, fact in learned.facts.items() if name != "init"}
+        taken = self.families.taken(cell.task, learned.facts["init"])
+        return Learned(learned.answers, learned.seconds, {**facts, **taken})
+
+    def _read_out(self, cell: Cell) -> np.ndarray:
+        """A readout as a job fits it, in the folds that its embedding would have."""
+        bench = cell.bench
+        readout = fit_readout(bench, _folds(cell), lambda: None).readout
+        return _of_buckets(cell, readout.probabilities(self.readers[ENCODER].of(cell.task, cell.test)))
+
+
+def readers_of(place: Place, work: Path) -> dict[str, Features]:
+    """The encoder's features, and the teacher's where it is installed; what was read is kept in the work folder."""
+    readers = {ENCODER: Features(of_encoder(place.engine), work / place.digest.removeprefix("sha256:")[:16])}
+    try:
+        teacher = Teacher.load()
+    except NotFoundError as error:
+        print(f"{NO_TEACHER}: {error.remedy}")
+    else:
+        readers[MINILM] = Features(of_teacher(teacher), work / MINILM)
+    return readers
+
+
+def _folds(cell: Cell) -> Folds | None:
+    """Which fold each training row is in; None where a job has none."""
+    dataset = cell.bench.dataset
+    parted = part_rows(dataset, cell.draw) if is_folded(dataset) else []
+    if not parted:
+        return None
+    fold = np.full(len(dataset.train), IN_NONE)
+    for number, part in enumerate(parted):
+        fold[part.held] = number
+    return Folds(fold, np.empty(0), np.empty(0))
+
+
+def _of_buckets(cell: Cell, probabilities: np.ndarray) -> np.ndarray:
+    """The same, or of a regression what is expected."""
+    buckets = cell.bench.buckets
+    expected: np.ndarray = probabilities if buckets is None else probabilities @ np.array(buckets.values)
+    return expected
+
+
+def _trained(cell: Cell, arm: str) -> np.ndarray:
+    """LoRA or full fine-tuning of the same backbone on all rows."""
+    rows, recipe = cell.dataset.train, RECIPES[arm, CREDITED[arm]]
+    engine = fresh_engine(cell.place.base)
+    learner, trie = baseline(arm, engine, recipe), engine.trie(cell.bench.words)
+    fit(learner, cell.bench.encode(rows), cell.bench.targets(rows), trie, recipe, cell.draw)
+    return _of_buckets(cell, np.exp(scored(learner, cell.bench.encode(cell.test), trie)))
+
+
+def _linear(cell: Cell, features: Features) -> np.ndarray:
+    train, test = (features.of(cell.task, rows) for rows in (cell.dataset.train, cell.test))
+    regress = ridge if cell.regression else logistic
+    centred, asked = scaled(train, test)
+    return regress(centred, cell.train_labels, asked)
+
+
+def _bag_of_words(cell: Cell, *, balanced: bool) -> np.ndarray:
+    if not balanced:
+        (answered,) = predict_learned(cell.dataset, cell.dataset.train, cell.test, cell.draw).values()
+        return answered
+    features = TfidfFeatures(cell.dataset.train, MOST_WEIGHTS // len(cell.dataset.labels))
+    penalty = INVERSE_PENALTY_PAIRS if features.pairs else INVERSE_PENALTY_TEXTS
+    return logistic(
+        features(cell.dataset.train), cell.train_labels, features(cell.test), balanced=True, inverse_penalty=penalty
+    )

@@ -1,0 +1,133 @@
+"""A job as it is submitted, run by the pipeline in a home of its own: what it publishes, and its embedding alone."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from bench.harness.rows import Row
+from bench.heldout.material import Cell
+from onboard.domain.job import Job, JobSpec, Stage
+from onboard.domain.task import words_in_order
+from onboard.hypernetworks.engines import engine_at
+from onboard.jobs.submit import Request, submit
+from onboard.model.batched import log_probabilities
+from onboard.pipeline import run as pipeline
+from onboard.pipeline.check import check_stage
+from onboard.pipeline.outputs import ProbeOutput, TrainOutput
+from onboard.pipeline.probe import probe_stage
+from onboard.pipeline.train import train_stage
+from onboard.registry.claims import ClaimRepository
+from onboard.registry.jobs import JobRepository
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services, open_services
+from onboard.settings import Settings
+from onboard.storage.embedding import unpack_embedding
+from onboard.testing import MemoryDoorbell, RecordedProgress
+from onboard.versions.answers import answers
+from onboard.versions.readouts import readout_of
+
+_LEASE_SECONDS: Final = 1e6  # nobody else is there
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What came of a job, or of its first stages.
+
+    Args:
+        answers: probabilities (m, K) of the test rows in the draw's labels; of a regression values (m,).
+        seconds: of the processor, for learning.
+        facts: for the row.
+    """
+
+    answers: np.ndarray
+    seconds: float
+    facts: Row
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """The embedding of a job, and what the whole of the same job publishes where that is asked for.
+
+    Args:
+        embedding: after probe and training, answering alone.
+        published: of the job at its end; None where it was not asked for.
+    """
+
+    embedding: Learned
+    published: Learned | None
+
+
+def learn(cell: Cell, init: str, *, whole: bool) -> Lessons:
+    """Submit the rows of a cell to an empty home, and work there.
+
+    Args:
+        cell: the rows.
+        init: "auto" or "random".
+        whole: whether the job goes on to its end; else it is left after its training.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(home=Path(folder), base=str(cell.place.base.folder), device="cpu")
+        services = open_services(settings)
+        try:
+            job = _claimed(services, cell, init)
+            embedding = _embedding(services, cell, job)
+            return Lessons(embedding, _published(services, cell, job, embedding) if whole else None)
+        finally:
+            services.close()
+
+
+def _claimed(services: Services, cell: Cell, init: str) -> Job:
+    spec = JobSpec(task=cell.task, dataset="", base=services.settings.base, seed=cell.draw, init=init)
+    submit(services, MemoryDoorbell(), Request(cell.checked, spec))
+    with services.database.write() as session:
+        job = ClaimRepository(session).claim("bench", ["default"], lease_seconds=_LEASE_SECONDS)
+    assert job is not None
+    return job
+
+
+def _embedding(services: Services, cell: Cell, job: Job) -> Learned:
+    """After check, probe and training, whose outputs are stored: the job goes on from there."""
+    started = time.process_time()
+    attempt = check_stage(job, services, RecordedProgress())
+    probed = attempt.stage(Stage.PROBE, ProbeOutput.from_json, lambda: probe_stage(attempt))
+    attempt.bench = attempt.bench.without_witnesses(probed.known)
+    trained = attempt.stage(Stage.TRAIN, TrainOutput.from_json, lambda: train_stage(attempt, probed), probed)
+    seconds, bench = time.process_time() - started, attempt.bench
+    scores = log_probabilities(bench.engine, bench.encode(cell.test), trained.z, bench.engine.trie(probed.words))
+    probabilities = np.exp(scores).astype(np.float64)
+    if bench.buckets is not None:
+        probabilities = probabilities @ np.array(bench.buckets.values)
+    return Learned(probabilities, seconds, {"init": probed.init})
+
+
+def _published(services: Services, cell: Cell, job: Job, embedding: Learned) -> Learned:
+    started = time.process_time()
+    pipeline.run(job, services, RecordedProgress())
+    seconds = embedding.seconds + time.process_time() - started
+    with services.database.read() as session:
+        result = JobRepository(session).get(job.id).result
+        (version,) = VersionRepository(session).list(task=cell.task)
+    assert result is not None
+    engine = engine_at(services, cell.place.base, version.hypernetwork_version)
+    labels = cell.dataset.labels
+    words = version.words if cell.regression else words_in_order(version, labels)
+    readout = readout_of(services, version, None if cell.regression else labels)
+    z = unpack_embedding(services.read(version.artifact))
+    answered = answers(engine, version, z, words, cell.test, readout)
+    return Learned(answered, seconds, {"init": result["init"], **_stages(result)})
+
+
+def _stages(result: Mapping[str, Any]) -> Row:
+    """What the job's document says of readout and tuning."""
+    tuning, readout = result.get("tuning") or {}, result.get("readout") or {}
+    return {
+        "share": readout.get("share", 0.0), "tuning_tried": bool(tuning.get("tried")),
+        "tuning_kept": bool(tuning.get("kept")), "weak": bool(result["weak"]),
+    }  # fmt: skip

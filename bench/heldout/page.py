@@ -1,0 +1,104 @@
+"""docs/results/heldout.md: what was measured, how, and whether the numbers that were asked for came about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.harness.page import VERDICTS, counted, table, were
+from bench.heldout.figures import Results
+from bench.heldout.plan import ARMS, ENCODER, MANY_ROWS, MINILM, Run
+from bench.heldout.tables import (
+    ASCENDING,
+    BY_FAMILY,
+    by_family,
+    of_calibration,
+    of_deficits,
+    of_imbalance,
+    of_probe,
+    of_regression,
+    of_rows,
+    of_tuning,
+)
+from bench.heldout.verdicts import BARS, verdict_lines
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the page says of how it was made.
+
+    Args:
+        command: that makes it again.
+        base: its name.
+        tasks: how many there are with classes.
+        draws: of the rows.
+        test_rows: most of a task.
+        missing: runs of the plan that were not made.
+    """
+
+    command: str
+    base: str
+    tasks: int
+    draws: int
+    test_rows: int
+    missing: Sequence[Run]
+
+
+def markdown(results: Results, facts: Facts) -> str:
+    """The page."""
+    parts = [
+        _head(results, facts),
+        verdict_lines(results, facts.tasks),
+        *(of_rows(results, rows) for rows in ASCENDING),
+        *(by_family(results, rows) for rows in BY_FAMILY),
+        of_imbalance(results),
+        of_calibration(results),
+        of_deficits(results),
+        of_probe(results),
+        of_tuning(results),
+        of_regression(results),
+    ]
+    return "\n".join(line for part in parts for line in part)
+
+
+def encoder_lines(results: Results) -> list[str]:
+    """What --encoder prints: the encoder beside MiniLM, and whatever else was measured."""
+    encoder, *_ = BARS
+    return [
+        *table(VERDICTS),
+        *(encoder.line(results, results.part(rows)) for rows in encoder.rows), "",
+        *(line for rows in ASCENDING for line in of_rows(results, rows)),
+        *(line for rows in BY_FAMILY for line in by_family(results, rows, (ENCODER, MINILM))),
+    ]  # fmt: skip
+
+
+def _head(results: Results, facts: Facts) -> list[str]:
+    unread = sum("reason" in row for row in results.rows.values())
+    none = f" {counted(unread, 'run')} made no readout and has none of its figures." if unread else ""
+    return [
+        "# Tasks that nothing was trained on: the default, and what else could be had", "",
+        f"Made by `{facts.command}` on `{facts.base}`; one row a run stands in "
+        "[heldout.jsonl](../../bench/results/heldout.jsonl).",
+        f"n labelled rows in all, {counted(facts.draws, 'draw')}, labels balanced as far as there are rows; the same "
+        f"rows and the same test rows (at most {facts.test_rows}) for all arms. A job gets the rows as a file, so its "
+        "labels are those that rows have; a test row of another label counts as wrong. Figures are means over tasks of "
+        "means over draws, in points; in brackets the 95% interval over tasks (Student's t) of paired differences. "
+        "Log-loss is of test rows whose label has a training row. Seconds are the processor's, for learning.", "",
+        "The default is a job with nothing chosen: probe, embedding, readout, tuning under the guard where it pays. "
+        "Its embedding alone is that of the same job before readout and tuning. The readout alone is fitted as the job "
+        "fits it. LoRA and full fine-tuning start from the same backbone, by the recipes of "
+        "[transfer](transfer.md#how-each-was-trained). Logistic regression has one penalty everywhere, on centred "
+        "features; MiniLM reads the texts of a pair apart (both vectors, difference, product), our encoder as one. "
+        f"Labels without an answer are those of more than {MANY_ROWS} training rows that no test row gets.{none}", "",
+        *_left(facts.missing),
+    ]  # fmt: skip
+
+
+def _left(missing: Sequence[Run]) -> list[str]:
+    """How many runs are missing, by arm."""
+    if not missing:
+        return []
+    counts = Counter(run.arm for run in missing)
+    which = "; ".join(f"{ARMS[arm]} {counts[arm]}" for arm in ARMS if counts[arm])
+    return [f"**{were(len(missing), 'run')} not made ({which}).** Figures are of the others.", ""]

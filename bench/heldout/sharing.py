@@ -1,0 +1,64 @@
+"""The runs of a plan that a file holds, and those that it lacks, until the time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from bench.harness.command import deadline
+from bench.harness.rows import Row, append, finished, plain
+from bench.heldout.plan import Run
+
+Settings = Mapping[str, Row]  # what the numbers of an arm depend on, by arm
+_FIELDS = tuple(field.name for field in fields(Run))
+
+
+def runs_of(plan: Sequence[Run], settings: Settings, work: Path) -> dict[Run, Row]:
+    """The runs of the plan that the file holds, made with these settings; of several the last."""
+    planned, as_read = set(plan), {arm: plain(own) for arm, own in settings.items()}
+    by_run = {}
+    for row in finished(work):
+        run = Run(**{name: row[name] for name in _FIELDS})
+        if run in planned and row["settings"] == as_read[run.arm]:
+            by_run[run] = row
+    return by_run
+
+
+def run_missing(
+    plan: Sequence[Run],
+    measure: Callable[[Run], Row],
+    settings: Settings,
+    work: Path,
+    hours: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Measure what the file lacks, and append each row as soon as it is there.
+
+    Args:
+        plan: this process's part.
+        measure: one run.
+        settings: what the numbers of each arm depend on.
+        work: the file.
+        hours: after which no further run begins; None lets it end.
+        clock: seconds.
+    """
+    there = runs_of(plan, settings, work)
+    missing = [run for run in plan if run not in there]
+    print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
+    time_is_up = deadline(hours, clock)
+    for number, run in enumerate(missing, 1):
+        if time_is_up():
+            print(f"the time is up: {len(missing) - number + 1} runs are left; the same command goes on", flush=True)
+            return
+        row = {**asdict(run), **measure(run), "settings": plain(settings[run.arm])}
+        append(work, row)
+        print(f"{number}/{len(missing)}  {_line(run, row)}", flush=True)
+
+
+def _line(run: Run, row: Row) -> str:
+    score = row.get("accuracy", row.get("spearman"))
+    sampling = "" if run.sampling == "balanced" else f" {run.sampling}"
+    which = f"{run.task} n={run.rows} draw {run.draw}{sampling} {run.arm}"
+    return f"{which}: {'none' if score is None else f'{score:.1f}'} in {row['seconds']:.1f} s"

@@ -1,0 +1,143 @@
+"""The numbers that were asked for, beside what was reached."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bench.harness.page import VERDICTS, counted, joined, met, table, table_row, unmeasured
+from bench.heldout.figures import ACCURACY, CALIBRATION, MACRO_F1, Mean, Part, Results, signed
+from bench.heldout.plan import (
+    AS_THEY_COME,
+    BALANCED,
+    DEFAULT,
+    EMBEDDING,
+    ENCODER,
+    MANY_ROWS,
+    MINILM,
+    NATURAL_ROWS,
+    RANDOM,
+    READOUT,
+    TFIDF,
+)
+
+JUDGED_AT: Final = (16, 32)
+DEFICIT: Final = 1.0  # points that the default may be below the readout alone on a task
+MOST_CALIBRATION: Final = 0.06
+CALIBRATED_AT: Final = 32
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How far an arm is to be above another, in points on the mean over tasks.
+
+    Args:
+        arm, other: of whom.
+        title: in words.
+        least: points; without any it is to be above.
+        rows: where it is judged.
+        level: whether as good is good enough.
+        metric: that is compared.
+    """
+
+    arm: str
+    other: str
+    title: str
+    least: float = 0.0
+    rows: Sequence[int] = JUDGED_AT
+    level: bool = False
+    metric: str = ACCURACY
+
+    def reached(self, gain: Mean) -> bool:
+        """Whether a gain is enough."""
+        return gain.value >= self.least if self.least or self.level else gain.value > 0
+
+    def line(self, results: Results, part: Part, where: str = "") -> str:
+        """Its row of the table, judged on some runs."""
+        what = f"{self.title}, {where or f'n = {part.rows}'}"
+        gain = results.gain(part, self.arm, self.other, self.metric)
+        if gain is None:
+            return unmeasured(what)
+        digits = 2 if round(gain.value, 1) == self.least else 1  # a verdict is not hidden by rounding
+        return table_row(what, f"{signed(gain, digits)}, {counted(gain.tasks, 'task')}", met(self.reached(gain)))
+
+
+BARS: Final = (
+    Bar(ENCODER, MINILM, "logistic regression on the encoder's features at or above MiniLM's", level=True),
+    Bar(DEFAULT, RANDOM, "the default at least 3 points above random start", 3.0),
+    Bar(DEFAULT, "lora", "the default above LoRA, r = 8"),
+    Bar(DEFAULT, "full", "the default above full fine-tuning"),
+    Bar(DEFAULT, MINILM, "the default above MiniLM features + logistic regression"),
+    Bar(DEFAULT, TFIDF, "the default at least 8 points above TF-IDF", 8.0),
+)
+AUTO_START: Final = Bar(
+    EMBEDDING, RANDOM, "auto at least 4 points above random start, embedding alone, family in the base", 4.0, (4, 16)
+)
+IMBALANCE: Final = Bar(
+    DEFAULT, BALANCED, "macro-F1 at least 5 points above balanced TF-IDF, tasks with a label under 20%", 5.0,
+    metric=MACRO_F1,
+)  # fmt: skip
+
+
+def verdict_lines(results: Results, planned: int) -> list[str]:
+    """The table of verdicts.
+
+    Args:
+        results: the finished runs.
+        planned: how many tasks there are.
+    """
+    return [
+        "## What was asked for", "",
+        "Verdicts go by the value that was reached: where its interval holds the bound, so many tasks cannot tell. "
+        f"A value of fewer than {counted(planned, 'task')} is of those that both have.", "",
+        *table(VERDICTS),
+        *(bar.line(results, results.part(rows)) for bar in BARS for rows in bar.rows),
+        _deficits(results),
+        *(AUTO_START.line(results, results.part(rows).among(results.in_base)) for rows in AUTO_START.rows),
+        *(IMBALANCE.line(results, imbalanced(results, rows)) for rows in IMBALANCE.rows),
+        IMBALANCE.line(results, imbalanced(results, NATURAL_ROWS, AS_THEY_COME), f"{NATURAL_ROWS} rows as they come"),
+        _unanswered(results, "balanced"), _unanswered(results, AS_THEY_COME),
+        _calibration(results), "",
+    ]  # fmt: skip
+
+
+def deficits(results: Results, rows: int) -> dict[str, float]:
+    """Tasks where the default is further below the readout alone than it may be, and how far."""
+    gains = results.by_task(results.part(rows), DEFAULT, ACCURACY, READOUT)
+    return {task: gain for task, gain in gains.items() if round(gain, 2) < -DEFICIT}
+
+
+def imbalanced(results: Results, rows: int, sampling: str = "balanced") -> Part:
+    """The runs of tasks with a rare label."""
+    return results.part(rows, sampling).among(results.imbalanced)
+
+
+def _deficits(results: Results) -> str:
+    what = f"on no task more than {DEFICIT:g} point below the readout alone, n = {joined(JUDGED_AT)}"
+    gains = [results.by_task(results.part(rows), DEFAULT, ACCURACY, READOUT) for rows in JUDGED_AT]
+    measured = {task for of_rows in gains for task in of_rows}
+    if not measured:
+        return unmeasured(what)
+    below = {task for rows in JUDGED_AT for task in deficits(results, rows)}
+    return table_row(what, f"{len(below)} of {counted(len(measured), 'task')}", met(not below))
+
+
+def _unanswered(results: Results, sampling: str) -> str:
+    how = "as they come" if sampling == AS_THEY_COME else "balanced"
+    what = f"no label of more than {MANY_ROWS} training rows without an answer, {NATURAL_ROWS} rows {how}"
+    runs = results.of_arm(results.part(NATURAL_ROWS, sampling), DEFAULT)
+    if not runs:
+        return unmeasured(what)
+    lacking = [row for row in runs if row.get("unanswered")]
+    return table_row(what, f"{len(lacking)} of {counted(len(runs), 'run')} lack one", met(not lacking))
+
+
+def _calibration(results: Results) -> str:
+    what = f"expected calibration error at most {MOST_CALIBRATION:g}, n = {CALIBRATED_AT}"
+    values = results.by_task(results.part(CALIBRATED_AT), DEFAULT, CALIBRATION)
+    if not values:
+        return unmeasured(what)
+    error = statistics.fmean(values.values())
+    return table_row(what, f"{error:.3f}, {counted(len(values), 'task')}", met(error <= MOST_CALIBRATION))
