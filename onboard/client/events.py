@@ -7,6 +7,7 @@ from typing import Any
 
 from onboard.client.answers import JobEventSeen
 from onboard.client.document import Document
+from onboard.client.problems import event_in_commands
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import AnswerError
 
@@ -30,7 +31,7 @@ def job_events(lines: Iterable[str], place: str) -> Iterator[JobEventSeen | None
             document = Document.of(_object("\n".join(data)), place)
             data = []
             if "id" in document and "message" in document:
-                yield JobEventSeen.of(document)
+                yield JobEventSeen.of(event_in_commands(document))
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from onboard.client.asking import Asking
 from onboard.client.document import Document
+from onboard.client.problems import job_in_commands
 from onboard.domain.access import read_scopes, sorted_scopes
 from onboard.domain.job import JobState
 
@@ -26,13 +27,13 @@ class Operations(Asking):
     def job_documents(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[Document]:
         """The newest jobs, of these states or of all."""
         pages = self.pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task)
-        return [job for page in pages for job in page.parts("jobs")]
+        return [job_in_commands(job) for page in pages for job in page.parts("jobs")]
 
     def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> dict[str, Any]:
         """A part of what a job's workers logged; its `next` is the cursor of the part after it. Needs the scope ops."""
         part = self.get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
         part.read("state", JobState)  # whoever follows a log goes on until it has ended
-        return part
+        return job_in_commands(part)
 
     def open_jobs(self, most: int) -> dict[str, Any]:
         """What runs, and the `most` most urgent jobs that wait."""

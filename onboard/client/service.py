@@ -19,7 +19,7 @@ from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.learned import Report
 from onboard.client.operations import Operations
-from onboard.client.problems import in_commands
+from onboard.client.problems import in_commands, job_in_commands
 from onboard.client.tasks import Tasks
 from onboard.client.uploads import Upload, taking
 from onboard.domain.job import JobState, job_failure
@@ -134,16 +134,16 @@ class Onboard(Tasks, Operations):
         return JobStatus.of(self._job(job, since))
 
     def _job(self, job: str, since: int | None = None) -> Document:
-        return self.get(f"/v1/jobs/{quote(job, safe='')}", since=since)
+        return job_in_commands(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
 
     def cancel(self, job: str) -> JobStatus:
         """Cancel a queued job at once, a running one at its next step. Raises ConflictError when it has ended."""
-        return JobStatus.of(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel"))
+        return JobStatus.of(job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel")))
 
     def retry(self, job: str, time_limit_seconds: float | None = None) -> JobStatus:
         """Queue a failed, cancelled or dead job again. Raises ConflictError when it is none of these."""
         body = {} if time_limit_seconds is None else {"time_limit": time_limit_seconds}
-        return JobStatus.of(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body))
+        return JobStatus.of(job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body)))
 
     def events(self, job: str, since: int = 0) -> Iterator[JobEventSeen]:
         """A job's events after `since` as they come, until it has ended. Raises UnavailableError when cut off."""
