@@ -42,6 +42,8 @@ _PASSWORD: Final = re.compile(
     re.IGNORECASE,
 )
 
+_URL: Final = re.compile(r"""\b(?!hf://)[a-z][a-z0-9+.-]*://[^\s"'<>]+""", re.IGNORECASE)
+
 _fields: ContextVar[dict[str, Any] | None] = ContextVar("fields", default=None)
 
 
@@ -84,6 +86,14 @@ def shorten_log(home: Path) -> None:
 def hide_passwords(text: str) -> str:
     """Replace passwords of URLs (database, broker, store) and `password=…` by `***`."""
     return _PASSWORD.sub(lambda match: f"{match[1]}:***@" if match[1] else f"{match[2]}***", text)
+
+
+def hide_places(text: str, settings: Settings) -> str:
+    """Replace URLs, and the folders of the home and of the store, by `…`: for what is shown to whoever may read."""
+    folders = {str(settings.resolved_home), settings.resolved_artifact_url} - {"/"}
+    for place in sorted(folders, key=len, reverse=True):
+        text = text.replace(place, "…")
+    return hide_passwords(_URL.sub("…", text))
 
 
 def fields_of(job: Job) -> dict[str, Any]:
