@@ -24,6 +24,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.moment import to_iso
+from onboard.domain.printable import printable_json
 from onboard.domain.private import open_private
 from onboard.settings import LogFormat, Settings
 
@@ -188,6 +189,10 @@ class _Json(JsonFormatter):
     def __init__(self) -> None:
         names = {"asctime": "time", "levelname": "level", "name": "logger", "exc_info": "trace"}
         super().__init__(["asctime", "levelname", "name", "message"], rename_fields=names, json_ensure_ascii=False)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line to every reader, also to those that end one at a line separator of Unicode."""
+        return printable_json(super().format(record))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - theirs
         return str(to_iso(record.created))
