@@ -130,7 +130,7 @@ def _bases(name: str | None) -> list[Document]:
     """The bases that can be used by name, or the one of that name or folder. Raises NotFoundError."""
     with remote_client() as client:
         if client is not None:
-            return client.bases(name)
+            return list[Document](client.bases(name))
     from onboard.bases import find_base, named_bases
     from onboard.bases.documents import base_document
 

@@ -22,7 +22,7 @@ _NO_EVENTS: Final = 2**53 - 1  # events after this one: none
 
 def check(client: Onboard, submission: Submission) -> Document:
     """What a service says of a dataset."""
-    report = client.check(**asked(submission))
+    report = client.check(**asked(submission)).document
     return {**report, "source": submission.dataset}  # the service knows the name of the file only
 
 
@@ -83,7 +83,7 @@ class RemoteGateway(Versions, Operations):
 
     def tasks(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit."""
-        return self.task_documents(search)
+        return list[Document](self.task_documents(search))
 
     def task(self, task: str) -> Document:
         """A task with its latest version and its aliases."""
@@ -99,13 +99,22 @@ class RemoteGateway(Versions, Operations):
 
     def jobs(self, states: Sequence[str], task: str | None, limit: int) -> list[Document]:
         """The newest jobs."""
-        return self.job_documents(states, task, limit)
+        return list[Document](self.job_documents(states, task, limit))
+
+    def compare(self, earlier: str, later: str) -> Document:
+        """Two versions side by side."""
+        return dict(self._client.compare(earlier, later).document)
+
+    def carry(self, task: str | None, *, dry_run: bool, on_page: Callable[[Document], None]) -> Document:
+        """Carry a task to the head, or with None all."""
+        carried = self._client.carry(task, dry_run=dry_run, on_page=lambda page: on_page(dict(page.document)))
+        return dict(carried.document)
 
     def tasks_map(self) -> Document:
         """Every task's latest embedding in two dimensions, laid out here: the service has told all numbers."""
         from onboard.versions.task_map import Embedded, map_tasks
 
-        return map_tasks([Embedded.from_document(document) for document in self.numbers()])
+        return map_tasks([document.read_by(Embedded.from_document) for document in self.numbers()])
 
     def fetch(self, reference: str, folder: Path, bundle: bool) -> Sequence[Path]:
         """Write a version's files, verified."""
@@ -113,7 +122,7 @@ class RemoteGateway(Versions, Operations):
         from onboard.storage.readout import READOUT
         from onboard.versions.fetch import BASE, HYPERNETWORK, write_files, write_whole
 
-        version = EmbeddingVersion.from_json(self.version_document(reference))
+        version = self.version_document(reference).read_by(EmbeddingVersion.from_json)
         embedding = self._client.embedding(version.reference)
         parts: dict[str, Callable[[Path], object]] = {}
         if bundle:

@@ -16,6 +16,7 @@ OnboardError                     exit  HTTP  retryable
 ├── UnavailableError               5    503   yes    database, broker, artifact store or hub cannot be reached
 │   ├── SlotTakenError             5    503   yes    what only one job may have at a time is another one's now
 │   ├── StorageError               5    503   yes    an artifact cannot be written (full disk, read-only folder)
+│   ├── AnswerError                5    503   no     a service answered what its client cannot read
 │   └── RateLimitError             5    429   yes    too many requests at once
 ├── NotAllowedError                6    403   no     the file system or a token forbids it
 │   ├── SignInError                6    401   no     no token, or one that is unknown, expired or revoked
@@ -142,6 +143,15 @@ class SlotTakenError(UnavailableError, code="slot_taken"):
 
 class StorageError(UnavailableError, code="storage"):
     """An artifact cannot be written: full disk, read-only folder."""
+
+
+class AnswerError(UnavailableError, code="answer"):
+    """A service answered what its client cannot read: asked again it answers the same.
+
+    `data["missing"]` or `data["wrong"]` is the key.
+    """
+
+    retryable = False
 
 
 class RateLimitError(UnavailableError, code="rate_limit", http_status=429):

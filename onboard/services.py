@@ -66,7 +66,9 @@ def _gone_is_damaged(artifact: str) -> Iterator[None]:
     try:
         yield
     except NotFoundError as error:
-        raise DamagedError(error.message, "restore it from a backup", digest=artifact) from error
+        remedy = "restore it from a backup"
+        outside = DamagedError(error.outside.message, remedy, digest=artifact)
+        raise DamagedError(error.message, remedy, digest=artifact).hide(outside) from error
 
 
 def open_services(settings: Settings, device: str | None = None) -> Services:

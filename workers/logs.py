@@ -24,6 +24,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from onboard.domain.job import Job, Stage
 from onboard.domain.moment import to_iso
+from onboard.domain.printable import printable_json
 from onboard.domain.private import open_private
 from onboard.settings import LogFormat, Settings
 
@@ -41,6 +42,8 @@ _PASSWORD: Final = re.compile(
     r"""|(\b\w*password=)(?:'[^']*'|[^\s"'\\&]+)""",  # password=… of a query or of libpq's key words
     re.IGNORECASE,
 )
+
+_URL: Final = re.compile(r"""\b(?!hf://)[a-z][a-z0-9+.-]*://[^\s"'<>]+""", re.IGNORECASE)
 
 _fields: ContextVar[dict[str, Any] | None] = ContextVar("fields", default=None)
 
@@ -84,6 +87,14 @@ def shorten_log(home: Path) -> None:
 def hide_passwords(text: str) -> str:
     """Replace passwords of URLs (database, broker, store) and `password=…` by `***`."""
     return _PASSWORD.sub(lambda match: f"{match[1]}:***@" if match[1] else f"{match[2]}***", text)
+
+
+def hide_places(text: str, settings: Settings) -> str:
+    """Replace URLs, and the folders of the home and of the store, by `…`: for what is shown to whoever may read."""
+    folders = {str(settings.resolved_home), settings.resolved_artifact_url} - {"/"}
+    for place in sorted(folders, key=len, reverse=True):
+        text = text.replace(place, "…")
+    return hide_passwords(_URL.sub("…", text))
 
 
 def fields_of(job: Job) -> dict[str, Any]:
@@ -178,6 +189,10 @@ class _Json(JsonFormatter):
     def __init__(self) -> None:
         names = {"asctime": "time", "levelname": "level", "name": "logger", "exc_info": "trace"}
         super().__init__(["asctime", "levelname", "name", "message"], rename_fields=names, json_ensure_ascii=False)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line to every reader, also to those that end one at a line separator of Unicode."""
+        return printable_json(super().format(record))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - theirs
         return str(to_iso(record.created))

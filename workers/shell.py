@@ -15,7 +15,8 @@ from onboard.errors import CancelledError, FencedError, JobFailedError, OnboardE
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.jobs import JobRepository
 from onboard.services import Services
-from workers.logs import fields_of, hide_passwords, log_fields
+from onboard.settings import Settings
+from workers.logs import fields_of, hide_places, log_fields
 from workers.progress import Heartbeat, RegistryProgress
 
 _logger = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None
     except FencedError:
         raise
     except CancelledError as error:
-        _end(job, services, JobState.CANCELLED, error.to_json())
+        _end(job, services, JobState.CANCELLED, error.outside.to_json())
     except SlotTakenError as error:
         _put_off(job, services, error)
     except OnboardError as error:
@@ -92,10 +93,10 @@ def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None
             _retry_later(job, services, error)
         else:
             _logger.error("%s %s", error.message, error.remedy)
-            _end(job, services, JobState.FAILED, error.to_json())
+            _end(job, services, JobState.FAILED, error.outside.to_json())
     except Exception as error:  # the process's outermost edge: whatever a job does, the worker goes on
         _logger.exception("The job failed unexpectedly")
-        _end(job, services, JobState.FAILED, _unexpected(job, error))
+        _end(job, services, JobState.FAILED, _unexpected(job, services.settings, error))
 
 
 def _require_published(job: Job, services: Services) -> None:
@@ -120,13 +121,14 @@ def _retry_later(job: Job, services: Services, error: OnboardError) -> None:
     delay = _RETRY_SECONDS * 4 ** (job.counted_attempt - 1)
     _logger.warning("%s Trying again in %.0f s.", error.message, delay)
     with services.database.write() as session:
-        ClaimRepository(session).retry_later(job.id, job.attempt, error.to_json(), delay)
+        ClaimRepository(session).retry_later(job.id, job.attempt, error.outside.to_json(), delay)
 
 
-def _unexpected(job: Job, error: Exception) -> dict[str, Any]:
+def _unexpected(job: Job, settings: Settings, error: Exception) -> dict[str, Any]:
+    """Whoever may read the job may read this: the places of the service are in its log only."""
     return {
         "code": "error",
-        "message": hide_passwords(f"{type(error).__name__}: {error}"),
+        "message": hide_places(f"{type(error).__name__}: {error}", settings),
         "remedy": f"This is a fault of the program. Its trace: onboard jobs show {job.id} --json",
-        "trace": [hide_passwords(part) for part in traceback.format_exception(error)[-6:]],
+        "trace": [hide_places(part, settings) for part in traceback.format_exception(error)[-6:]],
     }

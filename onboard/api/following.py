@@ -10,6 +10,7 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
+from onboard.api.remedies import event_over_http, job_over_http
 from onboard.errors import UnavailableError
 from onboard.jobs.control import brief, news_of
 from onboard.registry.database import Database
@@ -59,11 +60,11 @@ async def _follow(database: Database, job_id: str, since: int, ending: Callable[
             continue
         for event in events:
             since = event.id
-            yield f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event.to_json())}\n\n"
+            yield f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event_over_http(event.to_json()))}\n\n"
         if len(events) == PAGE:
             continue
         if job.state.finished:
-            yield f"event: end\ndata: {json.dumps(brief(job))}\n\n"
+            yield f"event: end\ndata: {json.dumps(job_over_http(brief(job)))}\n\n"
             return
         if events:
             said_at = time.monotonic()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from onboard.domain.job_remedies import reworded_event, reworded_job
 from onboard.domain.submission import Submission, fields_of
 
 _REFERENCE: Final = r"(?P<task>[\w-]+)@(?P<ref>[\w-]+)"
@@ -23,7 +24,7 @@ _REQUESTS: Final = [
         (r"onboard workers list", "GET /v1/workers"),
         (rf"onboard versions {_NAME}", r"GET /v1/tasks/\g<name>/versions"),
         (rf"onboard tasks show {_NAME}", r"GET /v1/tasks/\g<name>"),
-        (rf"onboard jobs show {_NAME}", r"GET /v1/jobs/\g<name>"),
+        (rf"onboard jobs show {_NAME}(?: --json)?", r"GET /v1/jobs/\g<name>"),
         (rf"onboard jobs logs {_NAME}", r"GET /v1/jobs/\g<name>/logs"),
         (rf"onboard jobs retry {_NAME} --time-limit SECONDS",
          r'POST /v1/jobs/\g<name>/retry with {"time_limit": SECONDS}'),
@@ -41,7 +42,8 @@ _REQUESTS: Final = [
 ]  # fmt: skip
 _FIELDS: Final = {field.flag: field.name for field in fields_of(Submission) if field.option.form is not None}
 _OPTION: Final = re.compile(
-    r"(?P<flag>--[a-z][a-z-]*)"
+    r"onboard [a-z][^.,;:]*"  # a command without a counterpart stays as a whole
+    r"|(?P<flag>--[a-z][a-z-]*)"
     r"(?: (?P<value>[A-Z][A-Z0-9,…]*\b|\d+|auto|random|drop|refuse|classification|regression|text\b"
     r"|(?<=--task )[a-z0-9][a-z0-9_-]*(?![\w,])|(?<=--metric )\w+|(?<=--method )[\w+]+))?"
 )
@@ -68,12 +70,28 @@ def data_over_http(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def findings_over_http(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Problems or warnings of a dataset, their remedies as `told_over_http` tells them."""
-    return [{**finding, **(told_over_http(finding["remedy"]) if finding.get("remedy") else {})} for finding in findings]
+    return [_told(finding) for finding in findings]
+
+
+def job_over_http(job: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's document, brief or in full: its error, wait, events and warnings with remedies as `told_over_http`."""
+    return reworded_job(job, _told)
+
+
+def event_over_http(event: Mapping[str, Any]) -> dict[str, Any]:
+    """One line of a job's log, likewise."""
+    return reworded_event(event, _told)
+
+
+def _told(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data_over_http(part), **(told_over_http(part["remedy"]) if part.get("remedy") else {})}
 
 
 def _field(option: re.Match[str]) -> str:
     if option["flag"] == "--key":
         return "Idempotency-Key"
+    if option["flag"] is None:
+        return option[0]
     name = _FIELDS.get(option["flag"])
     if name is None:
         return option[0]

@@ -33,7 +33,7 @@ class Aliases:
 
     def _shown(self, alias: str) -> list[MovedAlias]:
         document = document_of(self._connection.request("GET", self._path + alias, repeatable=True))
-        return [MovedAlias.of(move) for move in document["history"]]
+        return [MovedAlias.of(move) for move in document.parts("history")]
 
     def _history(self, alias: str) -> list[MovedAlias]:
         """The last moves, newest first; none where there is no such alias (the task may be unknown, too)."""
@@ -80,7 +80,7 @@ class Aliases:
             return None
         (last, *earlier) = since
         is_ours = last.reason == "rollback" if body is None else last.version == body["version"]
-        me = document_of(self._connection.request("GET", "/v1/me", repeatable=True))["actor"]
+        me = document_of(self._connection.request("GET", "/v1/me", repeatable=True)).read("actor", str)
         if is_ours and not earlier and last.actor == me:
             return last
         raise PreconditionFailedError(

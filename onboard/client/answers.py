@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from onboard.client.document import Document
 from onboard.domain.dataset import Label
 from onboard.domain.job import JobState
 from onboard.domain.names import Reference
+from onboard.domain.prediction import Prediction
 from onboard.errors import DamagedError
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
@@ -151,10 +153,12 @@ class JobStatus:
     document: Mapping[str, Any] = field(repr=False)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> JobStatus:
-        """Read a job's document."""
-        version = document.get("version")
-        return cls(document["job"], document["task"], JobState(document["state"]), version, document)
+    def of(cls, document: Document) -> JobStatus:
+        """Read a job's document. Raises AnswerError."""
+        return cls(
+            document.read("job", str), document.read("task", str), document.read("state", JobState),
+            document.given("version", int), document,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +172,12 @@ class JobEventSeen:
     document: Mapping[str, Any] = field(repr=False)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> JobEventSeen:
-        """Read an event's document."""
-        return cls(int(document["id"]), document["kind"], document.get("stage"), document["message"], document)
+    def of(cls, document: Document) -> JobEventSeen:
+        """Read an event's document. Raises AnswerError."""
+        return cls(
+            document.read("id", int), document.read("kind", str), document.given("stage", str),
+            document.read("message", str), document,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +198,13 @@ class MovedAlias:
     reason: str
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> MovedAlias:
-        """Read a move's document."""
-        return cls(*(document[each] for each in ("task", "alias", "version", "previous", "at", "actor", "reason")))
+    def of(cls, document: Document) -> MovedAlias:
+        """Read a move's document. Raises AnswerError."""
+        return cls(
+            document.read("task", str), document.read("alias", str), document.read("version", int),
+            document.read_or_none("previous", int), document.read("at", str), document.read_or_none("actor", str),
+            document.read("reason", str),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The document again."""
@@ -212,3 +223,21 @@ class Me:
     actor: str
     scopes: tuple[str, ...]
     onboard: str
+
+    @classmethod
+    def of(cls, document: Document) -> Me:
+        """Read what the service says of a token. Raises AnswerError."""
+        return cls(
+            document.read("name", str), document.read("actor", str), document.values_of("scopes", str),
+            document.read("onboard", str),
+        )  # fmt: skip
+
+
+def prediction_of(document: Document) -> Prediction:
+    """Read an answer; a service of an earlier release tells neither `weak` nor probabilities. Raises AnswerError."""
+    shares = document.parts("probabilities") if document.get("probabilities") is not None else ()
+    return Prediction(
+        document.label("label"), document.read("probability", float), document.read("task", str),
+        document.read("version", int), tuple(share.read("probability", float) for share in shares),
+        document.given("weak", bool) or False, tuple(share.label("label") for share in shares),
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onboard.client.connection import Connection, document_of
+from onboard.client.document import Document
 from onboard.domain.limits import MAX_PAGE
 
 
@@ -20,7 +21,7 @@ class Asking:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def get(self, path: str, **params: Any) -> dict[str, Any]:
+    def get(self, path: str, **params: Any) -> Document:
         """The JSON document at a path below the service's URL; None among the parameters is left out."""
         given = {name: value for name, value in params.items() if value is not None}
         return document_of(self._connection.request("GET", path, repeatable=True, build=lambda: {"params": given}))
@@ -33,7 +34,7 @@ class Asking:
         *,
         repeatable: bool = False,
         timeout_seconds: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> Document:
         """The JSON document that a change answers with; an empty one where it answers with nothing."""
         response = self._connection.request(
             method, path, repeatable=repeatable, timeout_seconds=timeout_seconds,
@@ -45,7 +46,7 @@ class Asking:
         """The text at a path below the service's URL."""
         return self._connection.request("GET", path, repeatable=True, headers={"Accept": "*/*"}).text
 
-    def pages(self, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Iterator[dict[str, Any]]:
+    def pages(self, path: str, entries: str, most: int = sys.maxsize, **params: Any) -> Iterator[Document]:
         """The pages of a listing, one after the other, until it ends or has given enough.
 
         Args:
@@ -56,7 +57,7 @@ class Asking:
         while most > 0:
             page = self.get(path, **params, limit=min(most, MAX_PAGE))
             yield page
-            most -= len(page[entries])
-            params["cursor"] = page["next"]
-            if page["next"] is None:
+            most -= len(page.parts(entries))
+            params["cursor"] = page.read_or_none("next", str)
+            if params["cursor"] is None:
                 return

@@ -202,15 +202,15 @@ def require_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def document_of(response: httpx.Response) -> dict[str, Any]:
+def document_of(response: httpx.Response) -> Document:
     """The JSON object that a request was answered with; an empty one for an empty answer.
 
     Raises:
         UnavailableError: it is none; something else than the service answered.
     """
-    if response.status_code == httpx.codes.NO_CONTENT:
-        return {}
     place = response.request.url.host
+    if response.status_code == httpx.codes.NO_CONTENT:
+        return Document.of({}, place)
     try:
         document = parse_json(response.content)
     except ValueError as error:

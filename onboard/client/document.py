@@ -1,22 +1,38 @@
-"""A JSON object that a service answered with, whose missing parts are told as the service's fault."""
+"""A JSON object that a service answered with, whose missing and wrong parts are told as the service's fault."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Self
+import json
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast
 
-from onboard.errors import UnavailableError
+from onboard.errors import AnswerError
+
+if TYPE_CHECKING:
+    from onboard.domain.dataset import Label
+
+T = TypeVar("T")
+
+_REMEDY: Final = "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor"
+_KINDS: Final = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "object"}
+_LABELS: Final = (str, int, float, bool)
+_MOST_SHOWN: Final = 60  # characters of a wrong value
 
 
 class Document(dict[str, Any]):
-    """A dict, and so are the objects in it. `document[key]` raises UnavailableError where the answer lacks the key."""
+    """A dict, and so are the objects in it. `document[key]` raises AnswerError where the answer lacks the key.
 
-    _place = ""
+    What reads a value by its kind raises AnswerError, which names the key, where it is of another kind.
+    """
+
+    place = ""
 
     @classmethod
-    def of(cls, answer: dict[str, Any], place: str) -> Self:
+    def of(cls, answer: Mapping[str, Any], place: str) -> Self:
         """The document of an answer from a host called `place`."""
         document = cls((key, cls._part(value, place)) for key, value in answer.items())
-        document._place = place
+        document.place = place
         return document
 
     @classmethod
@@ -26,8 +42,85 @@ class Document(dict[str, Any]):
         return [cls._part(part, place) for part in value] if isinstance(value, list) else value
 
     def __missing__(self, key: str) -> NoReturn:
-        raise UnavailableError(
-            f"{self._place} answered without {key!r}, which this client reads.",
-            "Check ONBOARD_API_URL, and that the service is of the release of this client: onboard doctor",
-            missing=key,
-        )
+        raise AnswerError(f"{self.place} answered without {key!r}, which this client reads.", _REMEDY, missing=key)
+
+    def read(self, key: str, kind: type[T]) -> T:
+        """The value of a key: a text, a number (float takes whole ones too), a member of an Enum by its value …"""
+        return self._of_kind(key, self[key], kind)
+
+    def read_or_none(self, key: str, kind: type[T]) -> T | None:
+        """The same of a key that must be there, and whose value may be null."""
+        return None if self[key] is None else self.read(key, kind)
+
+    def given(self, key: str, kind: type[T]) -> T | None:
+        """The same of a key that a service of another release, or one that does not know yet, leaves out."""
+        return self.read_or_none(key, kind) if key in self else None
+
+    def values_of(self, key: str, kind: type[T]) -> tuple[T, ...]:
+        """A list, all of one kind."""
+        return tuple(self._of_kind(key, value, kind) for value in self.read(key, list))
+
+    def mapped(self, key: str, kind: type[T]) -> dict[str, T]:
+        """An object whose values are all of one kind."""
+        return {name: self._of_kind(f"{key}.{name}", value, kind) for name, value in self.read(key, dict).items()}
+
+    def part(self, key: str) -> Document:
+        """An object in it."""
+        return self.read(key, Document)
+
+    def part_or_none(self, key: str) -> Document | None:
+        """An object in it, or null."""
+        return self.read_or_none(key, Document)
+
+    def parts(self, key: str) -> tuple[Document, ...]:
+        """A list of objects."""
+        return self.values_of(key, Document)
+
+    def choice(self, key: str, choices: Sequence[str]) -> str:
+        """A text that is one of these."""
+        value = self.read(key, str)
+        return value if value in choices else self._refuse(key, value, f"which is none of {', '.join(choices)}")
+
+    def label(self, key: str) -> Label:
+        """A label as it was submitted."""
+        return self._label(key, self[key])
+
+    def labels(self, key: str) -> tuple[Label, ...]:
+        """A list of labels."""
+        return tuple(self._label(key, value) for value in self.read(key, list))
+
+    def read_by(self, reader: Callable[[Mapping[str, Any]], T]) -> T:
+        """What a reader makes of the whole; its own errors about a value are told as the service's fault."""
+        try:
+            return reader(self)
+        except KeyError as error:
+            self.__missing__(str(error.args[0]))
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise AnswerError(f"{self.place} answered what this client cannot read: {error}.", _REMEDY) from error
+
+    def _label(self, key: str, value: Any) -> Label:
+        return value if isinstance(value, _LABELS) else self._refuse(key, value, "which is no label")
+
+    def _of_kind(self, key: str, value: Any, kind: type[T]) -> T:
+        if issubclass(kind, Enum):
+            return self._member(key, value, kind)
+        if kind is float and type(value) is int:
+            return cast("T", value)  # as it was written: JSON knows one kind of numbers
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            self._refuse(key, value, f"where this client reads {_article(_KINDS.get(kind, 'object'))}")
+        return value
+
+    def _member(self, key: str, value: Any, kind: type[T]) -> T:
+        try:
+            return kind(value)  # type: ignore[call-arg]  # an Enum, by its value
+        except ValueError:
+            self._refuse(key, value, "which this client does not know")
+
+    def _refuse(self, key: str, value: Any, why: str) -> NoReturn:
+        written = json.dumps(value)
+        shown = written if len(written) <= _MOST_SHOWN else f"{written[: _MOST_SHOWN - 1]}…"
+        raise AnswerError(f"{self.place} answered with {shown} under {key!r}, {why}.", _REMEDY, wrong=key)
+
+
+def _article(kind: str) -> str:
+    return kind if kind == "true or false" else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

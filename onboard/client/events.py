@@ -6,15 +6,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from onboard.client.answers import JobEventSeen
+from onboard.client.document import Document
+from onboard.client.problems import event_in_commands
 from onboard.domain.untrusted_json import parse_json
-from onboard.errors import UnavailableError
+from onboard.errors import AnswerError
 
 
-def job_events(lines: Iterable[str]) -> Iterator[JobEventSeen | None]:
+def job_events(lines: Iterable[str], place: str) -> Iterator[JobEventSeen | None]:
     """The job events in a stream's lines, and None for each comment that keeps the line open.
 
+    Args:
+        place: the host that the stream comes from.
+
     Raises:
-        UnavailableError: what came is no such stream.
+        AnswerError: what came is no such stream.
     """
     data: list[str] = []
     for line in lines:
@@ -23,22 +28,15 @@ def job_events(lines: Iterable[str]) -> Iterator[JobEventSeen | None]:
         elif line.startswith("data:"):
             data.append(line.removeprefix("data:").removeprefix(" "))
         elif not line and data:
-            document = _document("\n".join(data))
+            document = Document.of(_object("\n".join(data)), place)
             data = []
             if "id" in document and "message" in document:
-                yield _event(document)
+                yield JobEventSeen.of(event_in_commands(document))
 
 
-def _event(document: dict[str, Any]) -> JobEventSeen:
-    try:
-        return JobEventSeen.of(document)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise UnavailableError("The events of the job cannot be read.", "Check ONBOARD_API_URL.") from error
-
-
-def _document(text: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     try:
         document = parse_json(text)
     except ValueError as error:
-        raise UnavailableError(f"The events of the job cannot be read: {error}.", "Check ONBOARD_API_URL.") from error
+        raise AnswerError(f"The events of the job cannot be read: {error}.", "Check ONBOARD_API_URL.") from error
     return document if isinstance(document, dict) else {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from onboard.client.document import Document
+from onboard.domain.dataset import Kind
 from onboard.domain.job import JobState
 
 if TYPE_CHECKING:
-    from onboard.domain.dataset import Kind, Label
+    from onboard.domain.dataset import Label
     from onboard.domain.report import JobReport, Splits
 
 
@@ -36,11 +38,12 @@ class LearnedTask:
     document: Mapping[str, Any] = field(repr=False)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> LearnedTask:
-        """Read a task's document."""
+    def of(cls, document: Document) -> LearnedTask:
+        """Read a task's document. Raises AnswerError."""
         return cls(
-            document["task"], document["kind"], tuple(document["labels"]), document["version"], document["weak"],
-            document.get("pairs"), document.get("aliases", {}), document,
+            document.read("task", str), kind_of(document), document.labels("labels"),
+            document.read_or_none("version", int), document.read("weak", bool), document.given("pairs", bool),
+            document.mapped("aliases", int) if "aliases" in document else {}, document,
         )  # fmt: skip
 
 
@@ -75,17 +78,21 @@ class PublishedVersion:
         return f"{self.task}@v{self.version}"
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], aliases: Mapping[str, int]) -> PublishedVersion:
+    def of(cls, document: Document, aliases: Mapping[str, int]) -> PublishedVersion:
         """Read a version's document.
 
         Args:
             aliases: of its task.
+
+        Raises:
+            AnswerError: a part is missing or wrong.
         """
         named = tuple(sorted(alias for alias, version in aliases.items() if version == document["version"]))
         return cls(
-            document["task"], document["version"], tuple(document["labels"]), document["metrics"], document["weak"],
-            document.get("pairs"), document["parent"], document["hypernetwork_version"], named, document["created_at"],
-            document,
+            document.read("task", str), document.read("version", int), document.labels("labels"),
+            cast("Splits", document.part("metrics")), document.read("weak", bool), document.given("pairs", bool),
+            document.read("parent", str), document.read("hypernetwork_version", int), named,
+            document.read("created_at", str), document,
         )  # fmt: skip
 
 
@@ -110,9 +117,15 @@ class Report:
     document: JobReport = field(repr=False)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Report:
-        """Read a job's document."""
+    def of(cls, document: Document) -> Report:
+        """Read a job's document. Raises AnswerError."""
         return cls(
-            document["job"], document["task"], JobState(document["state"]), document.get("version"),
-            document.get("metrics"), document.get("weak"), document.get("weak_reason"), cast("JobReport", document),
+            document.read("job", str), document.read("task", str), document.read("state", JobState),
+            document.given("version", int), cast("Splits | None", document.given("metrics", Document)),
+            document.given("weak", bool), document.given("weak_reason", str), cast("JobReport", document),
         )  # fmt: skip
+
+
+def kind_of(document: Document) -> Kind:
+    """Whether classes or numbers are answered. Raises AnswerError."""
+    return cast("Kind", document.choice("kind", get_args(Kind)))

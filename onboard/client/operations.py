@@ -7,7 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 from onboard.client.asking import Asking
+from onboard.client.document import Document
+from onboard.client.problems import job_in_commands
 from onboard.domain.access import read_scopes, sorted_scopes
+from onboard.domain.job import JobState
 
 
 class Operations(Asking):
@@ -21,16 +24,16 @@ class Operations(Asking):
         """Raise UnavailableError unless the service's database answers, too."""
         self.get("/readyz")
 
-    def job_documents(
-        self, states: Sequence[str] = (), task: str | None = None, limit: int = 50
-    ) -> list[dict[str, Any]]:
+    def job_documents(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[Document]:
         """The newest jobs, of these states or of all."""
         pages = self.pages("/v1/jobs", "jobs", limit, state=list(states) or None, task=task)
-        return [job for page in pages for job in page["jobs"]]
+        return [job_in_commands(job) for page in pages for job in page.parts("jobs")]
 
     def log(self, job: str, attempt: int | None = None, cursor: str | None = None) -> dict[str, Any]:
         """A part of what a job's workers logged; its `next` is the cursor of the part after it. Needs the scope ops."""
-        return self.get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
+        part = self.get(f"/v1/jobs/{quote(job, safe='')}/logs", attempt=attempt, cursor=cursor)
+        part.read("state", JobState)  # whoever follows a log goes on until it has ended
+        return job_in_commands(part)
 
     def open_jobs(self, most: int) -> dict[str, Any]:
         """What runs, and the `most` most urgent jobs that wait."""
@@ -47,8 +50,7 @@ class Operations(Asking):
             A warning where nobody could be told of it at once.
         """
         answer = self.send("POST", f"/v1/queue/{'pause' if paused else 'resume'}", {"queue": queue})
-        warning: str | None = answer.get("warning")
-        return warning
+        return answer.given("warning", str)
 
     def workers(self) -> dict[str, Any]:
         """Every worker with what it does."""
@@ -71,9 +73,9 @@ class Operations(Asking):
         body = {"name": name, "scopes": sorted_scopes(read_scopes(scopes)), "expires": expires}
         return self.send("POST", "/v1/tokens", body)
 
-    def tokens(self, include_ended: bool = False) -> list[dict[str, Any]]:
+    def tokens(self, include_ended: bool = False) -> list[Document]:
         """The tokens that work now, or all of them. Needs the scope admin."""
-        return list(self.get("/v1/tokens", all=include_ended)["tokens"])
+        return list(self.get("/v1/tokens", all=include_ended).parts("tokens"))
 
     def revoke_token(self, token: str) -> dict[str, Any]:
         """End a token, by its id or its name. Needs the scope admin. Raises NotFoundError, ConflictError."""
@@ -82,4 +84,4 @@ class Operations(Asking):
     def changes(self, limit: int, before: int | None = None) -> dict[str, Any]:
         """Who changed what: the newest `changes`, those before that id; `next` is the id to go on before."""
         pages = list(self.pages("/v1/audit", "changes", limit, cursor=None if before is None else str(before)))
-        return {"changes": [change for page in pages for change in page["changes"]], "next": pages[-1]["next"]}
+        return {"changes": [change for page in pages for change in page.parts("changes")], "next": pages[-1]["next"]}

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import httpx
 
+from onboard.client.document import Document
+from onboard.domain.job_remedies import reworded_event, reworded_job
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import (
     ConflictError,
@@ -55,12 +57,27 @@ def _remedy_of(document: Mapping[str, Any]) -> str:
 
 def in_commands(findings: Sequence[Any]) -> list[dict[str, Any]]:
     """Problems or warnings of a dataset as the checks made them: their remedies as commands, where there is one."""
-    return [
-        {key: value for key, value in finding.items() if key != "command"}
-        | ({"remedy": _remedy_of(finding)} if "remedy" in finding else {})
-        for finding in findings
-        if isinstance(finding, dict)
-    ]
+    return [_in_commands(finding) for finding in findings if isinstance(finding, dict)]
+
+
+def job_in_commands(job: Document) -> Document:
+    """A job's document with its remedies as commands."""
+    return Document.of(reworded_job(job, _in_commands), job.place)
+
+
+def event_in_commands(event: Document) -> Document:
+    """One line of a job's log with the remedy of its error as a command."""
+    return Document.of(reworded_event(event, _in_commands), event.place)
+
+
+def _in_commands(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part as it was made: its remedy, and those of the problems in it, as commands."""
+    original = {key: value for key, value in part.items() if key != "command"}
+    if "remedy" in part:
+        original["remedy"] = _remedy_of(part)
+    if isinstance(problems := part.get("problems"), list):
+        original["problems"] = in_commands(problems)
+    return original
 
 
 def is_certificate_error(error: httpx.RequestError) -> bool:

@@ -10,23 +10,24 @@ from pathlib import Path
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me
+from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, prediction_of
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
+from onboard.client.checked import CheckedDataset
 from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
+from onboard.client.document import Document
 from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
-from onboard.client.learned import LearnedTask, PublishedVersion, Report
+from onboard.client.learned import Report
 from onboard.client.operations import Operations
-from onboard.client.problems import in_commands
+from onboard.client.problems import in_commands, job_in_commands
+from onboard.client.tasks import Tasks
 from onboard.client.uploads import Upload, taking
-from onboard.client.versions import Versions
 from onboard.domain.job import JobState, job_failure
 from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
-from onboard.domain.task_search import TaskSearch
-from onboard.errors import CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
+from onboard.errors import AnswerError, CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
 from onboard.serving.requests import parse_requests
 
 _LOOK_SECONDS: Final = 1.0  # between two looks at a job whose events have ended
@@ -34,7 +35,7 @@ _AWAY_SECONDS: Final = 2.0
 _PART_BYTES = 6 << 20  # of a request of predictions; the service takes 8 MiB
 
 
-class Onboard(Versions, Operations):
+class Onboard(Tasks, Operations):
     """A remote service. Threads may share one; close it, or use it with `with`.
 
     Args:
@@ -92,28 +93,12 @@ class Onboard(Versions, Operations):
         return JobStatus.of(self._upload("/v1/jobs", upload, {"Idempotency-Key": submission.key or uuid.uuid4().hex}))
 
     @taking(Submission)
-    def check(self, submission: Submission) -> dict[str, Any]:
-        """The checks of a dataset and a time estimate, as `onboard check --json` prints them. Raises as `submit`.
+    def check(self, submission: Submission) -> CheckedDataset:
+        """The checks of a dataset and a time estimate, as `onboard check` shows them. Raises as `submit`.
 
         It takes what `onboard check` takes, in its words.
         """
-        return self._upload("/v1/check", Upload.of(submission))
-
-    def tasks(
-        self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
-    ) -> list[LearnedTask]:
-        """The tasks that fit, by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
-        documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
-        return [LearnedTask.of(document) for document in documents]
-
-    def task(self, task: str) -> LearnedTask:
-        """A task with its aliases. Raises NotFoundError."""
-        return LearnedTask.of(self.task_document(task))
-
-    def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
-        """The newest `limit` versions of a task, by number, or those before that number. Raises NotFoundError."""
-        page = self.versions_page(task, limit, before)
-        return [PublishedVersion.of(document, page["aliases"]) for document in page["versions"]]
+        return CheckedDataset.of(self._upload("/v1/check", Upload.of(submission)))
 
     def jobs(self, states: Sequence[str] = (), task: str | None = None, limit: int = 50) -> list[JobStatus]:
         """The newest jobs, of these states or of all."""
@@ -129,7 +114,7 @@ class Onboard(Versions, Operations):
             NotFoundError: there is no such job.
             NotAllowedError: the file cannot be written.
         """
-        report = Report.of(self.job(job).document)
+        report = Report.of(self._job(job))
         if file is not None:
             page = self.text(f"/v1/jobs/{report.job}/report")
             try:
@@ -146,16 +131,19 @@ class Onboard(Versions, Operations):
         Raises:
             NotFoundError: there is no such job.
         """
-        return JobStatus.of(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
+        return JobStatus.of(self._job(job, since))
+
+    def _job(self, job: str, since: int | None = None) -> Document:
+        return job_in_commands(self.get(f"/v1/jobs/{quote(job, safe='')}", since=since))
 
     def cancel(self, job: str) -> JobStatus:
         """Cancel a queued job at once, a running one at its next step. Raises ConflictError when it has ended."""
-        return JobStatus.of(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel"))
+        return JobStatus.of(job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/cancel")))
 
     def retry(self, job: str, time_limit_seconds: float | None = None) -> JobStatus:
         """Queue a failed, cancelled or dead job again. Raises ConflictError when it is none of these."""
         body = {} if time_limit_seconds is None else {"time_limit": time_limit_seconds}
-        return JobStatus.of(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body))
+        return JobStatus.of(job_in_commands(self.send("POST", f"/v1/jobs/{quote(job, safe='')}/retry", body)))
 
     def events(self, job: str, since: int = 0) -> Iterator[JobEventSeen]:
         """A job's events after `since` as they come, until it has ended. Raises UnavailableError when cut off."""
@@ -165,7 +153,7 @@ class Onboard(Versions, Operations):
         """The same, and None for each sign of life in between (every 15 s or so)."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
         with self._connection.stream(f"/v1/jobs/{quote(job, safe='')}/events", headers) as answer:
-            yield from job_events(answer.iter_lines())
+            yield from job_events(answer.iter_lines(), answer.request.url.host)
 
     def wait(
         self,
@@ -183,6 +171,7 @@ class Onboard(Versions, Operations):
         Raises:
             JobFailedError: it failed or is dead; CancelledError: it was cancelled.
             UnavailableError: the time is over, and the job goes on.
+            AnswerError: the service answers what cannot be read.
         """
         name = job if isinstance(job, str) else job.id
         for event in self._followed(name, timeout_seconds):
@@ -209,6 +198,8 @@ class Onboard(Versions, Operations):
                         break
                 if self.job(job).state.finished:
                     return
+            except AnswerError:
+                raise  # it would be the same again
             except UnavailableError:
                 pause = _AWAY_SECONDS
             if _over(deadline):
@@ -269,22 +260,28 @@ class Onboard(Versions, Operations):
         if probabilities:  # a service of an earlier version does not know it
             body["probabilities"] = True
         answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
-        return [Prediction.from_json(document) for document in answer["predictions"]]
+        predictions = [prediction_of(document) for document in answer.parts("predictions")]
+        if len(predictions) != len(inputs):
+            raise AnswerError(
+                f"{answer.place} answered {len(predictions)} of {len(inputs)} texts under 'predictions'.",
+                "Tell those who run the service.",
+                wrong="predictions",
+            )
+        return predictions
 
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""
-        document = self.get("/v1/me")
-        return Me(document["name"], document["actor"], tuple(document["scopes"]), document["onboard"])
+        return Me.of(self.get("/v1/me"))
 
-    def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def _upload(self, path: str, upload: Upload, headers: Mapping[str, str] | None = None) -> Document:
         with upload.opened() as build:
             response = self._connection.request(
                 "POST", path, repeatable=True, headers=headers, timeout_seconds=PATIENCE_SECONDS, build=build
             )
         document = document_of(response)
-        if "warnings" in document:
-            document["warnings"] = in_commands(document["warnings"])
-        return document
+        if "warnings" not in document:
+            return document
+        return Document.of({**document, "warnings": in_commands(document.parts("warnings"))}, document.place)
 
 
 def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

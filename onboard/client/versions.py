@@ -1,8 +1,7 @@
-"""What a program wants of a remote service with tasks and versions: list, compare, release, carry, delete, take."""
+"""What a program wants of a remote service with tasks and versions: list, release, delete, take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from onboard.client.answers import MovedAlias, Pins
 from onboard.client.asking import Asking
 from onboard.client.bases import download_base, download_hypernetwork, download_readout
 from onboard.client.connection import PATIENCE_SECONDS
+from onboard.client.document import Document
 from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
@@ -23,25 +23,26 @@ if TYPE_CHECKING:
 class Versions(Asking):
     """Tasks, their versions, the names that they have, and what they are pinned to."""
 
-    def task_documents(self, search: TaskSearch) -> list[dict[str, Any]]:
+    def task_documents(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit, by name, each with its latest version."""
         pages = self.pages("/v1/tasks", "tasks", **asdict(search))
-        return [task for page in pages for task in page["tasks"]]
+        return [task for page in pages for task in page.parts("tasks")]
 
-    def task_document(self, task: str) -> dict[str, Any]:
+    def task_document(self, task: str) -> Document:
         """A task with its latest version and its aliases. Raises NotFoundError."""
         return self.get(f"/v1/tasks/{require_name(task)}")
 
-    def versions_page(self, task: str, limit: int, before: int | None = None) -> dict[str, Any]:
+    def versions_page(self, task: str, limit: int, before: int | None = None) -> Document:
         """The newest `versions`, those before that number, and the `aliases`. Raises NotFoundError."""
         path, cursor = f"/v1/tasks/{require_name(task)}/versions", None if before is None else str(before)
         pages = list(self.pages(path, "versions", limit, cursor=cursor))
         # a page is in the order of the numbers, and the newest page comes first
-        return {**pages[-1], "versions": [version for page in reversed(pages) for version in page["versions"]]}
+        versions = [version for page in reversed(pages) for version in page.parts("versions")]
+        return Document.of({**pages[-1], "versions": versions}, pages[-1].place)
 
-    def numbers(self, ref: str = LATEST) -> list[dict[str, Any]]:
+    def numbers(self, ref: str = LATEST) -> list[Document]:
         """Every task's embedding of that alias as a document, its vector under `z`; unlike `embeddings` of no cache."""
-        return list(self.get("/v1/embeddings", ref=ref)["embeddings"])
+        return list(self.get("/v1/embeddings", ref=ref).parts("embeddings"))
 
     def promote(self, reference: str, alias: str, *, if_better: bool = False) -> MovedAlias:
         """Let an alias mean TASK@vN, or what another alias means. Somebody else's move meanwhile is not overwritten.
@@ -55,7 +56,7 @@ class Versions(Asking):
             PreconditionFailedError: somebody else moved the alias just now.
         """
         asked, name = Reference.parse(reference), require_alias(alias)
-        version = asked.version or self.version_document(asked)["version"]
+        version = asked.version or self.version_document(asked).read("version", int)
         return Aliases(self._connection, asked.task).promote(name, version, if_better=if_better)
 
     def rollback(self, task: str, alias: str) -> MovedAlias:
@@ -67,17 +68,6 @@ class Versions(Asking):
             PreconditionFailedError: somebody else moved it just now.
         """
         return Aliases(self._connection, require_name(task)).rollback(require_alias(alias))
-
-    def compare(self, earlier: str, later: str) -> dict[str, Any]:
-        """Two versions of a task side by side, as `onboard compare --json` prints them; the verdict is about `later`.
-
-        Raises:
-            InputError: no references, or of two tasks.
-            NotFoundError: no such version.
-        """
-        a, b = Reference.parse_pair(earlier, later)
-        path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
-        return self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
 
     def delete_task(self, task: str, *, unlearn: bool = False, dry_run: bool = False) -> dict[str, Any]:
         """Delete a task for good, as `onboard tasks delete --json` prints it. Needs the scope admin.
@@ -102,36 +92,7 @@ class Versions(Asking):
             )
         return document
 
-    def carry(
-        self,
-        task: str | None = None,
-        *,
-        dry_run: bool = False,
-        on_page: Callable[[dict[str, Any]], None] | None = None,
-    ) -> dict[str, Any]:
-        """Let a task, or all that are not at the head, go on under it: as `onboard tasks carry --json` prints it.
-
-        Args:
-            dry_run: judge only, change nothing.
-            on_page: without a task: called with every few that are done.
-
-        Raises:
-            NotFoundError: no such task. What the guard refuses is no error: it stands under "refused".
-        """
-        carried: dict[str, Any] = {"dry_run": dry_run, "carried": [], "refused": []}
-        path = "/v1/carry" if task is None else f"/v1/tasks/{require_name(task)}/carry"
-        body: dict[str, Any] = {"dry_run": dry_run}
-        while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
-            page = self.send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
-            carried["carried"] += page["carried"]
-            carried["refused"] += page["refused"]
-            if task is None and on_page is not None:
-                on_page(page)
-            if page["next"] is None:
-                return carried
-            body["cursor"] = page["next"]
-
-    def version_document(self, reference: str | Reference) -> dict[str, Any]:
+    def version_document(self, reference: str | Reference) -> Document:
         """A version's document without its numbers, as `onboard versions --json` prints it. Raises NotFoundError."""
         asked = Reference.parse(reference) if isinstance(reference, str) else reference
         document = self.get(f"/v1/tasks/{asked.task}/embeddings/{asked.ref}")
@@ -146,8 +107,8 @@ class Versions(Asking):
             DamagedError: what came is another file.
         """
         document = self.version_document(reference)
-        asked = Reference(document["task"], None, document["version"])
-        promised = document.get("readout")
+        asked = Reference(document.read("task", str), None, document.read("version", int))
+        promised = document.given("readout", str)
         if promised is None:
             raise NotFoundError(f"{asked} has no readout.", f"onboard versions {asked.task}")
         return download_readout(self._connection, asked, promised)
@@ -165,9 +126,9 @@ class Versions(Asking):
         digest = self._digest(base)
         return self.send("POST", f"/v1/hypernetworks/{version}/revert{f'?base={digest}' if digest else ''}")
 
-    def bases(self, name: str | None = None) -> list[dict[str, Any]]:
+    def bases(self, name: str | None = None) -> list[Document]:
         """The bases that jobs can name, or the one of that name. Raises NotFoundError when there is none of it."""
-        bases: list[dict[str, Any]] = self.get("/v1/bases", name=name)["bases"]
+        bases = list(self.get("/v1/bases", name=name).parts("bases"))
         if name is not None and not bases:
             raise NotFoundError(f"The service has no base {name!r}.", "onboard base list", base=name)
         return bases
@@ -180,8 +141,7 @@ class Versions(Asking):
         """A base's digest by its name; a service's default base needs none. Raises NotFoundError."""
         if base is None or base.startswith("sha256:"):
             return base
-        digest: str = self.bases(base)[0]["digest"]
-        return digest
+        return self.bases(base)[0].read("digest", str)
 
     def base(self, digest: str, folder: str | Path) -> Path:
         """The files of the base of that digest, verified: with an embedding all that predictions elsewhere need.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +30,6 @@ class Prediction:
     probabilities: tuple[float, ...] = ()
     weak: bool = False
     labels: tuple[Label, ...] = ()
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Prediction:
-        """Read what a service answers; one of an earlier version tells neither `weak` nor probabilities."""
-        shares = document.get("probabilities", ())
-        return cls(
-            document["label"],
-            document["probability"],
-            document["task"],
-            document["version"],
-            tuple(share["probability"] for share in shares),
-            document.get("weak", False),
-            tuple(share["label"] for share in shares),
-        )
 
     def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:
         """The answer as `predict --json` prints it, and with `--probabilities`."""

@@ -161,7 +161,7 @@ def _readable(
         try:
             readable.append(read(version))
         except DamagedError as error:
-            unreadable[version.reference] = error.message
+            unreadable[version.reference] = error.outside.message
     return readable, unreadable
 
 

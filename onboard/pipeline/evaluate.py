@@ -215,7 +215,7 @@ class Judged:
         try:
             comparison = self._compare(services, present)
         except DamagedError as error:
-            reason = f"{present.reference} cannot be read to be compared with. {error.message}"
+            reason = f"{present.reference} cannot be read to be compared with. {error.outside.message}"
             return {"alias": LATEST, "moved": False, "reason": reason, "comparison": None, "present": present.reference}
         verdict = may_replace(comparison, weak=weak, predecessor_weak=present.weak)
         return {

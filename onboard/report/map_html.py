@@ -7,24 +7,26 @@ from typing import Any, Final
 
 from onboard.domain.printable import printable
 from onboard.report.html import environment
-from onboard.report.map_layout import FONT_SIZE, HEIGHT, WIDTH, lay_out, nearest_text, outline
+from onboard.report.map_layout import FONT_SIZE, NARROW, WIDE, lay_out, nearest_text, outline
 from onboard.report.reading import mappings, text
 
 _LETTER: Final = 0.62 * FONT_SIZE  # pixels; no letter of the fixed-width fonts is wider
 
 
 def render_map(document: Mapping[str, Any]) -> str:
-    """The page of the document of `onboard.versions.task_map.map_tasks`."""
-    layout = lay_out(document, lambda name, _: _LETTER * len(name))
+    """The page of the document of `onboard.versions.task_map.map_tasks`.
+
+    It holds the map twice, and shows the one that fits: a wide map would have its letters too small on a phone.
+    """
+    wide, narrow = (lay_out(document, lambda name, _: _LETTER * len(name), canvas) for canvas in (WIDE, NARROW))
     return (
         environment()
         .get_template("map.html")
         .render(
-            layout=layout,
-            legend=[outline(family.shape, 0, 0, 5.5) for family in layout.families],
+            layout=wide,
+            layouts={"wide": wide, "narrow": narrow},
+            legend=[outline(family.shape, 0, 0, 5.5) for family in wide.families],
             rows=map_rows(document),
-            width=WIDTH,
-            height=HEIGHT,
             size=FONT_SIZE,
         )
     )

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 960  # pixels, as all below
 HEIGHT: Final = 620
 FONT_SIZE: Final = 13
-_MARGIN: Final = 44
 _LINE: Final = 16
-_MOST_LETTERS: Final = 24  # of a name; the whole one stands in the mark's title
 _MOST_NAMES: Final = 80  # more are a carpet
 _MOST_TRIED: Final = 1_000
 _CROWD: Final = 150  # tasks from which on marks are small
@@ -29,6 +27,25 @@ _REST: Final = ""  # the name of no family
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY: Final = "#8a8f98"
 SHAPES: Final = ("circle", "square", "triangle", "diamond", "inverted", "plus")
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """What a map is drawn on, in pixels.
+
+    Args:
+        margin: around the marks.
+        letters: most of a name; the whole one stands in the mark's title.
+    """
+
+    width: int
+    height: int
+    margin: int
+    letters: int
+
+
+WIDE: Final = Canvas(WIDTH, HEIGHT, 44, 24)
+NARROW: Final = Canvas(340, 400, 26, 16)  # as wide as a phone shows it without making its letters smaller
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 WidthOf = Callable[[str, bool], float]  # of a text in pixels, bold or not
@@ -80,6 +97,7 @@ class Name:
 class MapLayout:
     """Everything that is drawn."""
 
+    canvas: Canvas
     headline: str
     notes: list[str]
     families: list[Family]
@@ -87,12 +105,12 @@ class MapLayout:
     names: list[Name]
 
 
-def lay_out(document: Mapping[str, Any], width_of: WidthOf) -> MapLayout:
+def lay_out(document: Mapping[str, Any], width_of: WidthOf, canvas: Canvas = WIDE) -> MapLayout:
     """The layout of the document of `onboard.versions.task_map.map_tasks`."""
     tasks = [task for task in mappings(document.get("tasks")) if text(task.get("task"))]
     families = _families(tasks, document)
-    marks = _marks(tasks, families)
-    names = _names(tasks, marks, width_of)
+    marks = _marks(tasks, families, canvas)
+    names = _names(tasks, marks, width_of, canvas)
     unnamed = len(marks) - len(names)
     shown = [family for family in families.values() if family.tasks]
     notes = map_notes(document)
@@ -101,7 +119,7 @@ def lay_out(document: Mapping[str, Any], width_of: WidthOf) -> MapLayout:
     if unnamed:
         notes.append(f"{unnamed:,} {'name has' if unnamed == 1 else 'names have'} no room beside the marks.")
     on_top = sorted(marks, key=lambda mark: mark.source)  # drawn one after the other
-    return MapLayout(headline(document), notes, shown, on_top, names)
+    return MapLayout(canvas, headline(document), notes, shown, on_top, names)
 
 
 def headline(document: Mapping[str, Any]) -> str:
@@ -145,21 +163,21 @@ def _families(tasks: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -
     return {**families, _REST: Family(OTHER if families else "tasks", rest, GREY, "circle")}
 
 
-def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family]) -> list[Mark]:
+def _marks(tasks: Sequence[Mapping[str, Any]], families: Mapping[str, Family], canvas: Canvas) -> list[Mark]:
     places = [(number(task.get("x")) or 0.0, number(task.get("y")) or 0.0) for task in tasks]
     if not places:
         return []
     left, right = min(x for x, _ in places), max(x for x, _ in places)
     low, high = min(y for _, y in places), max(y for _, y in places)
-    room = WIDTH - 2 * _MARGIN, HEIGHT - 2 * _MARGIN
+    room = canvas.width - 2 * canvas.margin, canvas.height - 2 * canvas.margin
     # one scale for both directions: a distance means the same whichever way it points
     scale = min((size / span for size, span in zip(room, (right - left, high - low), strict=True) if span), default=0.0)
     small = 3.0 if len(tasks) > _CROWD else 5.5
     return [
         Mark(
             title=_title(task),
-            x=round(WIDTH / 2 + (x - (left + right) / 2) * scale, 1),
-            y=round(HEIGHT / 2 - (y - (low + high) / 2) * scale, 1),
+            x=round(canvas.width / 2 + (x - (left + right) / 2) * scale, 1),
+            y=round(canvas.height / 2 - (y - (low + high) / 2) * scale, 1),
             radius=7.5 if task.get("source") else small,
             family=families.get(text(task.get("family")), families[_REST]),
             source=bool(task.get("source")),
@@ -182,20 +200,20 @@ def nearest_text(task: Mapping[str, Any]) -> str:
     )
 
 
-def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: WidthOf) -> list[Name]:
+def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: WidthOf, canvas: Canvas) -> list[Name]:
     """Names where they cover neither one another nor a mark: sources first, then from the rim inwards.
 
     A source's name may cover the marks of learned tasks: it tells where one is.
     """
     if not marks:
         return []
-    rooms = _Rooms(marks)
-    middle = WIDTH / 2, HEIGHT / 2
+    rooms = _Rooms(marks, canvas)
+    middle = canvas.width / 2, canvas.height / 2
     rim = {index: -math.dist((mark.x, mark.y), middle) for index, mark in enumerate(marks)}
     order = sorted(rim, key=lambda index: (not marks[index].source, rim[index], index))
     names: list[Name] = []
     for index in order[:_MOST_TRIED]:
-        mark, shown = marks[index], beginning(text(tasks[index].get("task")), _MOST_LETTERS)
+        mark, shown = marks[index], beginning(text(tasks[index].get("task")), canvas.letters)
         width = width_of(shown, mark.source)
         place = rooms.take(mark, width) or (rooms.take(mark, width, over_learned=True) if mark.source else None)
         if place is not None:
@@ -208,9 +226,10 @@ def _names(tasks: Sequence[Mapping[str, Any]], marks: Sequence[Mark], width_of: 
 class _Rooms:
     """Where there is still room for a name."""
 
-    def __init__(self, marks: Sequence[Mark]) -> None:
+    def __init__(self, marks: Sequence[Mark], canvas: Canvas) -> None:
         import numpy as np
 
+        self._canvas = canvas
         boxes = [_around(mark) for mark in marks]
         self._marks = np.array(boxes).reshape(-1, 4)
         self._sources = np.array([box for box, mark in zip(boxes, marks, strict=True) if mark.source]).reshape(-1, 4)
@@ -226,7 +245,7 @@ class _Rooms:
         corners = ((far, -lift), (far, lift), (-far - width, -lift), (-far - width, lift))
         for x, y in ((mark.x + across, mark.y + up) for across, up in (*sides, *corners)):
             box = x, y - _LINE / 2, x + width, y + _LINE / 2
-            if _inside(box) and not _meets(box, names) and not _meets(box, marks):
+            if _inside(box, self._canvas) and not _meets(box, names) and not _meets(box, marks):
                 self._names.append(box)
                 return round(x, 1), round(y, 1)
         return None
@@ -237,9 +256,9 @@ def _around(mark: Mark) -> Box:
     return x - radius, y - radius, x + radius, y + radius
 
 
-def _inside(box: Box) -> bool:
+def _inside(box: Box, canvas: Canvas) -> bool:
     left, top, right, bottom = box
-    return left >= 4 and top >= 4 and right <= WIDTH - 4 and bottom <= HEIGHT - 4
+    return left >= 4 and top >= 4 and right <= canvas.width - 4 and bottom <= canvas.height - 4
 
 
 def _meets(box: Box, others: np.ndarray) -> bool:

@@ -19,7 +19,7 @@ from onboard.report.figures import (
 )
 from onboard.report.label_next import MoreLabels, more_labels
 from onboard.report.mistakes import Mistakes, mistakes
-from onboard.report.reading import any_label, label_name, mapping, mappings, number, text, within
+from onboard.report.reading import mapping, mappings, number, text, within
 from onboard.report.sentences import (
     baseline_name,
     deciding_metric,
@@ -30,6 +30,7 @@ from onboard.report.sentences import (
 )
 from onboard.report.start import CANDIDATE_HEAD, candidate_rows, start_notes, what_it_is, word_notes, word_rows
 from onboard.report.tuned import GUARD_HEAD, guard_notes, guard_rows, readout_facts, tuning_facts
+from onboard.report.warned import Warned, dataset_warnings
 
 Facts = list[tuple[str, str]]
 
@@ -46,16 +47,6 @@ class SplitResults:
     notes: list[str]
     label_head: list[str]
     label_rows: list[list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Warned:
-    """A warning about the dataset, and what to do about it."""
-
-    message: str
-    remedy: str
-    examples: list[str]
-    to_look_at: bool = False  # every example, by the person who labelled it
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,26 +201,6 @@ def memory_facts(document: Mapping[str, Any]) -> Facts:
         )
         for halving in mappings(document.get("halved"))
     ]
-
-
-def dataset_warnings(dataset: Mapping[str, Any]) -> list[Warned]:
-    """The warnings about the dataset, with a few examples each."""
-    return [
-        Warned(
-            text(warning.get("message")),
-            text(warning.get("remedy")),
-            [_example(example) for example in mappings(warning.get("examples"))],
-            warning.get("code") == "contradicted_labels",
-        )
-        for warning in mappings(dataset.get("warnings"))
-    ]
-
-
-def _example(example: Mapping[str, Any]) -> str:
-    if example.keys() == {"text", "label", "likelier"}:
-        label, likelier = (label_name(example[key]) for key in ("label", "likelier"))
-        return f"“{text(example['text'])}” is labelled {label}; {likelier} looks likelier."
-    return ", ".join(f"{key}: {any_label(value)}" for key, value in example.items())
 
 
 def dataset_facts(dataset: Mapping[str, Any]) -> Facts:

@@ -19,6 +19,7 @@ from onboard.domain.private import open_private, private_folder
 from onboard.errors import InputError, NotAllowedError, NotFoundError, OnboardError, StorageError
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FREE: Final = "Free some space, then retry."
 _FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{32}")
 _MOMENTS: Final = ("mtime", "LastModified", "last_modified", "updated", "created")  # as the kinds of store call it
@@ -93,7 +94,7 @@ class Files:
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
                 if _lacks_bucket(error):
                     raise
-                raise NotFoundError(f"{self.url} has no {name}.", name=name) from error
+                raise self._missing(name) from error
         return data
 
     def local_path(self, name: str) -> Path | None:
@@ -111,7 +112,7 @@ class Files:
                 with Path(self._path(name)).open("rb") as stream:
                     return hashlib.file_digest(stream, "sha256").hexdigest()
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-                raise NotFoundError(f"{self.url} has no {name}.", name=name) from error
+                raise self._missing(name) from error
 
     def write(self, name: str, data: bytes, what: str = "") -> None:
         """Write a file, whole or not at all. On this machine its owner alone may read it, and enter its folders.
@@ -173,6 +174,10 @@ class Files:
         """What a process that was killed while it wrote has left in a folder, or what is being written just now."""
         return [entry for entry in self.entries(folder) if _TEMPORARY.fullmatch(entry.name)] if self.local else []
 
+    def _missing(self, name: str) -> OnboardError:
+        outside = NotFoundError(f"A store of the service has no {name}.", name=name)
+        return NotFoundError(f"{self.url} has no {name}.", name=name).hide(outside)
+
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}" if name else self.root
 
@@ -192,7 +197,7 @@ def errors_in_our_words(place: str, what: str, setting: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _hidden(_translated(error, place, what, setting)) from error
+        raise _hidden(_translated(error, place, what, setting), error.errno) from error
     except OnboardError:
         raise
     except Exception as error:
@@ -202,9 +207,15 @@ def errors_in_our_words(place: str, what: str, setting: str) -> Iterator[None]:
         raise _hidden(_away(place, what, str(error), setting)) from error
 
 
-def _hidden(error: OnboardError) -> OnboardError:
-    """Callers from elsewhere are not told where the place is, nor how we get there."""
-    return error.hide(StorageError("A store of the service cannot be used.", "Try again in a moment."))
+def _hidden(error: OnboardError, number: int | None = None) -> OnboardError:
+    """Callers from elsewhere, and the job whose work it was, are told why, not where the place is or how we get there.
+
+    Args:
+        number: errno; what it means everywhere is all that is told of the reason: a library's own words name hosts.
+    """
+    why = f": {os.strerror(number)}" if number else ""
+    remedy = _FREE if number in _FULL else "Try again in a moment; whoever runs the service finds more in its log."
+    return error.hide(StorageError(f"A store of the service cannot be used{why}.", remedy))
 
 
 def _translated(error: OSError, place: str, what: str, setting: str) -> OnboardError:
@@ -214,8 +225,7 @@ def _translated(error: OSError, place: str, what: str, setting: str) -> OnboardE
         remedy = f"{mend}, or let {setting} name another place."
         return NotAllowedError(f"In {place} {what}: {reason}.", remedy, store=place, errno=error.errno)
     if error.errno in _FULL:
-        remedy = "Free some space, then retry."
-        return StorageError(f"In {place} {what}: {reason}.", remedy, store=place, errno=error.errno)
+        return StorageError(f"In {place} {what}: {reason}.", _FREE, store=place, errno=error.errno)
     return _away(place, what, reason, setting, errno=error.errno)
 
 

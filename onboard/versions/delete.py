@@ -170,8 +170,9 @@ def _sweep(services: Services, name: str, digests: Sequence[str]) -> None:
             gone = ArtifactRepository(session).collect(_OLD_SECONDS, _BATCH, among=digests)
             services.artifacts.delete(*(artifact.digest for artifact in gone))
     except UnavailableError as error:
-        raise StorageError(
-            f"Task {name!r} is deleted, but some of its files are still there: {error.message}",
-            "When the store can be reached again: onboard gc",
-            task=name,
-        ) from error
+        raise _not_swept(name, error.message).hide(_not_swept(name, error.outside.message)) from error
+
+
+def _not_swept(name: str, reason: str) -> StorageError:
+    message = f"Task {name!r} is deleted, but some of its files are still there: {reason}"
+    return StorageError(message, "When the store can be reached again: onboard gc", task=name)

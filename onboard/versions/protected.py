@@ -120,11 +120,11 @@ def protected_task(services: Services, base: Base, version: EmbeddingVersion) ->
     try:
         task = replace(task, z=verified_embedding(services.read(version.artifact), version))
     except DamagedError as error:
-        return replace(task, trouble=f"Its embedding cannot be read: {error.message}")
+        return replace(task, trouble=f"Its embedding cannot be read: {error.outside.message}")
     try:
         return replace(task, reference=hypernetwork_at(services, base, version.origin, services.device))
     except DamagedError as error:
-        return replace(task, trouble=f"The hypernetwork that it was learned under: {error.message}")
+        return replace(task, trouble=f"The hypernetwork that it was learned under: {error.outside.message}")
 
 
 def with_evidence(
@@ -144,7 +144,7 @@ def with_evidence(
     try:
         dataset = dataset_of(services, version)
     except (NotFoundError, DamagedError) as error:
-        return replace(task, trouble=f"Its dataset cannot be read: {error.message}")
+        return replace(task, trouble=f"Its dataset cannot be read: {error.outside.message}")
     engine = load_engine(base, services.device)
     held, own = _drawn(dataset.validation, MOST_ROWS, known), _drawn(dataset.train, MOST_TEXTS, known)
     return replace(

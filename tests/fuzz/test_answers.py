@@ -195,7 +195,7 @@ def test_any_note_of_a_cache_is_read_or_counts_as_none(content: bytes) -> None:
 @example(['data: {"id": 1, "message": "m"}', ""])
 @example(['data: {"id": null, "message": "m", "kind": "k"}', ""])
 def test_any_stream_is_events_or_refused(lines: list[str]) -> None:
-    require_ours(lambda: list(job_events(lines)))
+    require_ours(lambda: list(job_events(lines, "localhost")))
 
 
 @bounded(250)

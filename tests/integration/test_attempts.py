@@ -24,6 +24,7 @@ from onboard.pipeline import run as pipeline
 from onboard.pipeline import train as training
 from onboard.pipeline.check import prepare
 from onboard.registry.claims import ClaimRepository
+from onboard.registry.events import EventRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import StageOutputRepository
 from onboard.registry.tables import JobRow, StageOutputRow
@@ -207,6 +208,11 @@ def test_a_worker_with_another_base_refuses_the_job(desk: Desk, other_base: Base
         prepare(type(job.spec).from_json(changed), tiny_services, register_base(tiny_services, other_base))
 
 
+def events_of(services: Services, job: str) -> list[dict[str, Any]]:
+    with services.database.read() as session:
+        return [event.to_json() for event in EventRepository(session).list(job)]
+
+
 def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
     desk: Desk, tiny_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +225,10 @@ def test_a_full_disk_is_told_leaves_no_half_file_and_a_retry_succeeds(
             assert done.error is not None
             assert (done.attempt, done.error["code"]) == (attempt, "storage")
             assert "No space left on device" in done.error["message"]
+            assert done.error["remedy"] == "Free some space, then retry."
+            assert str(tiny_services.settings.resolved_home) not in json.dumps(
+                [done.error, events_of(tiny_services, job.id)]
+            )
             desk.let_be_due(job.id)
     assert desk.job(job.id).state is JobState.DEAD
     with tiny_services.database.write() as session:

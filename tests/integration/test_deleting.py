@@ -211,13 +211,15 @@ def test_files_that_cannot_be_deleted_are_told_and_go_with_the_next_garbage_coll
     secret_task(desk)
 
     def fail(self: ArtifactStore, *gone: str) -> None:
-        raise StorageError("The store is away.")
+        raise StorageError("s3://inner-bucket is away.").hide(StorageError("The store is away."))
 
     with monkeypatch.context() as patched:
         patched.setattr(ArtifactStore, "delete", fail)
         with pytest.raises(StorageError, match="is deleted, but some of its files are still there") as caught:
             delete_task(desk.services, "mood")
     assert "onboard gc" in caught.value.remedy
+    assert "inner-bucket" in caught.value.message
+    assert caught.value.outside.message.endswith("still there: The store is away.")
     with pytest.raises(NotFoundError):
         desk.version("mood")
     assert collect_garbage(desk.services).freed.count >= 6  # however young they are

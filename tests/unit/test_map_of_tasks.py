@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from onboard.report.map_html import render_map
-from onboard.report.map_layout import COLOURS, HEIGHT, SHAPES, WIDTH, MapLayout, headline, lay_out
+from onboard.report.map_layout import COLOURS, HEIGHT, NARROW, SHAPES, WIDTH, MapLayout, headline, lay_out
 from onboard.report.map_png import draw_map
 from onboard.versions.task_map import Embedded, map_tasks
 
@@ -101,6 +101,27 @@ def test_of_two_thousand_tasks_no_name_covers_another_or_a_mark() -> None:
     assert "names have no room" in " ".join(layout.notes)
 
 
+PHONE = 390  # pixels across
+MARGINS = 40  # of the page, left and right
+
+
+@pytest.mark.parametrize("tasks", [12, 60, 400])
+def test_on_a_phone_names_can_be_read_and_cover_nothing(tasks: int) -> None:
+    document = map_tasks(many(tasks))
+    layout = lay_out(document, lambda name, _: LETTER * len(name), NARROW)
+    assert NARROW.width <= PHONE - MARGINS  # letters are no smaller than they were drawn
+    sources = [name.text for name in layout.names if name.source]
+    assert len(sources) == 8 or (tasks == 400 and len(sources) >= 6 and "have no room" in " ".join(layout.notes))
+    boxes = [(name.x, name.y - 7, name.x + LETTER * len(name.text), name.y + 7) for name in layout.names]
+    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
+    assert all(box[0] >= 0 and box[1] >= 0 and box[2] <= NARROW.width and box[3] <= NARROW.height for box in boxes)
+    assert all(0 <= mark.x <= NARROW.width and 0 <= mark.y <= NARROW.height for mark in layout.marks)
+    page = render_map(document)
+    assert f'viewBox="0 0 {NARROW.width} {NARROW.height}"' in page
+    assert "@media (max-width: 40rem) { .wide { display: none; } .narrow { display: block; } }" in page
+    assert ".map text { display: none" not in page
+
+
 def test_names_at_the_rim_stay_inside() -> None:
     rim = [embedded(f"a-rather-long-name-{n}", (x, y)) for n, (x, y) in enumerate([(9, 1), (-9, 1), (0, 6), (0, -6)])]
     names = layout_of(map_tasks(rim)).names
@@ -132,7 +153,7 @@ def test_names_stay_text_whatever_they_hold() -> None:
     page = render_map(document)
     elements = Elements(page)
     assert elements.found.count("script") == 0
-    assert elements.found.count("title") == 1 + 10  # the page's, and one a mark
+    assert elements.found.count("title") == 1 + 2 * 10  # the page's, and one a mark, on each of the two maps
     assert elements.addresses == []
     assert "\x1b" not in page
     assert "\u202e" not in page
@@ -145,7 +166,7 @@ def test_a_page_is_drawn_for_light_and_dark_without_a_script() -> None:
     page = render_map(map_tasks(many(12)))
     assert "prefers-color-scheme: dark" in page
     assert "default-src 'none'" in page
-    assert page.count("<g stroke-width") == 12
+    assert page.count("<g stroke-width") == 2 * 12
 
 
 def test_the_picture_is_as_large_as_its_map() -> None:

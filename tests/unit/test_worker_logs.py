@@ -52,6 +52,24 @@ def fail(message: str) -> None:
     raise ValueError(message)
 
 
+LINE_ENDS = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\r\nj"
+
+
+def test_a_record_is_one_line_to_every_reader_whatever_is_in_it() -> None:
+    log = Log()
+    try:
+        fail(LINE_ENDS)
+    except ValueError:
+        log.logger.exception("%s \ud800 ü", LINE_ENDS, extra={"task": LINE_ENDS})
+    (text, *rest) = log.text.splitlines()
+    assert rest == []
+    line = json.loads(text)
+    assert line["message"] == f"{LINE_ENDS} \ud800 ü"
+    assert (line["task"], LINE_ENDS in line["trace"]) == (LINE_ENDS, True)
+    assert "ü" in text
+    text.encode()
+
+
 def test_a_line_is_one_json_object_with_time_level_logger_message_and_worker() -> None:
     log = Log()
     log.logger.info("two\nlines, %s\n", "ü")

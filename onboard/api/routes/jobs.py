@@ -12,7 +12,7 @@ from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
-from onboard.api.remedies import findings_over_http
+from onboard.api.remedies import findings_over_http, job_over_http
 from onboard.api.schemas.jobs import NAME, Accepted, JobBrief, JobDocument, JobList, JobLog, Name, Retry
 from onboard.domain.access import Identity, Scope
 from onboard.domain.job import JobState
@@ -75,7 +75,7 @@ def list_jobs(
         raise wrong_cursor() from error
     page = jobs[:limit]
     return {
-        "jobs": [brief(job) for job in page],
+        "jobs": [job_over_http(brief(job)) for job in page],
         "next": encode_cursor("jobs", page[-1].id) if len(jobs) > limit else None,
     }
 
@@ -87,7 +87,7 @@ def show_job(
     since: Annotated[int, Query(ge=0, lt=2**53, description="Only events after this one.")] = 0,
 ) -> dict[str, Any]:
     """A job in full: why it waits, where it is, result, candidates, events."""
-    return full_document(services.database, find_job(services.database, job), since)
+    return job_over_http(full_document(services.database, find_job(services.database, job), since))
 
 
 @router.get("/{job}/logs", response_model=JobLog, dependencies=[Depends(requires(Scope.OPS))])
@@ -100,7 +100,7 @@ def log_job(
     """A job's events, and what its worker logged about it where that can be read by the service."""
     from workers.logs import log_files
 
-    return read_log(services.database, log_files(services.settings), job, attempt, cursor)
+    return job_over_http(read_log(services.database, log_files(services.settings), job, attempt, cursor))
 
 
 @router.get(
@@ -135,13 +135,13 @@ def report_job(job: JobId, services: OpenServices) -> HTMLResponse:
     """The report as one HTML page."""
     from onboard.report import render
 
-    return HTMLResponse(render(report_document(services.database, find_job(services.database, job))))
+    return HTMLResponse(render(job_over_http(report_document(services.database, find_job(services.database, job)))))
 
 
 @router.post("/{job}/cancel", response_model=JobBrief, dependencies=[Depends(requires(Scope.SUBMIT))])
 def cancel_job(job: JobId, services: OpenServices) -> dict[str, Any]:
     """Cancel a queued job at once, a running one at its next step."""
-    return brief(cancel(services.database, job))
+    return job_over_http(brief(cancel(services.database, job)))
 
 
 @router.post("/{job}/retry", response_model=JobBrief, dependencies=[Depends(requires(Scope.SUBMIT))])
@@ -149,4 +149,4 @@ def retry_job(job: JobId, services: OpenServices, body: Retry | None = None) -> 
     """Queue a failed, cancelled or dead job again; it goes on after its last finished stage."""
     queued = retry(services.database, job, body.time_limit if body else None)
     wake(services, queued.queue, outside=True)
-    return brief(queued)
+    return job_over_http(brief(queued))

@@ -64,7 +64,7 @@ def _earlier(
         if trouble is None:
             return protected_with_evidence(services, base, version, known)
     except DamagedError as error:
-        trouble = f"{version.reference}: {error.message}"
+        trouble = f"{version.reference}: {error.outside.message}"
     nothing = np.zeros(0, dtype=np.float32)
     return ProtectedTask(version.reference, nothing, engine.trie(version.words), engine.hypernetwork, trouble=trouble)
 
@@ -84,7 +84,7 @@ def _outcome(
         known = np.union1d(known, trained.own(version, exactly=True))
         measured = remeasure(services, base, version, head, known)
     except DamagedError as error:
-        return Outcome(version, head, False, error.message, verdict=verdict)
+        return Outcome(version, head, False, error.outside.message, verdict=verdict)
     replacement = may_replace(measured.comparison, weak=version.weak, predecessor_weak=version.weak)
     reason = verdict.reason if replacement.allowed else replacement.reason
     return Outcome(version, head, replacement.allowed, reason, None, measured.metrics, verdict, measured.comparison)

@@ -38,7 +38,7 @@ def publish(services: Services, outcome: Outcome) -> Outcome:
     try:
         number = _moved_to_twin(services, outcome) or _published(services, outcome)
     except (ConflictError, NotFoundError, DamagedError) as error:
-        return replace(outcome, cleared=False, reason=error.message)
+        return replace(outcome, cleared=False, reason=error.outside.message)
     return replace(outcome, version=number)
 
 

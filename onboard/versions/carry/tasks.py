@@ -133,5 +133,5 @@ def _judged(
     try:
         base = require_base(services, versions[0], manifests)
     except ConflictError as error:
-        return iter([Outcome(version, head, False, error.message) for version in versions])
+        return iter([Outcome(version, head, False, error.outside.message) for version in versions])
     return judge(services, base, versions, head, bounded)

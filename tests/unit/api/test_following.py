@@ -56,6 +56,20 @@ async def next_of(stream: AsyncIterator[str]) -> dict[str, str]:
     raise AssertionError("the stream ended")
 
 
+def test_an_event_is_one_line_to_every_reader(database: Database) -> None:
+    job, message = a_job(database), "a\u2028b\u2029c\x85d\x1ce\nf"
+    note(database, job, message)
+    cancel(database, job)
+
+    async def read() -> list[str]:
+        return [line async for text in Readers().follow(database, job, 0) for line in text.splitlines() if line]
+
+    lines = asyncio.run(read())
+    events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert message in [event.get("message") for event in events]
+    assert [line for line in lines if not line.startswith(("id: ", "event: ", "data: "))] == []
+
+
 def test_events_come_as_they_happen_and_the_stream_ends_with_the_job(database: Database) -> None:
     job = a_job(database)
 

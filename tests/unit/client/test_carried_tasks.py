@@ -9,17 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from fake_service import FakeService, answer, problem, status
+from service_answers import carried_page as page
 
 from onboard.errors import InputError, NotFoundError
-
-
-def page(*names: str, refused: tuple[str, ...] = (), following: str | None = None) -> dict[str, Any]:
-    return {
-        "dry_run": False,
-        "carried": [{"task": name} for name in names],
-        "refused": [{"task": name} for name in refused],
-        "next": following,
-    }
 
 
 def bodies(service: FakeService) -> list[dict[str, Any]]:
@@ -31,14 +23,15 @@ def test_all_tasks_come_page_by_page_as_one_document(service: FakeService, tmp_p
     service.routes["POST", "/v1/carry"] = lambda _: httpx.Response(200, json=answers.pop(0))
     seen: list[Any] = []
     done = service.client(tmp_path).carry(dry_run=True, on_page=seen.append)
-    assert done == {"dry_run": True, "carried": [{"task": "a"}, {"task": "c"}], "refused": [{"task": "b"}]}
-    assert [len(page["carried"]) for page in seen] == [1, 1]
+    assert ([task.task for task in done.carried], [task.task for task in done.refused]) == (["a", "c"], ["b"])
+    assert done.dry_run
+    assert [len(part.carried) for part in seen] == [1, 1]
     assert bodies(service) == [{"dry_run": True}, {"dry_run": True, "cursor": "there"}]
 
 
 def test_one_task_is_one_request(service: FakeService, tmp_path: Path) -> None:
     service.routes["POST", "/v1/tasks/paws/carry"] = answer(page("paws"))
-    assert service.client(tmp_path).carry("paws")["carried"] == [{"task": "paws"}]
+    assert [task.task for task in service.client(tmp_path).carry("paws").carried] == ["paws"]
     assert bodies(service) == [{"dry_run": False}]
 
 
@@ -48,7 +41,7 @@ def test_a_lost_answer_and_a_busy_service_are_asked_again(service: FakeService, 
 
     service.routes["POST", "/v1/tasks/paws/carry"] = answer(page())
     service.troubles += [cut, status(503, **{"Retry-After": "5"})]
-    assert service.client(tmp_path).carry("paws") == {"dry_run": False, "carried": [], "refused": []}
+    assert service.client(tmp_path).carry("paws").document == {"dry_run": False, "carried": [], "refused": []}
     assert len(service.requests) == 3
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fake_service import FakeService, answer
+from service_answers import CHECKED, WARNING
 
 from cli.remote import RemoteGateway, check
 from onboard.domain.submission import Submission
@@ -17,8 +18,8 @@ Ask = Callable[[FakeService, Path, Submission], Any]
 
 
 def asked_to_check(service: FakeService, folder: Path, order: Submission) -> None:
-    service.routes["POST", "/v1/check"] = answer({"task": "rows"})
-    assert check(service.client(folder), order) == {"task": "rows", "source": order.dataset}
+    service.routes["POST", "/v1/check"] = answer(CHECKED)
+    assert check(service.client(folder), order) == {**CHECKED, "source": order.dataset}
 
 
 def asked_to_submit(service: FakeService, folder: Path, order: Submission) -> None:
@@ -29,11 +30,11 @@ def asked_to_submit(service: FakeService, folder: Path, order: Submission) -> No
 def test_warnings_come_back_in_the_words_of_the_command_line(
     service: FakeService, tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    finding = {"message": "Numbers.", "remedy": "Say: kind=regression", "command": "Say: --kind regression"}
-    service.routes["POST", "/v1/check"] = answer({"task": "rows", "warnings": [finding]})
+    service.routes["POST", "/v1/check"] = answer({**CHECKED, "warnings": [WARNING]})
     (warning,) = check(service.client(tmp_path), Submission(str(data)))["warnings"]
-    assert warning == {"message": "Numbers.", "remedy": "Say: --kind regression"}
-    service.routes["POST", "/v1/jobs"] = answer({**ACCEPTED, "warnings": [finding]}, 202)
+    assert (warning["message"], warning["remedy"]) == ("Numbers.", "Say: --kind regression")
+    assert "command" not in warning
+    service.routes["POST", "/v1/jobs"] = answer({**ACCEPTED, "warnings": [WARNING]}, 202)
     RemoteGateway(service.client(tmp_path)).submit(Submission(str(data)))
     assert "warning: Numbers. Say: --kind regression" in capsys.readouterr().err
 

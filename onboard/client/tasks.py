@@ -1,0 +1,74 @@
+"""What a program asks about tasks and their versions, answered as typed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onboard.client.carried import CarriedTasks
+from onboard.client.compared import ComparedVersions
+from onboard.client.connection import PATIENCE_SECONDS
+from onboard.client.learned import LearnedTask, PublishedVersion
+from onboard.client.versions import Versions
+from onboard.domain.names import Reference, require_name
+from onboard.domain.task_search import TaskSearch
+
+
+class Tasks(Versions):
+    """Tasks listed, compared and carried. An answer that lacks a part, or has a wrong one, raises AnswerError."""
+
+    def tasks(
+        self, *, label: str | None = None, metric: str | None = None, at_least: float | None = None
+    ) -> list[LearnedTask]:
+        """The tasks that fit, by name; the arguments are the options of `onboard tasks list`. Raises InputError."""
+        documents = self.task_documents(TaskSearch(label=label, metric=metric, at_least=at_least))
+        return [LearnedTask.of(document) for document in documents]
+
+    def task(self, task: str) -> LearnedTask:
+        """A task with its aliases. Raises NotFoundError."""
+        return LearnedTask.of(self.task_document(task))
+
+    def versions(self, task: str, limit: int = 200, before: int | None = None) -> list[PublishedVersion]:
+        """The newest `limit` versions of a task, by number, or those before that number. Raises NotFoundError."""
+        page = self.versions_page(task, limit, before)
+        aliases = page.mapped("aliases", int)
+        return [PublishedVersion.of(document, aliases) for document in page.parts("versions")]
+
+    def compare(self, earlier: str, later: str) -> ComparedVersions:
+        """Two versions of a task side by side, as `onboard compare` shows them; the verdict is about `later`.
+
+        Raises:
+            InputError: no references, or of two tasks.
+            NotFoundError: no such version.
+        """
+        a, b = Reference.parse_pair(earlier, later)
+        path = f"/v1/tasks/{a.task}/compare?a={a.ref}&b={b.ref}"
+        return ComparedVersions.of(self.send("GET", path, repeatable=True, timeout_seconds=PATIENCE_SECONDS))
+
+    def carry(
+        self,
+        task: str | None = None,
+        *,
+        dry_run: bool = False,
+        on_page: Callable[[CarriedTasks], None] | None = None,
+    ) -> CarriedTasks:
+        """Let a task, or all that are not at the head, go on under it, as `onboard tasks carry` does.
+
+        Args:
+            dry_run: judge only, change nothing.
+            on_page: without a task: called with every few that are done.
+
+        Raises:
+            NotFoundError: no such task. What the guard refuses is no error: it is among `refused`.
+        """
+        path = "/v1/carry" if task is None else f"/v1/tasks/{require_name(task)}/carry"
+        pages, cursor = [], dict[str, str]()
+        while True:  # a few tasks a request; again where an answer was lost: what is at the head is not carried twice
+            body = {"dry_run": dry_run, **cursor}
+            page = self.send("POST", path, body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+            pages.append(page)
+            if task is None and on_page is not None:
+                on_page(CarriedTasks.of([page], dry_run))
+            following = page.read_or_none("next", str)
+            if following is None:
+                return CarriedTasks.of(pages, dry_run)
+            cursor = {"cursor": following}
