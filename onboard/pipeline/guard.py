@@ -15,12 +15,13 @@ from onboard.guard.risk import most_at_risk
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.protected import Protection
 from onboard.pipeline.attempt import Run
+from onboard.pipeline.evidence import fitted_rows, held_rows, judged_loss
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outcome import Outcome, taken, tuned_weights
 from onboard.pipeline.outputs import GuardOutput, ProbeOutput, ProposedStep, TrainOutput
 from onboard.pipeline.slot import take_slot
-from onboard.pipeline.tune import fitted_rows, folds_after, held_rows
+from onboard.pipeline.tune import folds_after
 from onboard.registry.bases import BaseRepository
 from onboard.registry.in_use import InUseRepository
 from onboard.versions.protected import identity, late, protected, protected_task, with_evidence
@@ -49,13 +50,12 @@ def guard_stage(attempt: Run, probed: ProbeOutput, trained: TrainOutput, tuned: 
         return output
     z, hypernetwork = taken(attempt, trained, tuned, judgement.share)
     bench = replace(attempt.bench, engine=attempt.bench.engine.under(hypernetwork))
-    gained = _gained(attempt, bench, probed.words, (trained.z, z), tuned, judgement.share)
-    folds = folds_after(trained, tuned, judgement.share)
-    after = replace(trained, z=z, folds=folds)
+    after = replace(trained, z=z, folds=folds_after(trained, tuned, judgement.share))
+    gained = _gained(attempt, bench, probed.words, (trained, after), tuned, judgement.share)
     return replace(
         output,
         tuning={**tuned.tuning, **gained},
-        folds=folds,
+        folds=after.folds,
         label_next=labelling(attempt, bench, probed.words, after) if gained["kept"] else None,
     )
 
@@ -64,11 +64,12 @@ def _gained(
     attempt: Run,
     bench: Workbench,
     words: Sequence[str],
-    embeddings: tuple[np.ndarray, np.ndarray],
+    embeddings: tuple[TrainOutput, TrainOutput],
     tuned: ProposedStep,
     share: float,
 ) -> TuningJson:
-    """The new task's loss before and after, on rows that trained neither where there are any, and whether to keep it.
+    """The new task's loss before and after, as it would be published on rows that trained neither where there are any,
+    and whether to keep it.
 
     Args:
         attempt: at the job.
@@ -82,13 +83,13 @@ def _gained(
     evidence, count = tuned.tuning.get("evidence"), tuned.tuning.get("rows", len(rows))
     measured = (tuned.losses.get(str(part)) for part in (0, share))
     was, now = (
-        under.loss(rows, words, z, attempt.checkpoint) if loss is None else loss
-        for loss, under, z in zip(measured, (attempt.bench, bench), embeddings, strict=True)
+        judged_loss(under, embedding, words, embedding.z, attempt.checkpoint) if loss is None else loss
+        for loss, under, embedding in zip(measured, (attempt.bench, bench), embeddings, strict=True)
     )
     named, evidence = evidence or "training rows, which chose it,", evidence or "training rows"
     said = f"The loss on {count} {named} went from {was:.3f} to {now:.3f} nats"
     keep = now < was or attempt.job.spec.tune_hypernetwork == "always"
-    reason = f"{said}." if keep else f"{said}: the embedding alone is as good, so the hypernetwork stays as it is."
+    reason = f"{said}." if keep else f"{said}: without the step it is as good, so the hypernetwork stays as it is."
     return {"kept": keep, "before": was, "after": now, "evidence": evidence, "rows": count, "reason": reason}
 
 

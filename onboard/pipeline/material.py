@@ -23,6 +23,7 @@ from onboard.model.execution import Execution
 from onboard.model.fingerprint import raw_fingerprint
 from onboard.model.memory import RowsAtOnce
 from onboard.model.projections import Projections
+from onboard.model.readout import bare_features
 from onboard.model.side_by_side import AT_ONCE
 from onboard.probe.evaluator import Evaluator, ProbedTask
 from onboard.train.crossvalidation import mean_loss
@@ -43,6 +44,7 @@ class Workbench:
         held_out: places, in the stored dataset, of the training rows that are held out.
         left_out: how many rows of a split judge nothing, as what the training starts from knows them.
         trained_at_once, scored_at_once: how many rows the GPU's memory takes.
+        read: features of the rows that were read, by their token ids.
     """
 
     base: Base
@@ -56,6 +58,7 @@ class Workbench:
     left_out: Mapping[str, int] = field(default_factory=dict)
     trained_at_once: RowsAtOnce = field(default_factory=partial(RowsAtOnce, AT_ONCE))
     scored_at_once: RowsAtOnce = field(default_factory=lambda: RowsAtOnce(BATCH))
+    read: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def buckets(self) -> Buckets | None:
@@ -74,13 +77,27 @@ class Workbench:
         """Rows as they are trained on."""
         return LabelledRows(self.encode(rows), self.targets(rows))
 
+    def scores(
+        self, rows: Sequence[Example], words: Sequence[str], z: np.ndarray, checkpoint: Callable[[], None]
+    ) -> np.ndarray:
+        """Log-probabilities (n, K) that an embedding (t,) gives rows; `words` stand for its labels."""
+        ids, trie = self.encode(rows), self.engine.trie(words)
+        return log_probabilities(self.engine, ids, z, trie, checkpoint, self.scored_at_once)
+
     def loss(
         self, rows: Sequence[Example], words: Sequence[str], z: np.ndarray, checkpoint: Callable[[], None]
     ) -> float:
         """Mean loss of an embedding on rows, in nats; `words` stand for its labels."""
-        trie, labelled = self.engine.trie(words), self.labelled(rows)
-        scores = log_probabilities(self.engine, labelled.ids, z, trie, checkpoint, self.scored_at_once)
-        return mean_loss(scores, labelled.targets)
+        return mean_loss(self.scores(rows, words, z, checkpoint), self.targets(rows))
+
+    def features(self, rows: Sequence[Example], checkpoint: Callable[[], None]) -> np.ndarray:
+        """What the bare encoder says of rows (n, h); each is read once in a job, whatever hypernetwork it comes to."""
+        ids = [tuple(row) for row in self.encode(rows)]
+        unread = [row for row in dict.fromkeys(ids) if row not in self.read]
+        features = bare_features(self.engine, unread, checkpoint, self.scored_at_once)
+        self.read.update(zip(unread, features, strict=True))
+        size = self.engine.backbone.config.d_model
+        return np.stack([self.read[row] for row in ids]) if ids else np.zeros((0, size), dtype=np.float32)
 
     def fingerprint(self, ids: Sequence[Sequence[int]], targets: np.ndarray) -> np.ndarray:
         """What encoded rows look like to the bare backbone.

@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 
 from onboard.data.splits import evenly_spaced
-from onboard.domain.dataset import Example
 from onboard.domain.readout import ReadoutJson
-from onboard.model.readout import bare_features, probabilities_of
+from onboard.model.readout import probabilities_of
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, TrainOutput
 from onboard.statistics.readout import Fitted, Readout, blend, choose_share, fit_readout, mean_loss
@@ -34,8 +33,8 @@ def fit(bench: Workbench, folds: Folds | None, checkpoint: Callable[[], None]) -
     Raises:
         InputError: the rows make none.
     """
-    rows = _drawn(bench)
-    features = bare_features(bench.engine, bench.encode(rows), checkpoint, bench.scored_at_once)
+    rows = [bench.dataset.train[row] for row in drawn(bench)]
+    features = bench.features(rows, checkpoint)
     values = None if bench.buckets is None else np.array(bench.buckets.values)
     if folds is None:
         groups = [np.array([row]) for row in range(len(rows))]
@@ -44,11 +43,11 @@ def fit(bench: Workbench, folds: Folds | None, checkpoint: Callable[[], None]) -
     return fit_readout(features, bench.targets(rows), groups, bench.base.spread, values)
 
 
-def _drawn(bench: Workbench) -> list[Example]:
-    """The training rows, or of very many some, every label's first among them."""
-    train, kinds = bench.dataset.train, bench.targets(bench.dataset.train).argmax(1)
+def drawn(bench: Workbench) -> np.ndarray:
+    """Places, ascending, of the training rows that a readout is made of: of very many some, every label's first too."""
+    kinds = bench.targets(bench.dataset.train).argmax(1)
     _, firsts = np.unique(kinds, return_index=True)
-    return [train[row] for row in np.union1d(evenly_spaced(len(train), MOST_ROWS), firsts)]
+    return np.union1d(evenly_spaced(len(kinds), MOST_ROWS), firsts)
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,7 @@ def held_out(
         rows = [validation[row] for row in chosen]
         ids, trie = bench.encode(rows), bench.engine.trie(words)
         alone = probabilities_of(bench.engine, ids, trained.z, trie, None, checkpoint, bench.scored_at_once)
-        features = bare_features(bench.engine, ids, checkpoint, bench.scored_at_once)
-        return Answered(alone, readout.probabilities(features), bench.targets(rows))
+        return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.targets(rows))
 
     return measure
 

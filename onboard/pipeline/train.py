@@ -11,10 +11,12 @@ from onboard.errors import InputError
 from onboard.model.batch import TrainingSet
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.label_next import labelling
+from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.published import as_published
 from onboard.pipeline.readout import fit
 from onboard.probe.candidates import in_sorted
-from onboard.train.learning import Validation, learn
+from onboard.train.learning import Learned, Validation, learn
 from onboard.train.settings import FewShotSettings
 from onboard.train.suspects import warning_of
 from onboard.train.witnesses import known_finding
@@ -35,9 +37,7 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
         settings, seed, Validation(bench.dataset, is_folded(bench.dataset), held, known),
         bench.execution(checkpoint, attempt.course(settings.steps).part("train", settings.steps)),
     )  # fmt: skip
-    trained, more = learned.trained, None if bench.buckets else learned.more_rows(rows.targets)
-    suspects = [] if bench.buckets else learned.suspects(rows.targets)
-    folds = None
+    trained, folds = learned.trained, None
     if learned.folds is not None:
         probabilities = np.exp(learned.folds.scores).astype(np.float64)
         folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
@@ -45,24 +45,33 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
         z=trained.z,
         training={**learned.to_json(), "method": bench.base.method, "learning_rate": settings.learning_rate},
         folds=folds,
-        more_rows=more.to_json() if more else None,
+        more_rows=None,
         label_next=None,
-        warnings=[
-            *([warning_of(suspects, bench.dataset)] if suspects else []),
-            *known_finding({"training": int(known.sum()) if is_folded(bench.dataset) else 0, **bench.left_out}),
-        ],
+        warnings=known_finding({"training": int(known.sum()) if is_folded(bench.dataset) else 0, **bench.left_out}),
         numbers={"loss": trained.losses[-1], "z_norm": trained.norms[-1], "padding_share": trained.padding_share},
     )
-    output = _with_readout(attempt, output)
+    output = _told(bench, *_with_readout(attempt, output, learned))
     return replace(output, label_next=labelling(attempt, bench, probed.words, output))
 
 
-def _with_readout(attempt: Run, trained: TrainOutput) -> TrainOutput:
-    """The same with a readout of the same rows, where one is wanted and the rows make one."""
+def _with_readout(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple[TrainOutput, Learned]:
+    """The same with a readout of the same rows, where one is wanted and the rows make one, and what both answer."""
+    bench, checkpoint = attempt.bench, attempt.checkpoint
     if attempt.job.spec.readout == "never":
-        return trained
+        return trained, learned
     try:
-        fitted = fit(attempt.bench, trained.folds, attempt.checkpoint)
+        fitted = fit(bench, trained.folds, checkpoint)
     except InputError as error:
-        return replace(trained, no_readout=error.message)
-    return replace(trained, readout=fitted.readout, read_out=fitted.probabilities if trained.folds else None)
+        return replace(trained, no_readout=error.message), learned
+    output = replace(trained, readout=fitted.readout, read_out=fitted.probabilities if trained.folds else None)
+    return output, learned if bench.buckets else as_published(bench, learned, fitted, checkpoint)
+
+
+def _told(bench: Workbench, output: TrainOutput, learned: Learned) -> TrainOutput:
+    """The same with what predicted rows tell of more rows, and of labels that look wrong; not of a regression."""
+    if bench.buckets:
+        return output
+    targets = bench.targets(bench.dataset.train)
+    more, suspects = learned.more_rows(targets), learned.suspects(targets)
+    warnings = [*([warning_of(suspects, bench.dataset)] if suspects else []), *output.warnings]
+    return replace(output, more_rows=more.to_json() if more else None, warnings=warnings)

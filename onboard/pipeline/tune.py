@@ -19,15 +19,14 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.protected import Protection
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged, Metrics
-from onboard.pipeline.material import Workbench
+from onboard.pipeline.evidence import beside_held, beside_in_folds, fitted_rows, held_rows
 from onboard.pipeline.outputs import Folds, NoStep, ProbeOutput, ProposedStep, TrainOutput, TuneOutput
 from onboard.pipeline.slot import take_slot
-from onboard.train.crossvalidation import log_of, rows_in_folds
-from onboard.train.learning import choosing
+from onboard.train.crossvalidation import log_of
 from onboard.train.settings import SHARES, TuningSettings
 from onboard.train.step_length import LossByShare, parts_of, tuned_out_of_fold
 from onboard.train.tuning import Tuned, tune
-from onboard.train.worth_tuning import EmbeddingAlone, Worth, fitted, worth_tuning
+from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.versions.protected import protected, protected_task
 
 _BOTH: Final = "The embedding with its readout"
@@ -120,18 +119,6 @@ def _proposed(tuner: _Tuner, tuned: Tuned, reason: str) -> TuneOutput:
     return ProposedStep(step.z, draft.artifact, proposal.folds, proposal.losses, tuning, numbers)
 
 
-def held_rows(bench: Workbench) -> tuple[Example, ...]:
-    """The held-out rows that a tuning is measured on; none where they are too few to choose anything."""
-    held = bench.dataset.validation
-    return tuple(held[row] for row in choosing(len(held)))
-
-
-def fitted_rows(bench: Workbench) -> tuple[Example, ...]:
-    """The training rows that an embedding is measured on."""
-    train = bench.dataset.train
-    return tuple(train[row] for row in fitted(len(train)))
-
-
 def folds_after(trained: TrainOutput, tuned: ProposedStep, share: float) -> Folds | None:
     """Predictions of the training rows without themselves after a share of the proposed step; None without folds."""
     if trained.folds is None or tuned.folds is None:
@@ -144,7 +131,7 @@ class _Wanted:
     """What the new task wants of the step.
 
     Args:
-        share: of it; 0 where the embedding alone is as good.
+        share: of it; 0 where what there was is as good.
         facts: of the same, for the job's document.
         losses: the new task's by what may be left of the wanted share (0 is the embedding alone), as far as they were
             measured, nats.
@@ -159,7 +146,8 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The new task's losses by share of a step, on so many rows of a kind, none of which trained what answers it."""
+    """The new task's losses by share of a step, as it would be published, on so many rows of a kind, none of which
+    trained what answers it."""
 
     losses: LossByShare
     kind: str
@@ -171,9 +159,10 @@ def _evidence(tuner: _Tuner, folds: Mapping[float, np.ndarray] | None, tuned: Tu
     attempt, trained = tuner.attempt, tuner.trained
     bench = attempt.bench
     if trained.folds is not None and folds is not None:
-        rows = rows_in_folds(bench.dataset, trained.folds.fold)
-        losses = LossByShare.of(log_of(trained.folds.probabilities), folds, bench.targets(rows))
-        return _Evidence(losses, "rows that were predicted without themselves", len(rows))
+        beside = beside_in_folds(bench, trained)
+        after = {share: beside.loss(scores) for share, scores in folds.items()}
+        losses = LossByShare(beside.loss(log_of(trained.folds.probabilities)), after)
+        return _Evidence(losses, "rows that were predicted without themselves", len(beside.targets))
     if tuned is not None and (held := held_rows(bench)):
         return _Evidence(_held_losses(tuner, held, tuned), "held-out rows", len(held))
     return None
@@ -204,12 +193,13 @@ def _wanted(tuner: _Tuner, tuned: Tuned) -> _Wanted:
 
 
 def _held_losses(tuner: _Tuner, rows: Sequence[Example], tuned: Tuned) -> LossByShare:
-    bench, z, after = tuner.attempt.bench, tuner.trained.z, {}
+    bench, z, checkpoint, after = tuner.attempt.bench, tuner.trained.z, tuner.attempt.checkpoint, {}
+    beside = beside_held(bench, tuner.trained, checkpoint)
     for share in SHARES:
         part = tuned.shortened(bench.engine.hypernetwork, z, share)
         under = replace(bench, engine=bench.engine.under(part.hypernetwork))
-        after[share] = under.loss(rows, tuner.words, part.z, tuner.attempt.checkpoint)
-    return LossByShare(bench.loss(rows, tuner.words, z, tuner.attempt.checkpoint), after)
+        after[share] = beside.loss(under.scores(rows, tuner.words, part.z, checkpoint))
+    return LossByShare(beside.loss(bench.scores(rows, tuner.words, z, checkpoint)), after)
 
 
 def _folds(

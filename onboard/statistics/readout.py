@@ -90,11 +90,14 @@ class Fitted:
         readout: of all of them.
         judged: indices of the rows that a group held (m,), ascending.
         probabilities: (m, K) of these, each predicted without its group.
+        ridge, sharpness: that these rows chose; of a regression the second is the deviation of what is predicted.
     """
 
     readout: Readout
     judged: np.ndarray
     probabilities: np.ndarray
+    ridge: float
+    sharpness: float
 
 
 def fit_readout(
@@ -118,11 +121,10 @@ def fit_readout(
     """
     _require_finite(features)
     _require_rows(targets, regression=values is not None)
-    raw = features.astype(np.float64)
-    mean = raw.mean(0)
-    evened = raw - mean if spread is None else spread.evened(raw - mean)
-    length = float((evened**2).sum(1).mean()) or 1.0
-    x = np.hstack([evened / length**0.5, np.ones((len(raw), 1))])  # (n, h + 1), the last is the intercept
+    mean = features.astype(np.float64).mean(0)
+    evened = _evened(features, mean, spread)
+    length = _length(evened)
+    x = _with_intercept(evened, length)
     y = targets.astype(np.float64) if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
     path = _Path.of(x, y - centre)
@@ -136,7 +138,43 @@ def fit_readout(
         weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
     else:
         weights, bias = chosen.sharpness * weights, chosen.sharpness * bias
-    return Fitted(_packed(weights, bias), judged, chosen.probabilities)
+    return Fitted(_packed(weights, bias), judged, chosen.probabilities, chosen.ridge, chosen.sharpness)
+
+
+def answers_after(
+    features: np.ndarray, targets: np.ndarray, asked: np.ndarray, like: Fitted, spread: Spread | None = None
+) -> np.ndarray:
+    """What a readout of fewer rows would answer, as regular and as sharp as another of the same task.
+
+    Args:
+        features, targets: (n, h) and (n, K) one-hot, of the rows that it is made of; a label may have none.
+        asked: features (m, h) of other rows.
+        like: the other.
+        spread: of the base.
+
+    Returns:
+        Probabilities (m, K).
+    """
+    mean = features.astype(np.float64).mean(0)
+    evened = _evened(features, mean, spread)
+    length = _length(evened)
+    weights = _Path.of(_with_intercept(evened, length), targets.astype(np.float64)).weights(like.ridge)
+    return _softmax(like.sharpness * (_with_intercept(_evened(asked, mean, spread), length) @ weights.T))
+
+
+def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np.ndarray:
+    centred: np.ndarray = features.astype(np.float64) - mean
+    return centred if spread is None else spread.evened(centred)
+
+
+def _length(evened: np.ndarray) -> float:
+    """The rows' mean squared length."""
+    return float((evened**2).sum(1).mean()) or 1.0
+
+
+def _with_intercept(evened: np.ndarray, length: float) -> np.ndarray:
+    """(n, h + 1), the last column is the intercept's."""
+    return np.hstack([evened / length**0.5, np.ones((len(evened), 1))])
 
 
 def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray) -> float:

@@ -40,6 +40,7 @@ class OutOfFold:
         curve: of embeddings that were trained on a share of the fold's rows, by that share, (m, K).
         rows: how many rows an embedding of a fold or its start was trained on, on average; by share (1 is all of them).
         z: (folds, t) the embeddings that were trained on all rows but those of a fold.
+        parts: the folds, with the rows that were trained on.
     """
 
     fold: np.ndarray
@@ -47,6 +48,7 @@ class OutOfFold:
     curve: Mapping[float, np.ndarray]
     rows: Mapping[float, float]
     z: np.ndarray
+    parts: Sequence[Fold] = ()
 
     @property
     def judged(self) -> np.ndarray:

@@ -27,12 +27,14 @@ class Halves:
         rows: how many rows that is, by share, those that the start was trained on included.
         half: whose embedding was asked, of each held-out row (m,).
         targets: (m, K), one-hot.
+        trained_on: indices of the training rows of each half.
     """
 
     scores: Mapping[float, np.ndarray]
     rows: Mapping[float, float]
     half: np.ndarray
     targets: np.ndarray
+    trained_on: Sequence[np.ndarray] = ()
 
     @classmethod
     def of(

@@ -167,7 +167,7 @@ class _Plan:
         if not by_half:
             return None
         sizes = {SHARE: _mean_rows(self.halves, known), 1.0: float(sum(map(len, self.halves)))}
-        return Halves.of(by_half, by_all, sizes, targets)
+        return replace(Halves.of(by_half, by_all, sizes, targets), trained_on=self.halves)
 
 
 def _planned(engine: Engine, rows: LabelledRows, settings: FewShotSettings, seed: int, validation: Validation) -> _Plan:
@@ -222,7 +222,7 @@ def _out_of_fold(
         share: scored([part.z for part in of_shares[place :: len(shares)]]) for place, share in enumerate(shares)
     }  # fmt: skip
     z = np.stack([part.z for part in of_folds])
-    return OutOfFold(fold, scores, curve, rows, z)
+    return OutOfFold(fold, scores, curve, rows, z, parted)
 
 
 def choosing(count: int) -> list[int]:

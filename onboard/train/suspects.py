@@ -75,7 +75,7 @@ def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> WarningJson:
     sentence = f"“{examples[0]['text']}” is labelled {first}; {likelier} looks likelier."
     return {
         "code": "contradicted_labels",
-        "message": f"{rows} mislabelled to embeddings that were trained without them: {sentence}",
+        "message": f"{rows} mislabelled to what was trained without them: {sentence}",
         "remedy": "Look at these rows; they are used as they are.",
         "count": len(suspects),
         "examples": examples,

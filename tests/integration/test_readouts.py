@@ -193,3 +193,33 @@ def test_what_a_stage_left_is_read_back_with_its_readout(tiny_base: Base) -> Non
     assert again.to_json() == document
     assert again.readout is not None
     assert np.array_equal(again.readout.weights, drawn(tiny_base).weights)
+
+
+def reported(result: dict[str, Any]) -> tuple[float, float]:
+    """Accuracy of the learning curve's last point, and of the validation estimate."""
+    return result["more_rows"]["points"][-1]["accuracy"], result["metrics"]["validation"]["accuracy"]["value"]
+
+
+@pytest.mark.parametrize("count", [40, 90])
+def test_the_learning_curve_ends_at_what_is_published(desk: Desk, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onboard.train.learning_curve._constant", lambda *_: False)  # the tiny base answers alike
+    curve, validation = reported(learned_with_one(desk, opinions(count), "mood"))
+    assert curve == pytest.approx(validation)
+
+
+def test_rows_are_suspected_by_what_is_published(desk: Desk) -> None:
+    rows = opinions(48)
+    rows[7] = {**rows[7], "label": next(row["label"] for row in rows if row["label"] != rows[7]["label"])}
+    result = learned_with_one(desk, rows, "mood")
+    warnings = [warning for warning in result["dataset"]["warnings"] if warning["code"] == "contradicted_labels"]
+    assert [example["text"] for warning in warnings for example in warning["examples"]] == [rows[7]["text"]]
+
+
+@pytest.mark.usefixtures("gently")
+@pytest.mark.parametrize("count", [40, 90])
+def test_a_tuning_is_judged_by_what_would_be_published(desk: Desk, count: int) -> None:
+    before = learned_with_one(desk, opinions(count), "before", init="sst2")["readout"]
+    assert before["share"] > 0
+    tuning = desk.learn(opinions(count), "after", init="sst2", tune_hypernetwork="always")["tuning"]
+    assert tuning["by_share"]["0"] == pytest.approx(before["after"], abs=1e-5)
+    assert tuning["before"] == pytest.approx(before["after"], abs=1e-5)

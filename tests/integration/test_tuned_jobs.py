@@ -26,6 +26,7 @@ from onboard.errors import JobFailedError
 from onboard.pipeline import guard as guarded
 from onboard.pipeline import train as training
 from onboard.pipeline import tune as tuned
+from onboard.pipeline.material import Workbench
 from onboard.services import Services
 from onboard.serving import Predictor
 from onboard.testing import RecordedProgress
@@ -129,7 +130,7 @@ def test_auto_leaves_the_hypernetwork_alone_where_tuning_is_not_worth_it(
 def test_auto_measures_no_training_rows_where_no_others_show_what_there_is_to_gain(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tuned.Workbench, "loss", lambda *_, **__: pytest.fail("rows were measured"))
+    monkeypatch.setattr(Workbench, "loss", lambda *_, **__: pytest.fail("rows were measured"))
     result = desk.learn(opinions(6), init="sst2", tune_hypernetwork="auto")
     assert result["tuning"]["reason"].startswith("No rows show")
 
@@ -143,7 +144,7 @@ def test_auto_measures_a_part_of_very_many_training_rows(desk: Desk, monkeypatch
 
     monkeypatch.setattr(worth_tuning, "MOST_FITTED", 20)
     monkeypatch.setattr(tuned, "worth_tuning", lambda alone: Worth(alone.training_loss() > 1.0, "So it is."))
-    monkeypatch.setattr(tuned.Workbench, "loss", loss)
+    monkeypatch.setattr(Workbench, "loss", loss)
     assert desk.learn(opinions(24), init="sst2", tune_hypernetwork="auto")["tuning"]["reason"] == "So it is."
     assert measured == [20]
 
@@ -164,6 +165,7 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     monkeypatch.setattr(tuned, "worth_tuning", lambda _: Worth(True, "It pays."))
     monkeypatch.setattr(tuned, "tune", tune)
     monkeypatch.setattr(training, "FewShotSettings", training.FewShotSettings.func)  # type: ignore[attr-defined]
+    monkeypatch.setattr(JobSpec, "readout", "never")  # it knows all that the step teaches
     desk.submit(opinions(30), init="random", tune_hypernetwork="auto")
     monkeypatch.setattr(training, "learn", _barely(training.learn))
     result = desk.run(desk.claim()).result or {}

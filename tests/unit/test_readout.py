@@ -10,7 +10,17 @@ import pytest
 from onboard.bases import Base
 from onboard.bases.spread import read_spread, spread_of, write_spread
 from onboard.errors import DamagedError, InputError, PinMismatchError
-from onboard.statistics.readout import PRIOR_SHARE, Readout, Spread, _Path, blend, choose_share, fit_readout
+from onboard.statistics.readout import (
+    PRIOR_SHARE,
+    Readout,
+    Spread,
+    _Path,
+    answers_after,
+    blend,
+    choose_share,
+    fit_readout,
+    mean_loss,
+)
 from onboard.storage.embedding import pack_embedding
 from onboard.storage.readout import pack_readout, unpack_readout
 
@@ -113,6 +123,28 @@ def test_the_share_is_what_rows_want_and_none_where_it_does_not_pay() -> None:
     assert choose_share(sure, wrong, targets) == 0.0
     assert choose_share(unsure[:0], sure[:0], targets[:0]) == PRIOR_SHARE
     assert np.allclose(blend(sure, wrong, 0.5), 0.5)
+
+
+def test_of_all_rows_it_answers_what_the_readout_does_and_of_others_what_they_say() -> None:
+    features, targets = drawn(48)
+    fitted, spread = fit_readout(features[:32], targets[:32], alone(32)), Spread(np.eye(12)[:1], np.array([0.5]))
+    asked, truth = features[32:], targets[32:]
+    by_all = answers_after(features[:32], targets[:32], asked, fitted)
+    assert np.allclose(by_all, fitted.readout.probabilities(asked), atol=1e-3)  # the readout is in float16
+    by_few = answers_after(features[:5], targets[[1, 2, 0, 1, 2]], asked, fitted)
+    assert mean_loss(by_few, truth) > mean_loss(by_all, truth)
+    evened = fit_readout(features[:32], targets[:32], alone(32), spread)
+    again = answers_after(features[:32], targets[:32], asked, evened, spread)
+    assert np.allclose(again, evened.readout.probabilities(asked), atol=1e-3)
+
+
+def test_it_is_made_of_rows_that_lack_a_label() -> None:
+    features, targets = drawn()
+    fitted = fit_readout(features, targets, alone(24))
+    own = targets[:, 2] == 0
+    answers = answers_after(features[own], targets[own], features, fitted)
+    assert np.allclose(answers.sum(1), 1.0)
+    assert (answers[own].argmax(1) == targets[own].argmax(1)).mean() > 0.9
 
 
 def test_labels_in_another_order_have_the_same_answers() -> None:

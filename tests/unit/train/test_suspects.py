@@ -58,7 +58,7 @@ def test_the_warning_names_rows_and_labels() -> None:
     warning = warning_of(suspected_errors(estimate(0.9, {3: 0.85, 8: 0.97}), TARGETS), dataset)
     assert warning["count"] == 2
     assert warning["message"] == (
-        "2 training rows look mislabelled to embeddings that were trained without them: "
+        "2 training rows look mislabelled to what was trained without them: "
         "“text 08” is labelled no; yes looks likelier."
     )
     assert warning["examples"][1] == {"text": "text 03", "label": "yes", "likelier": "no"}

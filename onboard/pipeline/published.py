@@ -1,0 +1,93 @@
+"""What a training came to, answered by embedding and readout together: for the learning curve and the suspects.
+
+Readouts of fewer rows are as regular and as sharp as that of all, and have its share, so a curve costs no training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onboard.pipeline.evidence import held_rows
+from onboard.pipeline.material import Workbench
+from onboard.pipeline.readout import drawn
+from onboard.statistics.readout import Fitted, answers_after, blend, choose_share
+from onboard.train.crossvalidation import OutOfFold, log_of
+from onboard.train.halves import SHARE, Halves
+from onboard.train.learning import Learned
+
+
+def as_published(bench: Workbench, learned: Learned, fitted: Fitted, checkpoint: Callable[[], None]) -> Learned:
+    """The same, where rows judge it, with the answers of the embedding and a readout of its rows (classes only).
+
+    Args:
+        bench: the job's material.
+        learned: the embedding, its folds or what halves of its rows come to.
+        fitted: the readout.
+        checkpoint: stops the work.
+    """
+    rows = [bench.dataset.train[row] for row in drawn(bench)]
+    maker = _Readouts(bench, fitted, drawn(bench), bench.features(rows, checkpoint), bench.targets(rows))
+    if learned.folds is not None:
+        return replace(learned, folds=_folds(learned.folds, maker))
+    if learned.halves is not None:
+        held = bench.features(held_rows(bench), checkpoint)
+        return replace(learned, halves=_halves(learned.halves, held, maker))
+    return learned
+
+
+@dataclass(frozen=True)
+class _Readouts:
+    """Makes readouts of parts of the training rows.
+
+    Args:
+        bench: the job's material.
+        like: the readout of all.
+        places: of the training rows that it was made of, ascending.
+        features, targets: of these.
+    """
+
+    bench: Workbench
+    like: Fitted
+    places: np.ndarray
+    features: np.ndarray
+    targets: np.ndarray
+
+    def answers(self, trained_on: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """Probabilities (m, K) of features (m, h), by a readout of these training rows (indices)."""
+        own = np.flatnonzero(np.isin(self.places, trained_on))
+        return answers_after(self.features[own], self.targets[own], asked, self.like, self.bench.base.spread)
+
+
+def _folds(folds: OutOfFold, maker: _Readouts) -> OutOfFold:
+    targets = maker.targets[folds.judged]
+    share = choose_share(np.exp(folds.scores), maker.like.probabilities, targets)
+    curve = {
+        part: _blended(scores, _of_part(folds, part, maker)[folds.judged], share)
+        for part, scores in folds.curve.items()
+    }
+    return replace(folds, scores=_blended(folds.scores, maker.like.probabilities, share), curve=curve)
+
+
+def _of_part(folds: OutOfFold, part: float, maker: _Readouts) -> np.ndarray:
+    """Probabilities (n, K) of the training rows, those in folds by readouts of this share of the other folds' rows."""
+    answers = np.zeros_like(maker.targets, dtype=np.float64)
+    for fold in folds.parts:
+        answers[fold.held] = maker.answers(fold.shares[part], maker.features[fold.held])
+    return answers
+
+
+def _halves(halves: Halves, held: np.ndarray, maker: _Readouts) -> Halves:
+    of_all = maker.like.readout.probabilities(held)
+    share = choose_share(np.exp(halves.scores[1.0]), of_all, halves.targets)
+    by_half = np.stack([maker.answers(rows, held) for rows in halves.trained_on])
+    readouts = {SHARE: by_half[halves.half, np.arange(len(held))], 1.0: of_all}
+    scores = {part: _blended(halves.scores[part], readouts[part], share) for part in halves.scores}
+    return replace(halves, scores=scores)
+
+
+def _blended(scores: np.ndarray, readout: np.ndarray, share: float) -> np.ndarray:
+    """Log-probabilities (m, K) of both."""
+    return log_of(blend(np.exp(scores), readout, share)) if share else scores
