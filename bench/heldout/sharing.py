@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from bench.harness.command import deadline
-from bench.harness.rows import Row, append, finished, plain
+from bench.harness.missing_runs import measure_missing
+from bench.harness.rows import Row, finished, plain
 from bench.heldout.plan import Run
 
 Settings = Mapping[str, Row]  # what the numbers of an arm depend on, by arm
@@ -34,7 +34,7 @@ def run_missing(
     hours: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Measure what the file lacks, and append each row as soon as it is there.
+    """Measure what the file lacks of the plan.
 
     Args:
         plan: this process's part.
@@ -44,17 +44,11 @@ def run_missing(
         hours: after which no further run begins; None lets it end.
         clock: seconds.
     """
-    there = runs_of(plan, settings, work)
-    missing = [run for run in plan if run not in there]
-    print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
-    time_is_up = deadline(hours, clock)
-    for number, run in enumerate(missing, 1):
-        if time_is_up():
-            print(f"the time is up: {len(missing) - number + 1} runs are left; the same command goes on", flush=True)
-            return
-        row = {**asdict(run), **measure(run), "settings": plain(settings[run.arm])}
-        append(work, row)
-        print(f"{number}/{len(missing)}  {_line(run, row)}", flush=True)
+
+    def row_of(run: Run) -> Row:
+        return {**asdict(run), **measure(run), "settings": plain(settings[run.arm])}
+
+    measure_missing(plan, runs_of(plan, settings, work), row_of, _line, work, hours, clock)
 
 
 def _line(run: Run, row: Row) -> str:

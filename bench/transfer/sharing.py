@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.harness.command import deadline
-from bench.harness.rows import Row, append, finished, plain
+from bench.harness.missing_runs import measure_missing
+from bench.harness.rows import Row, finished, plain
 from bench.transfer.cells import Run
 
 Settings = Callable[[Run], Mapping[str, Any]]
@@ -34,7 +34,7 @@ def run_missing(
     hours: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Measure what the file lacks, and append each row as soon as it is there.
+    """Measure what the file lacks of the plan.
 
     Args:
         plan: this process's part.
@@ -44,16 +44,14 @@ def run_missing(
         hours: after which no further run begins; None lets it end.
         clock: seconds.
     """
-    there = rows_of(plan, settings, work)
-    missing = [run for run in plan if run not in there]
-    print(f"{len(plan) - len(missing)} of {len(plan)} runs are in {work}", flush=True)
-    time_is_up = deadline(hours, clock)
-    for number, run in enumerate(missing, 1):
-        if time_is_up():
-            print(f"the time is up: {len(missing) - number + 1} runs are left; the same command goes on", flush=True)
-            return
-        row = {**measure(run), "settings": plain(settings(run))}
-        append(work, row)
-        which = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
-        cost = f"in {row['seconds']:.1f} s" if "seconds" in row else f"as from {row['trained_as']}"
-        print(f"{number}/{len(missing)}  {which}: {row['accuracy']:.1f} {cost}", flush=True)
+
+    def row_of(run: Run) -> Row:
+        return {**measure(run), "settings": plain(settings(run))}
+
+    measure_missing(plan, rows_of(plan, settings, work), row_of, _line, work, hours, clock)
+
+
+def _line(run: Run, row: Row) -> str:
+    which = f"{run.task} n={run.shots} seed {run.seed} {run.method} {run.start or run.recipe}".rstrip()
+    cost = f"in {row['seconds']:.1f} s" if "seconds" in row else f"as from {row['trained_as']}"
+    return f"{which}: {row['accuracy']:.1f} {cost}"

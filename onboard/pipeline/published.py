@@ -28,8 +28,9 @@ def as_published(bench: Workbench, learned: Learned, fitted: Fitted, checkpoint:
         fitted: the readout.
         checkpoint: stops the work.
     """
-    rows = [bench.dataset.train[row] for row in drawn(bench)]
-    maker = _Readouts(bench, fitted, drawn(bench), bench.features(rows, checkpoint), bench.targets(rows))
+    places = drawn(bench)
+    rows = [bench.dataset.train[place] for place in places]
+    maker = _Readouts(bench, fitted, places, bench.features(rows, checkpoint), bench.targets(rows))
     if learned.folds is not None:
         return replace(learned, folds=_folds(learned.folds, maker))
     if learned.halves is not None:

@@ -43,12 +43,9 @@ def in_words(example: Example) -> str:
 
 
 def _likelier(example: Example) -> str:
-    labels = f"is labelled {label_name(example['label'])}; {label_name(example['likelier'])} looks likelier."
-    return (
-        f"Row {text(example['row'])}, {_quoted(example)}, {labels}"
-        if "row" in example
-        else (f"{_quoted(example)} {labels}")
-    )
+    subject = f"Row {text(example['row'])}, {_quoted(example)}," if "row" in example else _quoted(example)
+    label, likelier = (label_name(example[key]) for key in ("label", "likelier"))
+    return f"{subject} is labelled {label}; {likelier} looks likelier."
 
 
 def _shared(example: Example) -> str:
