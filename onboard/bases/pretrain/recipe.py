@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from onboard.bases.curriculum.counts import KINDS, CurriculumCounts
 from onboard.bases.multitask.recipe import (
@@ -62,7 +62,18 @@ class DistillStage(Schedule):
     batch: int = Field(ge=1, description="Padded tokens a step.")
 
 
-class BackboneStage(Schedule):
+class KeepsTeacher(Section):
+    """What holds a backbone to its teacher while it learns tasks."""
+
+    teacher_share: float = Field(
+        default=0.0,
+        ge=0,
+        description="Weight of the distance to the teacher's vectors of texts, beside 1 of the tasks.",
+    )
+    teacher_tokens: int = Field(default=800, ge=1, description="Padded tokens of those texts, a step.")
+
+
+class BackboneStage(Schedule, KeepsTeacher):
     """The backbone alone on tasks whose label words say what is asked. The learning rate is relative, as above."""
 
     dropout: float = Field(ge=0, lt=1, description="As T5 has it.")
@@ -72,12 +83,6 @@ class BackboneStage(Schedule):
     temperature: float = Field(
         default=10.0, gt=0, description="T: a task is drawn in proportion to (its rows)^(1/T), within its kind."
     )
-    teacher_share: float = Field(
-        default=0.0,
-        ge=0,
-        description="Weight of the distance to the teacher's vectors of texts, beside 1 of the tasks.",
-    )
-    teacher_tokens: int = Field(default=800, ge=1, description="Padded tokens of those texts, a step.")
 
     @field_validator("shares")
     @classmethod
@@ -88,7 +93,7 @@ class BackboneStage(Schedule):
         return shares
 
 
-class JointStage(HypernetworkStage):
+class JointStage(HypernetworkStage, KeepsTeacher):
     """Hypernetwork, embeddings and, beside them, the backbone, which learns to follow adapters; then all is frozen."""
 
     backbone_rate: float = Field(
@@ -130,22 +135,33 @@ class BackboneOfBase(Section):
     of: str = Field(min_length=1, description="Name or folder of the base.")
 
 
-class HypernetworkAlone(HypernetworkStage):
-    """Hypernetwork and embeddings on a backbone of which nothing is trained any more."""
+class RenewedStage(JointStage):
+    """Hypernetwork and embeddings on the backbone of a base, and that beside them when it has a rate."""
 
-    train_norms: Literal[False] = Field(default=False, description="Never: the backbone stays as it is.")
+    train_norms: Literal[False] = Field(default=False, description="Never apart from the rest of the backbone.")
 
 
 class RenewedRecipe(CurriculumRecipe):
     """The recipe of a base that takes its backbone of another one, with a new hypernetwork trained on a curriculum.
 
-    With [multitask] the backbone learns on before that; without it stays byte for byte.
+    With [multitask] the backbone learns on before that, and beside it at `hypernetwork.backbone_rate`; without it stays
+    byte for byte.
     """
 
     backbone: BackboneOfBase
     sentences: TextCounts = TextCounts()
     multitask: BackboneStage | None = None
-    hypernetwork: HypernetworkAlone
+    hypernetwork: RenewedStage
+
+    @field_validator("hypernetwork")
+    @classmethod
+    def _learns_on(cls, stage: RenewedStage, info: ValidationInfo) -> RenewedStage:
+        if stage.backbone_rate and info.data.get("multitask") is None:
+            raise ValueError(
+                "backbone_rate trains the backbone, which stays as it is without [multitask]; "
+                "leave the rate out, or say in [multitask] how the backbone learns on"
+            )
+        return stage
 
 
 AnyRecipe = Recipe | OwnRecipe | RenewedRecipe

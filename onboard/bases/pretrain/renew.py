@@ -9,12 +9,12 @@ from pathlib import Path
 
 from onboard.bases import find_base
 from onboard.bases.load import fresh_backbone
-from onboard.bases.multitask.hypernetwork import Beside, HypernetworkTraining, round_to_half, train_hypernetwork
+from onboard.bases.multitask.hypernetwork import round_to_half, train_hypernetwork
 from onboard.bases.multitask.make import rows_digests
 from onboard.bases.multitask.sources import read_sources
 from onboard.bases.pretrain.ingredients import Ingredients, load_teaching, load_texts
 from onboard.bases.pretrain.recipe import RenewedRecipe
-from onboard.bases.pretrain.run import begin, train_backbone, write
+from onboard.bases.pretrain.run import begin, joint_training, train_backbone, write
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.errors import InputError
 from onboard.model.quantised import round_to_stored
@@ -45,10 +45,9 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
         depends_on = made_from.settings(*sections) | facts
         train_backbone(made_from, learns_on, engine, made, sources, material, depends_on)
     in_int8 = learns_on is not None or given.document.get("weights") == "int8"
-    training = HypernetworkTraining(
-        recipe.hypernetwork, recipe.seed + 2, made_from.settings(*sections, "hypernetwork") | facts, Beside({}, []),
-        round_to_stored if in_int8 else round_to_half, most_of_a_family=recipe.curriculum.most_of_a_family,
-    )  # fmt: skip
+    settings = made_from.settings(*sections, "hypernetwork") | facts
+    rounded = round_to_stored if in_int8 else round_to_half
+    training = joint_training(made_from, learns_on, engine, material, settings, rounded)
     learned = train_hypernetwork(engine, made.groups, sources, training, running)
     if running.processes.first:
         write(made_from, engine, learned, made, sources, output, given)

@@ -35,7 +35,7 @@ from onboard.bases.pretrain import sentences
 from onboard.bases.pretrain.distill import Distillation, Keeping, relative_groups
 from onboard.bases.pretrain.ingredients import Ingredients, RecipeT, load_teaching, load_texts
 from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
-from onboard.bases.pretrain.recipe import BackboneStage, OwnRecipe
+from onboard.bases.pretrain.recipe import BackboneStage, JointStage, OwnRecipe
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.bases.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 from onboard.errors import InputError
@@ -62,11 +62,7 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     depends_on = made_from.settings("backbone", "curriculum", "multitask") | digests
     train_backbone(made_from, recipe.multitask, engine, made, sources, material, depends_on)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | digests
-    dropping = _dropping(engine.backbone, recipe.hypernetwork.dropout, recipe.seed, made_from.running.processes.rank)
-    training = HypernetworkTraining(
-        recipe.hypernetwork, recipe.seed + 2, settings, _beside(engine, recipe), round_to_stored, dropping,
-        recipe.curriculum.most_of_a_family,
-    )  # fmt: skip
+    training = joint_training(made_from, recipe.multitask, engine, material, settings)
     learned = train_hypernetwork(engine, made.groups, sources, training, made_from.running)
     if made_from.running.processes.first:
         write(made_from, engine, learned, made, sources, output)
@@ -133,25 +129,57 @@ def train_backbone(
     loss_of = multitask_loss(
         bare_scores(engine), sampling, precision, running.processes, schedule.label_smoothing, scales
     )
-    loss_of = _dropping(backbone, schedule.dropout, recipe.seed, running.processes.rank)(loss_of)
-    if schedule.teacher_share:
-        sequences = engine.encoder.encode([(text, None) for text in material.texts])
-        keeping = Keeping(sequences, material.vectors, schedule.teacher_tokens, recipe.seed, schedule.teacher_share)
-        loss_of = keeping.beside(loss_of, backbone.encoder, precision)
+    around = _around(made_from, schedule, engine, material)
     relative = relative_groups(dict(backbone.named_parameters()), schedule.decoder_rate)
-    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, loss_of, depends_on), running)
+    run_stage(Stage("multitask", schedule, {"backbone": backbone}, relative, around(loss_of), depends_on), running)
     backbone.requires_grad_(False)
     round_to_stored(backbone)
 
 
-def _beside(engine: Engine, recipe: OwnRecipe) -> Beside:
-    """What the stage `hypernetwork` trains besides: the whole backbone, or its norms."""
-    stage, backbone = recipe.hypernetwork, engine.backbone
-    if not stage.backbone_rate:
-        return norms_beside(engine, stage)
-    share = stage.backbone_rate / stage.learning_rate
-    relative = relative_groups(dict(backbone.named_parameters()), recipe.multitask.decoder_rate)
-    return Beside({"backbone": backbone}, [(parameters, multiple * share) for parameters, multiple in relative])
+def joint_training(
+    made_from: Ingredients[RecipeT],
+    before: BackboneStage | None,
+    engine: Engine,
+    material: Material,
+    settings: Mapping[str, Any],
+    rounded: Callable[[nn.Module], None] = round_to_stored,
+) -> HypernetworkTraining:
+    """How hypernetwork and embeddings learn, and beside them the backbone or its norms, as the recipe says.
+
+    Args:
+        made_from: the recipe, whose [hypernetwork] it is.
+        before: how the backbone learned before that; None where it stays as it is.
+        engine: backbone and fresh hypernetwork.
+        material: the teacher's vectors, for a stage that keeps the teacher.
+        settings: what the result depends on.
+        rounded: rounds a module to what will be stored.
+    """
+    recipe = made_from.recipe
+    stage = recipe.hypernetwork
+    beside = norms_beside(engine, stage)
+    if stage.backbone_rate and before is not None:
+        share = stage.backbone_rate / stage.learning_rate
+        relative = relative_groups(dict(engine.backbone.named_parameters()), before.decoder_rate)
+        groups = [(parameters, multiple * share) for parameters, multiple in relative]
+        beside = Beside({"backbone": engine.backbone}, groups)
+    return HypernetworkTraining(
+        stage, recipe.seed + 2, settings, beside, rounded, _around(made_from, stage, engine, material),
+        recipe.curriculum.most_of_a_family,
+    )  # fmt: skip
+
+
+def _around(
+    made_from: Ingredients[RecipeT], stage: BackboneStage | JointStage, engine: Engine, material: Material
+) -> Callable[[LossOf], LossOf]:
+    """Wraps a loss: with the stage's dropout, and with the distance to the teacher where the stage keeps it."""
+    recipe, backbone = made_from.recipe, engine.backbone
+    dropping = _dropping(backbone, stage.dropout, recipe.seed, made_from.running.processes.rank)
+    if not stage.teacher_share:
+        return dropping
+    sequences = engine.encoder.encode([(text, None) for text in material.texts])
+    keeping = Keeping(sequences, material.vectors, stage.teacher_tokens, recipe.seed, stage.teacher_share)
+    precision = precision_of(recipe.hypernetwork.precision, engine.device)
+    return lambda loss_of: keeping.beside(dropping(loss_of), backbone.encoder, precision)
 
 
 def _dropping(backbone: Any, share: float, seed: int, rank: int) -> Callable[[LossOf], LossOf]:

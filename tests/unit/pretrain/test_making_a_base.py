@@ -334,3 +334,21 @@ def test_the_backbone_of_a_base_learns_on_where_the_recipe_says_so_and_is_stored
     assert set(new.known_rows) >= set(given.known_rows)
     before, after = (load_engine(base).backbone.state_dict() for base in (given, new))
     assert all(not torch.equal(before[name], after[name]) for name in before if name.endswith("SelfAttention.q.weight"))
+
+
+def test_the_backbone_of_a_base_learns_beside_the_hypernetwork_where_that_has_a_rate_for_it(
+    ingredients: Callable[..., Ingredients[OwnRecipe]], tmp_path: Path
+) -> None:
+    given, own = make_tiny_base(tmp_path / "tiny"), ingredients("renewed")
+    document = RECIPE.model_dump(mode="json", include={"name", "seed", "licence", "curriculum", "multitask"})
+    document |= {"backbone": {"of": str(given.folder)}, "sentences": {"from_sources": 40, "from_corpus": 100}}
+    digests = set()
+    for rate, share in ((0.0, 0.0), (1e-3, 0.0), (1e-3, 1.0)):
+        stage = {"backbone_rate": rate, "teacher_share": share, "teacher_tokens": 50, "dropout": 0.1}
+        document["hypernetwork"] = {**STAGE, "reduction_factor": 1, "task_embedding_size": 8, **stage}
+        recipe = RenewedRecipe.model_validate(document).model_copy(update={"sources": own.recipe.sources})
+        work = replace(own.running, work=tmp_path / f"work-{rate}-{share}")
+        output = tmp_path / f"new-{rate}-{share}"
+        renew_base(replace(own, recipe=recipe, running=work), output)
+        digests.add(find_base(str(output)).backbone_digest)
+    assert len(digests) == 3, "the rate moves the backbone, and the teacher holds it"

@@ -67,7 +67,7 @@ def test_the_recipe_of_its_hypernetwork_takes_the_backbone_of_a_base_and_trains_
     assert recipe.licence == OwnRecipe.model_validate(read_toml(MINI)).licence
     for section, change, field in (
         ("hypernetwork", {"train_norms": True}, "hypernetwork.train_norms"),
-        ("hypernetwork", {"backbone_rate": 1e-3}, "hypernetwork.backbone_rate"),
+        ("hypernetwork", {"backbone_rate": 1e-3}, "hypernetwork"),
         ("hypernetwork", {"projector_width": 64}, "hypernetwork.projector_start"),
         ("hypernetwork", {"method": "hyperformer"}, "hypernetwork.projector_start"),
         ("backbone", {"max_tokens": 64}, "backbone.max_tokens"),
@@ -91,7 +91,7 @@ def test_every_field_of_a_stage_says_what_it_is() -> None:
     stages = (
         sections.BackboneShape, sections.SentenceCounts, sections.Inheritance, sections.DistillStage,
         sections.BackboneStage, sections.JointStage, sections.TextCounts, sections.BackboneOfBase,
-        sections.HypernetworkAlone,
+        sections.RenewedStage,
     )  # fmt: skip
     for stage in stages:
         assert all(field.description for field in stage.model_fields.values()), stage
