@@ -21,3 +21,12 @@ def targets_of(dataset: Dataset, rows: Sequence[Example]) -> np.ndarray:
     if buckets is not None:
         return np.array([buckets.soft_target(float(row.label)) for row in rows], dtype=np.float32)
     return np.eye(len(dataset.labels), dtype=np.float32)[dataset.class_indices(rows)]
+
+
+def label_weights(dataset: Dataset) -> np.ndarray:
+    """What a row of each label counts (K,): 1/√(training rows of the label), so scaled that training rows count 1 on
+    the mean. Between the labels' natural shares and equal ones: docs/decisions/0020."""
+    rows = np.bincount(dataset.class_indices(dataset.train), minlength=len(dataset.labels))
+    roots = np.sqrt(np.maximum(rows, 1))
+    weights: np.ndarray = rows.sum() / roots.sum() / roots
+    return weights.astype(np.float32)

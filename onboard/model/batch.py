@@ -31,7 +31,7 @@ class LabelledRows:
 
     Args:
         ids: token ids of each row (n).
-        targets: distribution over labels or buckets of each row (n, K).
+        targets: distribution over labels or buckets of each row (n, K), times what the row counts.
     """
 
     ids: Sequence[Sequence[int]]

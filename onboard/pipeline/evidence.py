@@ -22,7 +22,7 @@ class Beside:
 
     Args:
         readout: its probabilities (m, K), of rows in folds without their fold; None where there is no readout.
-        targets: (m, K) of the rows.
+        targets: (m, K) of the rows, times what each counts.
     """
 
     readout: np.ndarray | None
@@ -43,14 +43,14 @@ class Beside:
 def beside_in_folds(bench: Workbench, trained: TrainOutput) -> Beside:
     """Of the training rows that are in a fold; the training has folds."""
     assert trained.folds is not None
-    return Beside(trained.read_out, bench.targets(rows_in_folds(bench.dataset, trained.folds.fold)))
+    return Beside(trained.read_out, bench.weighted(rows_in_folds(bench.dataset, trained.folds.fold)))
 
 
 def beside_held(bench: Workbench, trained: TrainOutput, checkpoint: Callable[[], None]) -> Beside:
     """Of the held-out rows that choose."""
     rows, readout = held_rows(bench), trained.readout
     read = None if readout is None else readout.probabilities(bench.features(rows, checkpoint))
-    return Beside(read, bench.targets(rows))
+    return Beside(read, bench.weighted(rows))
 
 
 def judged_loss(

@@ -13,7 +13,7 @@ from onboard.data.hashes import row_hashes, rows_without
 from onboard.data.limits import PROBE_ROWS, PROBE_TOKENS
 from onboard.data.regression import Buckets
 from onboard.data.splits import fair_order
-from onboard.data.targets import buckets_of, targets_of
+from onboard.data.targets import buckets_of, label_weights, targets_of
 from onboard.domain.dataset import Dataset, Example
 from onboard.domain.task import FIRST_HYPERNETWORK
 from onboard.model.batch import Batch, LabelledRows
@@ -73,9 +73,14 @@ class Workbench:
         """Distribution over labels or buckets of each row (n, K), float32."""
         return targets_of(self.dataset, rows)
 
+    def weighted(self, rows: Sequence[Example]) -> np.ndarray:
+        """Targets (n, K) times what a row of that label counts where something is trained or chosen."""
+        targets = self.targets(rows)
+        return targets if self.buckets is not None else targets * label_weights(self.dataset)
+
     def labelled(self, rows: Sequence[Example]) -> LabelledRows:
         """Rows as they are trained on."""
-        return LabelledRows(self.encode(rows), self.targets(rows))
+        return LabelledRows(self.encode(rows), self.weighted(rows))
 
     def scores(
         self, rows: Sequence[Example], words: Sequence[str], z: np.ndarray, checkpoint: Callable[[], None]

@@ -30,7 +30,7 @@ def as_published(bench: Workbench, learned: Learned, fitted: Fitted, checkpoint:
     """
     places = drawn(bench)
     rows = [bench.dataset.train[place] for place in places]
-    maker = _Readouts(bench, fitted, places, bench.features(rows, checkpoint), bench.targets(rows))
+    maker = _Readouts(bench, fitted, places, bench.features(rows, checkpoint), bench.weighted(rows))
     if learned.folds is not None:
         return replace(learned, folds=_folds(learned.folds, maker))
     if learned.halves is not None:

@@ -40,7 +40,7 @@ def fit(bench: Workbench, folds: Folds | None, checkpoint: Callable[[], None]) -
         groups = [np.array([row]) for row in range(len(rows))]
     else:
         groups = [np.flatnonzero(folds.fold == number) for number in np.unique(folds.fold[in_a_fold(folds.fold)])]
-    return fit_readout(features, bench.targets(rows), groups, bench.base.spread, values)
+    return fit_readout(features, bench.weighted(rows), groups, bench.base.spread, values)
 
 
 def drawn(bench: Workbench) -> np.ndarray:
@@ -52,7 +52,8 @@ def drawn(bench: Workbench) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Answered:
-    """Probabilities (m, K) of embedding and readout, each without the rows themselves, and the rows' targets (m, K)."""
+    """Probabilities (m, K) of embedding and readout, each without the rows themselves, and the rows' targets
+    (m, K), times what each counts."""
 
     embedding: np.ndarray
     readout: np.ndarray
@@ -90,7 +91,7 @@ def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[
     folds = trained.folds
     if folds is not None and trained.read_out is not None:
         rows = rows_in_folds(bench.dataset, folds.fold)
-        answered = Answered(folds.probabilities, trained.read_out, bench.targets(rows))
+        answered = Answered(folds.probabilities, trained.read_out, bench.weighted(rows))
         facts = _facts(asked, answered, _CHOSEN_ON)
         both = blend(folds.probabilities, trained.read_out, facts["share"])
         return Together(_sharing(trained.readout, facts), replace(folds, probabilities=both), facts)
@@ -114,7 +115,7 @@ def held_out(
         rows = [validation[row] for row in chosen]
         ids, trie = bench.encode(rows), bench.engine.trie(words)
         alone = probabilities_of(bench.engine, ids, trained.z, trie, None, checkpoint, bench.scored_at_once)
-        return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.targets(rows))
+        return Answered(alone, readout.probabilities(bench.features(rows, checkpoint)), bench.weighted(rows))
 
     return measure
 

@@ -111,7 +111,8 @@ def fit_readout(
 
     Args:
         features: (n, h), n ≥ 2.
-        targets: (n, K) distribution over labels, one-hot; of a regression over buckets.
+        targets: (n, K) distribution over labels, one-hot, times what the row counts (1 where all count alike); of a
+            regression over buckets.
         groups: of rows (indices), each predicted without the rows of its group; a row may be in none.
         spread: of the base; None takes all directions alike.
         values: of a regression: that of every bucket, ascending (K,).
@@ -121,13 +122,14 @@ def fit_readout(
     """
     _require_finite(features)
     _require_rows(targets, regression=values is not None)
-    mean = features.astype(np.float64).mean(0)
+    counted = targets.sum(1, dtype=np.float64)  # (n,)
+    mean = np.average(features.astype(np.float64), axis=0, weights=counted)
     evened = _evened(features, mean, spread)
-    length = _length(evened)
+    length = _length(evened, counted)
     x = _with_intercept(evened, length)
-    y = targets.astype(np.float64) if values is None else (targets @ values)[:, None]
+    y = targets / counted[:, None] if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
-    path = _Path.of(x, y - centre)
+    path = _Path.of(x, y - centre, counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
     chosen = _chosen(path, groups, judged, targets, None if values is None else (values, float(centre[0])))
     solved = path.weights(chosen.ridge)  # (C, h + 1)
@@ -147,7 +149,7 @@ def answers_after(
     """What a readout of fewer rows would answer, as regular and as sharp as another of the same task.
 
     Args:
-        features, targets: (n, h) and (n, K) one-hot, of the rows that it is made of; a label may have none.
+        features, targets: (n, h) and (n, K) as of `fit_readout`, of the rows that it is made of; a label may have none.
         asked: features (m, h) of other rows.
         like: the other.
         spread: of the base.
@@ -155,10 +157,12 @@ def answers_after(
     Returns:
         Probabilities (m, K).
     """
-    mean = features.astype(np.float64).mean(0)
+    counted = targets.sum(1, dtype=np.float64)
+    mean = np.average(features.astype(np.float64), axis=0, weights=counted)
     evened = _evened(features, mean, spread)
-    length = _length(evened)
-    weights = _Path.of(_with_intercept(evened, length), targets.astype(np.float64)).weights(like.ridge)
+    length = _length(evened, counted)
+    path = _Path.of(_with_intercept(evened, length), targets / counted[:, None], counted)
+    weights = path.weights(like.ridge)
     return _softmax(like.sharpness * (_with_intercept(_evened(asked, mean, spread), length) @ weights.T))
 
 
@@ -167,9 +171,9 @@ def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np
     return centred if spread is None else spread.evened(centred)
 
 
-def _length(evened: np.ndarray) -> float:
-    """The rows' mean squared length."""
-    return float((evened**2).sum(1).mean()) or 1.0
+def _length(evened: np.ndarray, counted: np.ndarray) -> float:
+    """The rows' mean squared length, each as often as it counts."""
+    return float(np.average((evened**2).sum(1), weights=counted)) or 1.0
 
 
 def _with_intercept(evened: np.ndarray, length: float) -> np.ndarray:
@@ -184,7 +188,7 @@ def choose_share(embedding: np.ndarray, readout: np.ndarray, targets: np.ndarray
 
     Args:
         embedding, readout: probabilities (m, K) of rows that did not train what answers them.
-        targets: (m, K) distributions over labels or buckets.
+        targets: (m, K) distributions over labels or buckets, times what the row counts.
     """
     if not len(targets):
         return PRIOR_SHARE
@@ -202,17 +206,22 @@ def blend(embedding: np.ndarray, readout: np.ndarray, share: float) -> np.ndarra
 
 @dataclass(frozen=True)
 class _Path:
-    """The ridge regressions of y (n, C) on x (n, p), for every ridge, from one decomposition x = u·diag(s)·vᵀ."""
+    """The ridge regressions of y (n, C) on x (n, p), for every ridge, from one decomposition of x = u·diag(s)·vᵀ.
+
+    Rows that count more are longer, in x and y alike: by the `roots` (n, 1) of what they count.
+    """
 
     u: np.ndarray
     s: np.ndarray
     v: np.ndarray
     y: np.ndarray
+    roots: np.ndarray
 
     @classmethod
-    def of(cls, x: np.ndarray, y: np.ndarray) -> _Path:
-        u, s, v = np.linalg.svd(x, full_matrices=False)
-        return cls(u, s, v.T, y)
+    def of(cls, x: np.ndarray, y: np.ndarray, counted: np.ndarray) -> _Path:
+        roots = np.sqrt(counted)[:, None]
+        u, s, v = np.linalg.svd(x * roots, full_matrices=False)
+        return cls(u, s, v.T, y * roots, roots)
 
     def weights(self, ridge: float) -> np.ndarray:
         """(C, p)"""
@@ -228,7 +237,8 @@ class _Path:
             hat = (self.u[group] * shrunk) @ self.u[group].T
             wrong = np.linalg.solve(np.eye(len(group)) - hat, self.y[group] - fitted[group])
             predicted[group] = self.y[group] - wrong
-        return predicted
+        unscaled: np.ndarray = predicted / self.roots
+        return unscaled
 
 
 @dataclass(frozen=True)
@@ -295,7 +305,7 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def mean_loss(probabilities: np.ndarray, targets: np.ndarray) -> float:
-    """Mean loss a row in nats, of probabilities and target distributions (n, K)."""
+    """Mean loss a row in nats, of probabilities and target distributions (n, K), each as often as its target counts."""
     return float(-(targets * np.log(np.maximum(probabilities, _TINY))).sum(1).mean())
 
 

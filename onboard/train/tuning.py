@@ -135,7 +135,8 @@ class _Tuning:
         self._beta, self._at_once = settings.beta, at_once
         self.holding = Holding(engine, protection, settings.regulariser)
         targets = training_set.rows.targets
-        smoothed = (1.0 - settings.smoothing) * targets + settings.smoothing / targets.shape[1]
+        counted = targets.sum(1, keepdims=True)  # (n, 1)
+        smoothed = (1.0 - settings.smoothing) * targets + settings.smoothing * counted / targets.shape[1]
         self._targets = torch.from_numpy(np.ascontiguousarray(smoothed, dtype=np.float32)).to(engine.device)
         self._hypernetwork = copy.deepcopy(engine.hypernetwork).requires_grad_(True)
         weights = list(self._hypernetwork.parameters())

@@ -39,13 +39,30 @@ def alone(count: int) -> list[np.ndarray]:
 def test_predictions_without_a_group_are_those_of_a_regression_without_it() -> None:
     features, targets = drawn()
     groups = [np.arange(start, 24, 4) for start in range(4)]
-    path = _Path.of(features, targets)
+    path = _Path.of(features, targets, np.ones(24))
     predicted = path.without(groups, 0.3)
     for group in groups:
         rest = np.setdiff1d(np.arange(24), group)
         x, y = features[rest], targets[rest]
         solved = np.linalg.solve(x.T @ x + 0.3 * np.eye(x.shape[1]), x.T @ y)
         assert np.allclose(predicted[group], features[group] @ solved)
+
+
+def test_a_row_that_counts_twice_is_as_good_as_two_rows() -> None:
+    features, targets = drawn()
+    counted = np.where(np.arange(24) < 6, 2.0, 1.0)
+    twice = np.concatenate([np.arange(24), np.arange(6)])
+    groups = [np.arange(start, 24, 4) for start in range(4)]
+    both = [np.flatnonzero(np.isin(twice, group)) for group in groups]
+    fitted = fit_readout(features, targets * counted[:, None], groups)
+    repeated = fit_readout(features[twice], targets[twice], both)
+    assert (fitted.ridge, fitted.sharpness) == (repeated.ridge, repeated.sharpness)
+    assert np.allclose(fitted.readout.probabilities(features), repeated.readout.probabilities(features), atol=1e-3)
+    assert np.allclose(fitted.probabilities, repeated.probabilities[:24])
+    asked, own = features[:4] + 0.1, np.arange(2, 24)
+    fewer = answers_after(features[own], (targets * counted[:, None])[own], asked, fitted)
+    of_copies = np.flatnonzero(twice > 1)
+    assert np.allclose(fewer, answers_after(features[twice][of_copies], targets[twice][of_copies], asked, fitted))
 
 
 def test_it_learns_what_features_say_in_float16() -> None:
