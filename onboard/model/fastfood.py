@@ -36,7 +36,8 @@ class Fastfood:
         padded = torch.nn.functional.pad(x, (0, self.size - self.inputs)) * signs.to(x.dtype)  # (p,)
         mixed = hadamard(padded)[order] * self.size**-0.5  # (p,), as long as x
         blocks = hadamard(normal.to(x.dtype) * mixed)  # (blocks, p)
-        return blocks.flatten()[: self.outputs] * self.outputs**-0.5
+        projected: Tensor = blocks.flatten()[: self.outputs] * self.outputs**-0.5
+        return projected
 
     def _draws(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         if self._drawn is None or self._drawn[0].device != device:
@@ -54,7 +55,7 @@ class Fastfood:
 
 
 def hadamard(x: Tensor) -> Tensor:
-    """x times the Hadamard matrix (entries ±1) over its last dimension, which is a power of two; p · log₂ p additions."""
+    """x times the Hadamard matrix (entries ±1) over its last dimension p, a power of two; p · log₂ p additions."""
     transformed: Tensor = _Hadamard.apply(x)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     return transformed
 
@@ -63,11 +64,11 @@ class _Hadamard(torch.autograd.Function):
     """The matrix is symmetric: the gradient is transformed as the input is, and nothing has to be kept."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:  # noqa: ARG004 (the signature is PyTorch's)
         return _transformed(x)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # noqa: ARG004 (the signature is PyTorch's)
         return _transformed(gradient)
 
 

@@ -37,6 +37,8 @@ def kronecker_product(x: Tensor, rule: Tensor, left: Tensor, right: Tensor) -> T
         (..., n·q).
     """
     n, p, k = left.shape
-    parts = x.unflatten(-1, (n, p)) @ left.transpose(0, 1).reshape(p, n * k)  # (..., n, n·k): block i, summand s
-    mixed = torch.einsum("...isk,sij->...jsk", parts.unflatten(-1, (n, k)), rule)  # (..., n, n, k): block j, summand s
+    parts = x.reshape(*x.shape[:-1], n, p) @ left.transpose(0, 1).reshape(p, n * k)  # (..., n, n·k): block i, summand s
+    mixed = torch.einsum(
+        "...isk,sij->...jsk", parts.reshape(*parts.shape[:-1], n, k), rule
+    )  # (..., n, n, k): block j, summand s
     return (mixed.flatten(-2) @ right.reshape(n * k, -1)).flatten(-2)

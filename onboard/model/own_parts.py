@@ -65,7 +65,9 @@ class Beside:
         if not any(part.norms is not None or part.biases is not None or part.prompt is not None for part in own):
             return None
         reference = next(backbone.parameters())
-        return cls(rows, _norms(backbone, own, reference), _biases(backbone, own, reference), _prompts(own, rows, reference))
+        return cls(
+            rows, _norms(backbone, own, reference), _biases(backbone, own, reference), _prompts(own, rows, reference)
+        )
 
     def row_wise(self, per_task: Tensor) -> Tensor:
         """(T, n) → (B, 1, n), or (n,) of one task."""
@@ -80,7 +82,7 @@ def _norms(backbone: nn.Module, own: Sequence[OwnParts], like: Tensor) -> dict[s
     if all(part.norms is None for part in own):
         return {}
     modules = norms_of(backbone)
-    shared = torch.stack([module.weight for module in modules.values()])  # (5L + 2, h)
+    shared = torch.stack([module.get_parameter("weight") for module in modules.values()])  # (5L + 2, h)
     of_tasks = torch.stack([shared if part.norms is None else part.norms.to(like) for part in own])  # (T, 5L + 2, h)
     return dict(zip(modules, of_tasks.unbind(1), strict=True))
 
@@ -91,7 +93,7 @@ def _biases(backbone: nn.Module, own: Sequence[OwnParts], like: Tensor) -> dict[
     sizes = biased_of(backbone)
     none = torch.zeros(sum(sizes.values()), device=like.device, dtype=like.dtype)
     of_tasks = torch.stack([none if part.biases is None else part.biases.to(like) for part in own])  # (T, sum)
-    return dict(zip(sizes, of_tasks.split(list(sizes.values()), dim=1), strict=True))
+    return dict(zip(sizes, torch.split(of_tasks, list(sizes.values()), dim=1), strict=True))
 
 
 def _prompts(own: Sequence[OwnParts], rows: Tensor | None, like: Tensor) -> Prompts | None:
@@ -128,6 +130,7 @@ class OwnHook:
         self.current, self.name = current, name
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> Any:
+        """(B, S, n) → (B, S, n); None leaves the output as it is."""
         beside = self.current()
         if beside is None:
             return None
@@ -151,6 +154,7 @@ class PromptHook:
         self.current = current
 
     def __call__(self, module: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Other arguments for the stack; None leaves them as they are."""
         beside = self.current()
         prompts = None if beside is None else beside.prompts
         if prompts is None:

@@ -62,23 +62,27 @@ class TaskModule(nn.Module, ABC):
     def weights(self) -> TaskWeights:
         """What the model computes with for this task (T = 1); differentiable in the parameters."""
 
-    def official_places(self, task: str) -> dict[str, tuple[str, Any]]:
+    def official_places(self) -> dict[str, tuple[str, Any]]:
         """The name that the authors' repository (rabeehk/compacter) gives a part → our parameter, and where in it.
 
-        Empty where that repository has no name for it.
+        The task's own name stands in it as {task}. Empty where that repository has no name for it.
         """
         return {}
 
     def official_views(self, task: str) -> dict[str, Tensor]:
         """The authors' name of every part → a view into our tensor: read it to export, fill it to import."""
         own = dict(self.named_parameters())
-        return {name: own[ours].detach()[place] for name, (ours, place) in self.official_places(task).items()}
+        places = self.official_places()
+        return {name.format(task=task): own[ours].detach()[at] for name, (ours, at) in places.items()}
 
     def official_gradients(self, task: str) -> dict[str, Tensor]:
         """The same of the gradients, of the parameters that have one."""
         own = {name: parameter.grad for name, parameter in self.named_parameters()}
-        places = self.official_places(task)
-        return {name: gradient[at] for name, (ours, at) in places.items() if (gradient := own[ours]) is not None}
+        return {
+            name.format(task=task): gradient[at]
+            for name, (ours, at) in self.official_places().items()
+            if (gradient := own[ours]) is not None
+        }
 
     @property
     def trained(self) -> int:
@@ -135,7 +139,8 @@ class TaskModule(nn.Module, ABC):
         value = self.settings[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise InputError(
-                f"{name} of {self.TITLE} is {value!r}.", f"Give a whole number from 1 on, such as {self.DEFAULTS[name]}."
+                f"{name} of {self.TITLE} is {value!r}.",
+                f"Give a whole number from 1 on, such as {self.DEFAULTS[name]}.",
             )
         return value
 
@@ -156,7 +161,7 @@ class TaskModule(nn.Module, ABC):
     def own_norms(self, backbone: Any) -> nn.Parameter:
         """The T5's norms, (5L + 2, h), to be trained on as the task's own; in the order of `norms_of`."""
         self._norm_names = tuple(norms_of(backbone))
-        weights = [module.weight.detach() for module in norms_of(backbone).values()]
+        weights = [module.get_parameter("weight").detach() for module in norms_of(backbone).values()]
         return nn.Parameter(torch.stack(weights).float())
 
     def official_norms(self) -> dict[str, tuple[str, Any]]:

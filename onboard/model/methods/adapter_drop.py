@@ -30,7 +30,12 @@ class AdapterDrop(Adapters):
             return tuple(range(max(5 * depth // 12, min(1, depth - 1)), depth))
         layers = tuple(named) if isinstance(named, list | tuple) else ()
         whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in layers)
-        if not whole or len(set(layers)) < len(layers) or not set(layers) <= set(range(depth)) or layers != tuple(named):
+        if (
+            not whole
+            or len(set(layers)) < len(layers)
+            or not set(layers) <= set(range(depth))
+            or layers != tuple(named)
+        ):
             raise InputError(
                 f"{stack}_layers of {self.TITLE} are {named!r}.",
                 f"Name some of the blocks 0 to {depth - 1} of this {stack}, each once, or none for the upper part.",

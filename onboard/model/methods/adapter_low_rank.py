@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -21,14 +21,14 @@ class LowRankStack(AdapterStack):
         "up_left": "up_sampler.W_left", "up_right": "up_sampler.W_right", "up_bias": "up_sampler.b",
     }  # fmt: skip
 
-    def __init__(self, *args: Any, **sizes: int) -> None:
+    def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
         self.down_left, self.down_right = self.parameter(self.d_model, 1), self.parameter(1, self.bottleneck)
         self.up_left, self.up_right = self.parameter(self.bottleneck, 1), self.parameter(1, self.d_model)
         for factor in (self.down_left, self.down_right, self.up_left, self.up_right):
             glorot(factor)
 
-    def matrices(self, shared: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def matrices(self) -> tuple[Tensor, Tensor]:
         """The products of their factors, turned from input-output to output-input."""
         return (self.down_left @ self.down_right).mT, (self.up_left @ self.up_right).mT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -90,17 +90,17 @@ class AdapterStack(nn.Module, ABC):
         return nn.Parameter(torch.empty(*self.places.grid, *shape, device=self._device))
 
     @abstractmethod
-    def matrices(self, shared: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """D (L′, P′, b, h) and U (L′, P′, h, b). `shared`: the parameters that both stacks share."""
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """D (L′, P′, b, h) and U (L′, P′, h, b)."""
 
     def norm(self) -> tuple[Tensor, Tensor]:
         """γ and β, (L′, P′, h) each; of adapters without a layer norm they say nothing and take no memory."""
         shape = (*self.places.grid, self.d_model)
         return self.up_bias.new_ones(()).expand(shape), self.up_bias.new_zeros(()).expand(shape)
 
-    def forward(self, shared: Sequence[Tensor] = ()) -> AdapterWeights:
+    def forward(self) -> AdapterWeights:
         """The adapters of one task for the whole stack, (1, L, 2) in front; zero where there is none."""
-        down, up = self.matrices(shared)
+        down, up = self.matrices()
         parts = (down, self.down_bias, up, self.up_bias, *self.norm())
         return AdapterWeights(*map(self.places.spread, parts))
 
@@ -118,39 +118,35 @@ class AdapterShaped(TaskModule):
 
     def __init__(self, backbone: Any, **settings: Any) -> None:
         super().__init__(backbone, **settings)
-        d_model = backbone.config.d_model
-        self.bottleneck = d_model // self.divisor("reduction_factor", d_model, "the width of the model")
-        sizes = self.sizes(d_model)
+        self.d_model: int = backbone.config.d_model
+        self.bottleneck = self.d_model // self.divisor("reduction_factor", self.d_model, "the width of the model")
+        sizes = self.sizes()
         self.encoder, self.decoder = (
             self.STACK(
                 Places(stack, depth, self.layers(stack, depth), self.POSITIONS_USED),
-                d_model, self.bottleneck, self.device, **sizes,
+                self.d_model, self.bottleneck, self.device, **sizes,
             )
             for stack, depth in layers_of(backbone).items()
         )  # fmt: skip
         self.norms = self.own_norms(backbone)
 
-    def sizes(self, d_model: int) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
         """What the stacks are told beside h and b. Raises InputError as the class."""
         return {}
 
-    def layers(self, stack: str, depth: int) -> tuple[int, ...]:
+    def layers(self, stack: str, depth: int) -> tuple[int, ...]:  # noqa: ARG002 (AdapterDrop asks it)
         """Which blocks of a stack of `depth` blocks have adapters. Raises InputError as the class."""
         return tuple(range(depth))
 
-    def shared(self) -> Sequence[Tensor]:
-        """The parameters that both stacks share."""
-        return ()
-
     def weights(self) -> TaskWeights:
         """The adapters of both stacks, and the task's norms."""
-        adapters = GeneratedAdapters(self.encoder(self.shared()), self.decoder(self.shared()))
+        adapters = GeneratedAdapters(self.encoder(), self.decoder())
         return TaskWeights(adapters, (OwnParts(normed=self.STACK.NORMED, norms=self.norms),))
 
-    def official_places(self, task: str) -> dict[str, tuple[str, Any]]:
-        """Of every adapter, `encoder.block.0.layer.0.adapter_controller.adapters.TASK.down_sampler.…`, and norms."""
+    def official_places(self) -> dict[str, tuple[str, Any]]:
+        """`encoder.block.0.layer.0.adapter_controller.adapters.{task}.down_sampler.…` of every adapter, and norms."""
         named = {
-            f"{prefix}adapters.{task}.{theirs}": (f"{stack}.{ours}", place)
+            f"{prefix}adapters.{{task}}.{theirs}": (f"{stack}.{ours}", place)
             for stack in ("encoder", "decoder")
             for prefix, place in self.get_submodule(stack).places.prefixes().items()  # type: ignore[union-attr,operator]  # of AdapterStack
             for ours, theirs in self.STACK.OFFICIAL.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -19,14 +19,14 @@ class DenseStack(AdapterStack):
         "up": "up_sampler.weight", "up_bias": "up_sampler.bias",
     }  # fmt: skip
 
-    def __init__(self, *args: Any, **sizes: int) -> None:
+    def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
         self.down = self.parameter(self.bottleneck, self.d_model)
         self.up = self.parameter(self.d_model, self.bottleneck)
         nn.init.normal_(self.down, std=WEIGHT_STD)
         nn.init.normal_(self.up, std=WEIGHT_STD)
 
-    def matrices(self, shared: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def matrices(self) -> tuple[Tensor, Tensor]:
         """The parameters themselves."""
         return self.down, self.up
 

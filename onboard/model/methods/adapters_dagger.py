@@ -19,7 +19,7 @@ class NormedStack(DenseStack):
     OFFICIAL: ClassVar[Mapping[str, str]] = {}
     NORMED: ClassVar[bool] = True
 
-    def __init__(self, *args: Any, **sizes: int) -> None:
+    def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
         self.gamma, self.beta = self.parameter(self.d_model), self.parameter(self.d_model)
         nn.init.ones_(self.gamma)
@@ -55,6 +55,6 @@ class AdaptersDagger(Adapters):
                 setattr(self.get_submodule(stack), name, other.get_parameter(f"{stack}.{name}"))
         return self
 
-    def official_places(self, task: str) -> dict[str, tuple[str, Any]]:
+    def official_places(self) -> dict[str, tuple[str, Any]]:
         """None: they are of HyperFormer's repository, not of Compacter's."""
         return {}

@@ -35,7 +35,7 @@ class BitFit(TaskModule):
         """The biases; no adapters."""
         return TaskWeights(None, (OwnParts(normed=False, biases=self.biases),))
 
-    def official_places(self, task: str) -> dict[str, tuple[str, Any]]:
+    def official_places(self) -> dict[str, tuple[str, Any]]:
         """`encoder.block.0.layer.0.SelfAttention.q.bias` and its like."""
         ends = accumulate(self._sizes.values())
         return {

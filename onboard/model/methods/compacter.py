@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -20,14 +20,19 @@ class RankOneStack(AdapterStack):
 
     Args:
         sizes: n among them.
+
+    Attributes:
+        rule: A (n, n, n), set by whoever shares it.
     """
+
+    rule: nn.Parameter
 
     OFFICIAL: ClassVar[Mapping[str, str]] = {
         "down_left": "down_sampler.W_left", "down_right": "down_sampler.W_right", "down_bias": "down_sampler.b",
         "up_left": "up_sampler.W_left", "up_right": "up_sampler.W_right", "up_bias": "up_sampler.b",
     }  # fmt: skip
 
-    def __init__(self, *args: Any, **sizes: int) -> None:
+    def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
         n = self.sizes["n"]
         wide, narrow = self.d_model // n, self.bottleneck // n
@@ -36,12 +41,11 @@ class RankOneStack(AdapterStack):
         for factor in (self.down_left, self.down_right, self.up_left, self.up_right):
             glorot(factor)
 
-    def matrices(self, shared: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """The sums under the shared A, turned from input-output to output-input."""
-        (rule,) = shared
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """The sums, turned from input-output to output-input."""
         return (
-            kronecker_sum(rule, self.down_left @ self.down_right).mT,
-            kronecker_sum(rule, self.up_left @ self.up_right).mT,
+            kronecker_sum(self.rule, self.down_left @ self.down_right).mT,
+            kronecker_sum(self.rule, self.up_left @ self.up_right).mT,
         )
 
 
@@ -60,14 +64,11 @@ class Compacter(PhmAdapter):
         n = self.settings["n"]
         self.rule = nn.Parameter(torch.empty(n, n, n, device=self.device))
         nn.init.normal_(self.rule, std=RULE_STD)
+        self.encoder.rule, self.decoder.rule = self.rule, self.rule
 
-    def shared(self) -> Sequence[Tensor]:
-        """A."""
-        return (self.rule,)
-
-    def official_places(self, task: str) -> dict[str, tuple[str, Any]]:
+    def official_places(self) -> dict[str, tuple[str, Any]]:
         """As of the other adapters, and A at the top."""
-        return {**super().official_places(task), "phm_rule": ("rule", ...)}
+        return {**super().official_places(), "phm_rule": ("rule", ...)}
 
 
 class CompacterPlusPlus(Compacter):

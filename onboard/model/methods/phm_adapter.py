@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ class KroneckerStack(AdapterStack):
         "up_rule": "up_sampler.phm_rule", "up_fast": "up_sampler.W", "up_bias": "up_sampler.b",
     }  # fmt: skip
 
-    def __init__(self, *args: Any, **sizes: int) -> None:
+    def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
         n = self.sizes["n"]
         wide, narrow = self.d_model // n, self.bottleneck // n
@@ -37,7 +37,7 @@ class KroneckerStack(AdapterStack):
             nn.init.normal_(rule, std=RULE_STD)
             glorot(fast)
 
-    def matrices(self, shared: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def matrices(self) -> tuple[Tensor, Tensor]:
         """The sums, turned from input-output to output-input."""
         return kronecker_sum(self.down_rule, self.down_fast).mT, kronecker_sum(self.up_rule, self.up_fast).mT
 
@@ -54,6 +54,8 @@ class PhmAdapter(AdapterShaped):
     DEFAULTS: ClassVar[Mapping[str, Any]] = {"reduction_factor": 32, "n": 4}
     STACK: ClassVar[type[AdapterStack]] = KroneckerStack
 
-    def sizes(self, d_model: int) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
         """n, which divides h and b."""
-        return {"n": self.divisor("n", math.gcd(d_model, self.bottleneck), "both the model's width and the bottleneck")}
+        return {
+            "n": self.divisor("n", math.gcd(self.d_model, self.bottleneck), "both the model's width and the bottleneck")
+        }

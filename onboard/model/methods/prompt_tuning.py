@@ -32,11 +32,11 @@ class PromptTuning(TaskModule):
         self.prompt = nn.Parameter(torch.empty(tokens, backbone.config.d_model, device=self.device))
         self.start(backbone)
 
-    def most_tokens(self, backbone: Any) -> int:
+    def most_tokens(self, backbone: Any) -> int:  # noqa: ARG002 (another start asks it)
         """The longest prompt: as many tokens as a text may have."""
         return MAX_TOKENS
 
-    def start(self, backbone: Any) -> None:
+    def start(self, backbone: Any) -> None:  # noqa: ARG002 (another start asks it)
         """Uniform between -0.5 and 0.5."""
         nn.init.uniform_(self.prompt, -_RANGE, _RANGE)
 
@@ -44,7 +44,7 @@ class PromptTuning(TaskModule):
         """The prompt; no adapters."""
         return TaskWeights(None, (OwnParts(normed=False, prompt=self.prompt),))
 
-    def official_places(self, task: str) -> dict[str, tuple[str, Any]]:
+    def official_places(self) -> dict[str, tuple[str, Any]]:
         """`prefix_shared`."""
         return {"prefix_shared": ("prompt", ...)}
 
@@ -68,7 +68,7 @@ class PromptTuningTokens(PromptTuning):
 
     def most_tokens(self, backbone: Any) -> int:
         """As many tokens as a text may have, and as there are to start from."""
-        return min(MAX_TOKENS, backbone.config.vocab_size)
+        return min(MAX_TOKENS, int(backbone.config.vocab_size))
 
     def start(self, backbone: Any) -> None:
         """The first rows of the token embedding."""
