@@ -1,4 +1,4 @@
-"""The adapter of HyperFormer++ (arXiv 2106.04489, eq. 3) as plain functions of generated weights."""
+"""The adapter of HyperFormer++ (arXiv 2106.04489, eq. 3) as plain functions of its weights, wherever they come from."""
 
 from __future__ import annotations
 
@@ -29,6 +29,17 @@ class AdapterWeights(NamedTuple):
         """The weights of some of the tasks, (len(tasks), ...), by a LongTensor of indices into the first dimension."""
         return AdapterWeights(*(w.index_select(0, tasks) for w in self))
 
+    def widened(self, bottleneck: int) -> AdapterWeights:
+        """The same adapters with a larger b: what is added is zero, and gives nothing since gelu(0) = 0."""
+        more = bottleneck - self.down.shape[-2]
+        if not more:
+            return self
+        return self._replace(
+            down=F.pad(self.down, (0, 0, 0, more)),
+            down_bias=F.pad(self.down_bias, (0, more)),
+            up=F.pad(self.up, (0, more)),
+        )
+
     def places(self) -> list[AdapterWeights]:
         """One entry per layer and position, in the order [2 * layer + position], from weights with (T, L, 2) in front.
 
@@ -42,28 +53,32 @@ class AdapterWeights(NamedTuple):
         return [AdapterWeights(*place) for place in zip(*split, strict=True)]
 
 
-def adapt(y: Tensor, weights: AdapterWeights) -> Tensor:
+def adapt(y: Tensor, weights: AdapterWeights, normed: bool = True) -> Tensor:
     """y + LN_{γ,β}(U · gelu_tanh(D · y + b_D) + b_U), all rows with the same adapter.
 
     Args:
         y: (B, S, h), a sub-layer's output before its dropout and skip connection.
         weights: one adapter, no leading dimensions.
+        normed: False leaves the layer norm out: y + U · gelu_tanh(D · y + b_D) + b_U, as in Compacter's repository.
 
     Returns:
         (B, S, h).
     """
     inner = F.gelu(F.linear(y, weights.down, weights.down_bias), approximate="tanh")  # (B, S, b)
     outer = F.linear(inner, weights.up, weights.up_bias)  # (B, S, h)
+    if not normed:
+        return y + outer
     return y + F.layer_norm(outer, outer.shape[-1:], weights.gamma, weights.beta, LAYER_NORM_EPS)
 
 
-def adapt_rows(y: Tensor, weights: AdapterWeights, rows: Tensor) -> Tensor:
+def adapt_rows(y: Tensor, weights: AdapterWeights, rows: Tensor, normed: bool | Tensor = True) -> Tensor:
     """The same with an adapter per row: row i of y takes adapter rows[i].
 
     Args:
         y: (B, S, h).
         weights: the adapters of T tasks at one place, (T, ...).
         rows: (B,) LongTensor, the task of each row.
+        normed: whether the adapters have a layer norm; (B, 1, 1) bool where some rows' have and others' have not.
 
     Returns:
         (B, S, h).
@@ -71,5 +86,8 @@ def adapt_rows(y: Tensor, weights: AdapterWeights, rows: Tensor) -> Tensor:
     own = weights.select(rows)  # (B, ...)
     inner = torch.baddbmm(own.down_bias[:, None], y, own.down.transpose(1, 2))  # (B, S, b)
     outer = torch.baddbmm(own.up_bias[:, None], F.gelu(inner, approximate="tanh"), own.up.transpose(1, 2))  # (B, S, h)
-    normed = F.layer_norm(outer, outer.shape[-1:], eps=LAYER_NORM_EPS)
-    return y + torch.addcmul(own.beta[:, None], normed, own.gamma[:, None])
+    if normed is False:
+        return y + outer
+    standard = F.layer_norm(outer, outer.shape[-1:], eps=LAYER_NORM_EPS)
+    scaled = torch.addcmul(own.beta[:, None], standard, own.gamma[:, None])
+    return y + (scaled if normed is True else torch.where(normed, scaled, outer))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,17 +14,25 @@ from torch import Tensor, nn
 from onboard.errors import ConflictError, InputError
 from onboard.model.adapter import AdapterWeights, adapt, adapt_rows
 from onboard.model.hypernetwork import GeneratedAdapters
+from onboard.model.own_parts import Beside, register
+from onboard.model.stand_ins import StandIns
+from onboard.model.task_weights import OwnParts, TaskWeights, Weights
 
 FEED_FORWARD, SELF_ATTENTION = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Active:
-    """What the hooks apply: the weights of every place, and the task of each row (None: one task)."""
+    """What the hooks apply: the weights of every place, and the task of each row (None: one task).
+
+    Stacks without adapters are empty; `normed` is as of `adapt_rows`.
+    """
 
     encoder: list[AdapterWeights]
     decoder: list[AdapterWeights]
     rows: Tensor | None
+    normed: bool | Tensor = True
+    beside: Beside | None = None
 
 
 class _Current(threading.local):
@@ -45,9 +53,14 @@ class _AdapterHook:
         active = self.current.active
         if active is None:
             return None
-        weights = (active.encoder if self.stack == "encoder" else active.decoder)[self.place]
+        places = active.encoder if self.stack == "encoder" else active.decoder
+        if not places:
+            return None
         y = output[0] if isinstance(output, tuple) else output
-        adapted = adapt(y, weights) if active.rows is None else adapt_rows(y, weights, active.rows)
+        if active.rows is None:
+            adapted = adapt(y, places[self.place], active.normed is True)
+        else:
+            adapted = adapt_rows(y, places[self.place], active.rows, active.normed)
         return (adapted, *output[1:]) if isinstance(output, tuple) else adapted
 
 
@@ -57,7 +70,9 @@ class Attachment:
     def __init__(self, backbone: nn.Module) -> None:
         self._current = _Current()
         self._handles: list[Any] = []
+        self._backbone = backbone
         self._reference: nn.Parameter = next(backbone.parameters())
+        self._registering, self._has_own_hooks = threading.Lock(), False
         self.layers: dict[str, int] = {}
         for stack in ("encoder", "decoder"):
             places = _places(backbone, stack)
@@ -66,11 +81,11 @@ class Attachment:
                 self._handles.append(module.register_forward_hook(_AdapterHook(self._current, stack, index)))
 
     @contextmanager
-    def using(self, generated: GeneratedAdapters, rows: Tensor | None = None) -> Iterator[None]:
-        """Within the block the backbone computes with these adapters, in this thread.
+    def using(self, weights: Weights, rows: Tensor | None = None) -> Iterator[None]:
+        """Within the block the backbone computes with these tasks' weights, in this thread.
 
         Args:
-            generated: the adapters of T tasks; moved to the backbone's device and type.
+            weights: the adapters of T tasks, or `TaskWeights`; moved to the backbone's device and type.
             rows: (B,) LongTensor on any device, the task of each row; may be None when T is 1.
 
         Raises:
@@ -79,8 +94,22 @@ class Attachment:
         """
         if not self._handles:
             raise ConflictError("These adapters are detached from their backbone.", "Call attach(backbone) again.")
-        with self._applying(self._prepare(generated, rows)):
+        if weights.tasks == 1:
+            rows = None
+        elif rows is None:
+            raise ValueError(f"adapters of {weights.tasks} tasks need the task of each row")
+        rows = None if rows is None else rows.to(self._reference.device)
+        if isinstance(weights, GeneratedAdapters):
+            active = self._prepare(weights, rows)
+        else:
+            active = self._with_own(weights, rows)
+        with self._applying(active), self._standing_in(weights, active):
             yield
+
+    def head_bias(self) -> Tensor | None:
+        """(T, vocabulary) of the tasks in use, for who computes logits without the head; None where they have none."""
+        beside = self._beside()
+        return None if beside is None else beside.head_bias()
 
     def bare(self) -> AbstractContextManager[None]:
         """Within the block the backbone computes without adapters, also inside `using`."""
@@ -101,19 +130,43 @@ class Attachment:
             self._handles.pop().remove()
 
     def _prepare(self, generated: GeneratedAdapters, rows: Tensor | None) -> _Active:
-        if generated.tasks == 1:
-            rows = None
-        elif rows is None:
-            raise ValueError(f"adapters of {generated.tasks} tasks need the task of each row")
         for stack, weights in zip(("encoder", "decoder"), generated, strict=True):
             if weights.down.shape[1] != self.layers[stack]:
                 raise ValueError(
                     f"adapters for {weights.down.shape[1]} {stack} layers, the backbone has {self.layers[stack]}"
                 )
-        device, dtype = self._reference.device, self._reference.dtype
-        generated = generated.to(device, dtype)
-        rows = None if rows is None else rows.to(device)
+        generated = generated.to(self._reference.device, self._reference.dtype)
         return _Active(generated.encoder.places(), generated.decoder.places(), rows)
+
+    def _with_own(self, weights: TaskWeights, rows: Tensor | None) -> _Active:
+        active = _Active([], [], rows) if weights.adapters is None else self._prepare(weights.adapters, rows)
+        beside = Beside.of(self._backbone, weights.own, rows)
+        if beside is not None:
+            self._hang_own_hooks()
+        return replace(active, normed=self._normed(weights.own, rows), beside=beside)
+
+    def _normed(self, own: Sequence[OwnParts], rows: Tensor | None) -> bool | Tensor:
+        of_tasks = [part.normed for part in own]
+        if rows is None or all(of_tasks) or not any(of_tasks):
+            return of_tasks[0]
+        return torch.tensor(of_tasks, device=rows.device).index_select(0, rows)[:, None, None]  # (B, 1, 1)
+
+    def _hang_own_hooks(self) -> None:
+        """Only once tasks need them: a backbone of generated adapters alone stays without."""
+        with self._registering:
+            if not self._has_own_hooks:
+                self._handles += register(self._backbone, self._beside)
+                self._has_own_hooks = True
+
+    def _beside(self) -> Beside | None:
+        active = self._current.active
+        return None if active is None else active.beside
+
+    def _standing_in(self, weights: Weights, active: _Active) -> AbstractContextManager[Any]:
+        if isinstance(weights, GeneratedAdapters) or weights.mixes:
+            return nullcontext()
+        matrices = {name: tensor.to(self._reference) for name, tensor in weights.own[0].matrices.items()}
+        return StandIns(self._backbone, matrices, lambda: self._current.active is active)
 
 
 def attach(backbone: nn.Module) -> Attachment:

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
-from onboard.model.hypernetwork import GeneratedAdapters
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
+from onboard.model.task_weights import Weights
 
 BATCH = 64
 ALIKE = 16  # nodes of a trie up to which it costs next to nothing beside the encoder
@@ -53,7 +53,7 @@ def log_probabilities(
 def mixed_log_probabilities(
     engine: Engine,
     ids: Sequence[Sequence[int]],
-    generated: GeneratedAdapters,
+    generated: Weights,
     tries: Sequence[LabelTrie],
     tasks: np.ndarray,
     before_batch: Callable[[], None] = lambda: None,
@@ -64,7 +64,7 @@ def mixed_log_probabilities(
     Args:
         engine: the model.
         ids: token ids of n texts.
-        generated: adapters of T tasks.
+        generated: adapters of T tasks, or the weights of T tasks of any methods.
         tries: T label tries.
         tasks: (n,) task of each row.
         before_batch: called before every batch; may raise to stop.
@@ -88,7 +88,7 @@ def mixed_log_probabilities(
 def mixed_edge_logits(
     engine: Engine,
     ids: Sequence[Sequence[int]],
-    generated: GeneratedAdapters,
+    generated: Weights,
     tries: Sequence[LabelTrie],
     tasks: np.ndarray,
     before_batch: Callable[[], None] = lambda: None,
@@ -112,7 +112,7 @@ def _size(trie: LabelTrie) -> int:
 
 def _read(
     score: Callable[..., Tensor],
-    generated: GeneratedAdapters,
+    generated: Weights,
     tries: Sequence[LabelTrie],
     tasks: np.ndarray,
     ids: Sequence[Sequence[int]],

@@ -17,6 +17,7 @@ from onboard.model.encoding import TextEncoder, pad
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.rounding import RoundedProducts, has_bfloat16, rounded_weights
 from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log_probabilities
+from onboard.model.task_weights import Weights
 
 CACHED_PACKS = 512
 CACHED_NODES = 1 << 16  # pairs of nodes of the several tries of a pack that is kept: 32 MiB of all that are
@@ -110,47 +111,51 @@ class Engine:
     def score(
         self,
         ids: Sequence[Sequence[int]],
-        generated: GeneratedAdapters,
+        weights: Weights,
         tries: Sequence[LabelTrie],
         rows: Tensor | None = None,
     ) -> Tensor:
-        """The same with adapters that were generated before: one encoder pass, one decoder pass.
+        """The same with adapters that were generated before, or with the weights of tasks of any methods.
+
+        One encoder pass, one decoder pass.
 
         Raises:
             ValueError: the numbers of tasks, tries and rows do not fit one another.
         """
-        return self._decoded(label_log_probabilities, ids, generated, tries, rows)
+        return self._decoded(label_log_probabilities, ids, weights, tries, rows)
 
     def edge_logits(
         self,
         ids: Sequence[Sequence[int]],
-        generated: GeneratedAdapters,
+        weights: Weights,
         tries: Sequence[LabelTrie],
         rows: Tensor | None = None,
     ) -> Tensor:
         """The logits of all edges of the rows' tries (B, E), for `log_probabilities_among`; arguments as of `score`."""
-        return self._decoded(edge_logits, ids, generated, tries, rows)
+        return self._decoded(edge_logits, ids, weights, tries, rows)
 
     def _decoded(
         self,
-        read: Callable[[Any, Tensor, Tensor | None, PackedTries, Tensor | None], Tensor],
+        read: Callable[[Any, Tensor, Tensor | None, PackedTries, Tensor | None, Tensor | None], Tensor],
         ids: Sequence[Sequence[int]],
-        generated: GeneratedAdapters,
+        weights: Weights,
         tries: Sequence[LabelTrie],
         rows: Tensor | None,
     ) -> Tensor:
-        if len(tries) != generated.tasks:
-            raise ValueError(f"{generated.tasks} tasks, but {len(tries)} label tries")
-        if generated.tasks == 1:
+        if len(tries) != weights.tasks:
+            raise ValueError(f"{weights.tasks} tasks, but {len(tries)} label tries")
+        if weights.tasks == 1:
             rows = None
         elif rows is None or len(rows) != len(ids):
-            raise ValueError(f"with {generated.tasks} tasks each of the {len(ids)} rows needs its task")
+            raise ValueError(f"with {weights.tasks} tasks each of the {len(ids)} rows needs its task")
         else:
             rows = rows.to(self.device)
         input_ids, mask = self._batch(ids)
-        with self.attachment.using(generated, rows), self._products():
-            states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, S, h)
-            return read(self.backbone, states, mask, self._pack_of(tries), rows)
+        mixes = isinstance(weights, GeneratedAdapters) or weights.mixes
+        products = self._products if mixes else nullcontext  # rounded are the backbone's own matrices
+        with self.attachment.using(weights, rows), products():
+            states = self.backbone.encoder(input_ids=input_ids, attention_mask=mask).last_hidden_state  # (B, P + S, h)
+            return read(self.backbone, states, mask, self._pack_of(tries), rows, self.attachment.head_bias())
 
     def bare_log_probabilities(self, ids: Sequence[Sequence[int]], tries: Sequence[LabelTrie]) -> Tensor:
         """The same of one task under the bare backbone, without adapters; differentiable in the backbone.

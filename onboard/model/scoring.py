@@ -180,7 +180,12 @@ def tree_mask(backbone: Any, tries: PackedTries) -> Tensor | None:
 
 
 def label_log_probabilities(
-    backbone: Any, states: Tensor, attention_mask: Tensor | None, tries: PackedTries, rows: Tensor | None
+    backbone: Any,
+    states: Tensor,
+    attention_mask: Tensor | None,
+    tries: PackedTries,
+    rows: Tensor | None,
+    head_bias: Tensor | None = None,
 ) -> Tensor:
     """Log-probabilities of every row's labels from one decoder pass.
 
@@ -190,14 +195,19 @@ def label_log_probabilities(
     Returns:
         (B, K) float32; −inf beyond a row's own labels. A row's probabilities sum to one.
     """
-    logits = edge_logits(backbone, states, attention_mask, tries, rows)
+    logits = edge_logits(backbone, states, attention_mask, tries, rows, head_bias)
     branches, paths = _of_rows(tries.branches, len(logits), rows), _of_rows(tries.paths, len(logits), rows)
     missing = None if tries.missing is None else _of_rows(tries.missing, len(logits), rows)
     return _renormalise(logits, branches, paths, missing)
 
 
 def edge_logits(
-    backbone: Any, states: Tensor, attention_mask: Tensor | None, tries: PackedTries, rows: Tensor | None
+    backbone: Any,
+    states: Tensor,
+    attention_mask: Tensor | None,
+    tries: PackedTries,
+    rows: Tensor | None,
+    head_bias: Tensor | None = None,
 ) -> Tensor:
     """The logit of every edge of every row's trie from one decoder pass: what any choice among its labels follows from.
 
@@ -207,6 +217,7 @@ def edge_logits(
         attention_mask: (B, S) of the source, None when nothing is padded.
         tries: the label tries of T tasks.
         rows: (B,) LongTensor, the task of each row; None when T is 1.
+        head_bias: (T, vocabulary) of the tasks, on top of the logits; None where they have none.
 
     Returns:
         (B, E) float32; beyond a row's own edges the numbers mean nothing.
@@ -223,7 +234,9 @@ def edge_logits(
     origin = _of_rows(tries.edge_node, batch, rows)[..., None].expand(-1, -1, hidden.shape[-1])
     scaled = hidden.gather(1, origin).float() * output_scale(backbone)  # (B, E, h)
     logits: Tensor = (scaled * head.float()).sum(-1)  # (B, E)
-    return logits
+    if head_bias is None:
+        return logits
+    return logits + _of_rows(head_bias.gather(1, tries.edge_token), batch, rows).float()
 
 
 def log_probabilities_among(logits: Tensor, trie: LabelTrie, labels: Sequence[int]) -> Tensor:

@@ -1,0 +1,198 @@
+"""What checkpoints of the authors' two repositories have in common: their files, and the T5 in them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from onboard.errors import DamagedError, InputError, NotFoundError
+from onboard.model.backbone import SUPPORTED
+from onboard.model.exporters import CROSS_BIAS, T5_FIELDS, TIED
+from onboard.model.quantised_backbone import assign_weights
+
+NAMED = 5  # tensors that an error names
+_CONVERT = (
+    "On a machine where you trust its origin, save its state_dict as model.safetensors: "
+    "safetensors.torch.save_model(model, 'model.safetensors')"
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose checkpoints are read, for the errors.
+
+    Args:
+        repository: of the authors.
+        only: a sentence that says what of it can be read.
+    """
+
+    repository: str
+    only: str
+
+    def unlike(self, what: str, tensors: list[str]) -> InputError:
+        """The error of a checkpoint whose tensors are not those of the model."""
+        more = f" and {len(tensors) - NAMED} more" if len(tensors) > NAMED else ""
+        return InputError(
+            f"The checkpoint {what} {', '.join(tensors[:NAMED])}{more}.",
+            f"Is it whole, and of an unchanged {self.repository}? {self.only}",
+            tensors=tensors,
+        )
+
+    def shape(self, tensors: Mapping[str, Tensor], name: str, dimensions: int) -> tuple[int, ...]:
+        """The shape of a tensor that must be there with so many dimensions. Raises InputError where it is not."""
+        if name not in tensors:
+            raise self.unlike("lacks", [name])
+        shape = tuple(tensors[name].shape)
+        if len(shape) != dimensions:
+            raise self.unlike("has tensors of another shape:", [f"{name} {shape}"])
+        return shape
+
+    def check(self, tensors: Mapping[str, Tensor], backbone: Any, more: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise InputError unless the tensors are exactly those of this T5 and some more, by name and shape."""
+        expected = {name: tuple(value.shape) for name, value in backbone.state_dict().items() if name not in TIED}
+        expected |= more
+        if missing := sorted(expected.keys() - tensors.keys()):
+            raise self.unlike("lacks", missing)
+        if unexpected := sorted(tensors.keys() - expected.keys() - {*TIED, CROSS_BIAS}):
+            raise self.unlike("holds what this model has not:", unexpected)
+        wrong = [
+            f"{name} {tuple(tensors[name].shape)} instead of {shape}"
+            for name, shape in sorted(expected.items())
+            if tuple(tensors[name].shape) != shape
+        ]
+        if wrong:
+            raise self.unlike("has tensors of another shape:", wrong)
+
+    def t5(self, tensors: Mapping[str, Tensor], described: Mapping[str, Any]) -> Any:
+        """A stock T5 of the tensors' sizes, not with their values."""
+        import transformers
+
+        t5 = section(described, "t5") or described
+        attention, feed_forward = "encoder.block.0.layer.0.SelfAttention", "encoder.block.0.layer.1.DenseReluDense"
+        buckets, heads = self.shape(tensors, f"{attention}.relative_attention_bias.weight", 2)
+        gated = f"{feed_forward}.wi_0.weight" in tensors
+        default = "gated-gelu" if gated else "relu"
+        settings = {
+            "decoder_start_token_id": 0,
+            "feed_forward_proj": default,
+            **{key: t5[key] for key in T5_FIELDS if t5.get(key) is not None},
+            # whether transformers scales the decoder's output hangs on this name
+            "tie_word_embeddings": t5.get("scale_decoder_outputs", t5.get("tie_word_embeddings", head_tied(tensors))),
+            "d_model": self.shape(tensors, "shared.weight", 2)[1],
+            "d_kv": self.shape(tensors, f"{attention}.q.weight", 2)[0] // heads,
+            "d_ff": self.shape(tensors, f"{feed_forward}.wo.weight", 2)[1],
+            "num_heads": heads,
+            "num_layers": blocks(tensors, "encoder"),
+            "num_decoder_layers": blocks(tensors, "decoder"),
+            "vocab_size": self.shape(tensors, "shared.weight", 2)[0],
+            "relative_attention_num_buckets": buckets,
+        }
+        kind = settings.pop("model_type", "t5")
+        if kind not in SUPPORTED:
+            raise InputError(f"config.json says that this is a {kind} model, not a T5.", self.only)
+        if str(settings["feed_forward_proj"]).startswith("gated") != gated:
+            settings["feed_forward_proj"] = default
+        try:
+            config = transformers.AutoConfig.for_model(kind, **settings)
+        except (StrictDataclassError, TypeError, ValueError) as error:
+            raise InputError(f"config.json does not describe a T5: {error}", "Correct it, or take it away.") from error
+        return getattr(transformers, SUPPORTED[kind])(config)
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """config.json; empty where there is none. Raises DamagedError where it is no JSON object."""
+    path = folder / "config.json"
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DamagedError(f"{path} is not readable as JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise DamagedError(f"{path} holds no JSON object.")
+    return content
+
+
+def tensors_of(folder: Path) -> dict[str, Tensor]:
+    """The tensors of `model.safetensors`, mapped from the file, or of `pytorch_model.bin`.
+
+    Raises:
+        NotFoundError: neither is there.
+        DamagedError: a file cannot be read.
+        InputError: the .bin holds anything but tensors (nothing of it is executed).
+    """
+    path, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
+    if path.is_file():
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise DamagedError(f"{path} is not readable as safetensors: {error}") from error
+    if pickled.is_file():
+        return _unpickled(pickled)
+    raise NotFoundError(
+        f"There is no model.safetensors and no pytorch_model.bin in {folder}.",
+        "Name the folder that the authors' trainer wrote its last checkpoint to (output_dir).",
+    )
+
+
+def _unpickled(path: Path) -> dict[str, Tensor]:
+    """The tensors of a .bin by PyTorch's restricted unpickler, which executes nothing."""
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"{path} holds more than tensors, or is no PyTorch file; nothing of it was executed.", _CONVERT
+        ) from error
+    except (RuntimeError, EOFError, OSError) as error:
+        raise DamagedError(f"{path} is not readable as a PyTorch file: {error}", "Copy it again.") from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise InputError(f"{path} is not a model's state_dict: it holds more than named tensors.", _CONVERT)
+    return loaded
+
+
+def section(described: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A part of config.json; empty where there is none."""
+    part = described.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def blocks(tensors: Mapping[str, Tensor], stack: str) -> int:
+    """L of a stack."""
+    return len({match[1] for name in tensors if (match := re.match(rf"{stack}\.block\.(\d+)\.", name))})
+
+
+def head_tied(tensors: Mapping[str, Tensor]) -> bool:
+    """Whether the head is the token embedding."""
+    return TIED[0] not in tensors or torch.equal(tensors[TIED[0]], tensors["shared.weight"])
+
+
+def fill_t5(backbone: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Give a T5 on the meta device its weights of a checkpoint, in float32."""
+    left_out = TIED if head_tied(tensors) else TIED[1:]
+    assign_weights(
+        backbone,
+        {name: tensors[name].float() for name in backbone.state_dict() if name in tensors and name not in left_out},
+    )
+
+
+def cross_bias(tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """A sentence on what transformers 3 had in cross-attention and later versions have not, where it is not zero."""
+    largest = float(tensors[CROSS_BIAS].abs().max()) if CROSS_BIAS in tensors else 0.0
+    if not largest:
+        return ()
+    return (
+        f"The checkpoint has a position bias in cross-attention (up to {largest:.2g}), which transformers dropped in "
+        "its version 4; it was left out, so logits may differ a little from those of the authors' program.",
+    )

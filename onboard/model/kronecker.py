@@ -1,0 +1,44 @@
+"""Sums of Kronecker products, H = Σ_i A_i ⊗ B_i (PHM layers, arXiv 2102.08597; Compacter, arXiv 2106.04647, eq. 5).
+
+Shapes: n summands, rule A (n, n, n), fast weights B (n, p, q), so H is (n·p, n·q) and a layer computes x · H. Of
+Compacter's rank one, B_i = left_i · right_i with left (n, p, 1) and right (n, 1, q).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def kronecker_sum(rule: Tensor, fast: Tensor) -> Tensor:
+    """H itself, of many layers at once.
+
+    Args:
+        rule: (..., n, n, n); without leading dimensions one A serves all layers.
+        fast: (..., n, p, q).
+
+    Returns:
+        (..., n·p, n·q).
+    """
+    blocks = torch.einsum("...nij,...npq->...ipjq", rule, fast)  # (..., n, p, n, q)
+    return blocks.flatten(-4, -3).flatten(-2, -1)
+
+
+def kronecker_product(x: Tensor, rule: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """x · H of one layer whose fast weights are left · right, without ever making H or B.
+
+    Args:
+        x: (..., n·p).
+        rule: (n, n, n).
+        left: (n, p, k).
+        right: (n, k, q).
+
+    Returns:
+        (..., n·q).
+    """
+    n, p, k = left.shape
+    parts = x.reshape(*x.shape[:-1], n, p) @ left.transpose(0, 1).reshape(p, n * k)  # (..., n, n·k): block i, summand s
+    mixed = torch.einsum(
+        "...isk,sij->...jsk", parts.reshape(*parts.shape[:-1], n, k), rule
+    )  # (..., n, n, k): block j, summand s
+    return (mixed.flatten(-2) @ right.reshape(n * k, -1)).flatten(-2)

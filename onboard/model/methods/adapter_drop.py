@@ -1,0 +1,43 @@
+"""AdapterDrop (Rücklé et al., arXiv 2010.11918): the lower blocks of both stacks go without adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from onboard.errors import InputError
+from onboard.model.methods.adapters import Adapters
+
+
+class AdapterDrop(Adapters):
+    """Adapters in the upper blocks alone: of 12 blocks in those from 5 to 11, of others in as large a part.
+
+    Its settings `encoder_layers` and `decoder_layers` name the blocks that keep theirs, from 0; None is the part above.
+    """
+
+    METHOD: ClassVar[str] = "adapter-drop"
+    TITLE: ClassVar[str] = "AdapterDrop"
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {"reduction_factor": 32, "encoder_layers": None, "decoder_layers": None}
+
+    def layers(self, stack: str, depth: int) -> tuple[int, ...]:
+        """Those that are named, or the upper seven twelfths; at least one block of several is dropped.
+
+        Raises:
+            InputError: a block that the stack has not, or one that is named twice.
+        """
+        named = self.settings[f"{stack}_layers"]
+        if named is None:
+            return tuple(range(max(5 * depth // 12, min(1, depth - 1)), depth))
+        layers = tuple(named) if isinstance(named, list | tuple) else ()
+        whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in layers)
+        if (
+            not whole
+            or len(set(layers)) < len(layers)
+            or not set(layers) <= set(range(depth))
+            or layers != tuple(named)
+        ):
+            raise InputError(
+                f"{stack}_layers of {self.TITLE} are {named!r}.",
+                f"Name some of the blocks 0 to {depth - 1} of this {stack}, each once, or none for the upper part.",
+            )
+        return layers

@@ -1,0 +1,79 @@
+"""Compacter and Compacter++ (Karimi Mahabadi et al., arXiv 2106.04647): shared A, fast weights of rank one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from onboard.model.attach import FEED_FORWARD
+from onboard.model.kronecker import kronecker_sum
+from onboard.model.methods.adapter_low_rank import glorot
+from onboard.model.methods.adapter_shaped import AdapterStack
+from onboard.model.methods.phm_adapter import RULE_STD, PhmAdapter
+
+
+class RankOneStack(AdapterStack):
+    """Dᵀ = Σ_i A_i ⊗ (left_i · right_i) with left (n, h/n, 1) and right (n, 1, b/n), and Uᵀ alike; A is shared.
+
+    Args:
+        sizes: n among them.
+
+    Attributes:
+        rule: A (n, n, n), set by whoever shares it.
+    """
+
+    rule: nn.Parameter
+
+    OFFICIAL: ClassVar[Mapping[str, str]] = {
+        "down_left": "down_sampler.W_left", "down_right": "down_sampler.W_right", "down_bias": "down_sampler.b",
+        "up_left": "up_sampler.W_left", "up_right": "up_sampler.W_right", "up_bias": "up_sampler.b",
+    }  # fmt: skip
+
+    def __init__(self, *args: Any, **sizes: Any) -> None:
+        super().__init__(*args, **sizes)
+        n = self.sizes["n"]
+        wide, narrow = self.d_model // n, self.bottleneck // n
+        self.down_left, self.down_right = self.parameter(n, wide, 1), self.parameter(n, 1, narrow)
+        self.up_left, self.up_right = self.parameter(n, narrow, 1), self.parameter(n, 1, wide)
+        for factor in (self.down_left, self.down_right, self.up_left, self.up_right):
+            glorot(factor)
+
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """The sums, turned from input-output to output-input."""
+        return (
+            kronecker_sum(self.rule, self.down_left @ self.down_right).mT,
+            kronecker_sum(self.rule, self.up_left @ self.up_right).mT,
+        )
+
+
+class Compacter(PhmAdapter):
+    """Eq. 5 after self-attention and feed-forward of every block; one A (n, n, n) for all layers, down and up."""
+
+    METHOD: ClassVar[str] = "compacter"
+    TITLE: ClassVar[str] = "Compacter"
+    INITIALISATION: ClassVar[str] = (
+        "A from N(0, 0.0001²), factors uniform by Glorot with gain √2, biases at 0, the T5's norms as they are."
+    )
+    STACK: ClassVar[type[AdapterStack]] = RankOneStack
+
+    def __init__(self, backbone: Any, **settings: Any) -> None:
+        super().__init__(backbone, **settings)
+        n = self.settings["n"]
+        self.rule = nn.Parameter(torch.empty(n, n, n, device=self.device))
+        nn.init.normal_(self.rule, std=RULE_STD)
+        self.encoder.rule, self.decoder.rule = self.rule, self.rule
+
+    def official_places(self) -> dict[str, tuple[str, Any]]:
+        """As of the other adapters, and A at the top."""
+        return {**super().official_places(), "phm_rule": ("rule", ...)}
+
+
+class CompacterPlusPlus(Compacter):
+    """Compacter after the feed-forward only."""
+
+    METHOD: ClassVar[str] = "compacter++"
+    TITLE: ClassVar[str] = "Compacter++"
+    POSITIONS_USED: ClassVar[tuple[int, ...]] = (FEED_FORWARD,)

@@ -1,0 +1,53 @@
+"""What methods find in a stock T5 by name: its norms, where biases can be added, its matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from onboard.errors import InputError
+
+HEAD = "lm_head"
+_FINAL = "final_layer_norm"
+
+
+def require_t5(backbone: Any) -> None:
+    """Raise InputError unless the module is an encoder-decoder T5 as transformers builds it."""
+    stacks = [getattr(getattr(backbone, stack, None), "block", None) for stack in ("encoder", "decoder")]
+    if not all(stacks) or not hasattr(backbone, HEAD):
+        raise InputError(
+            f"{type(backbone).__name__} is not a T5 encoder-decoder.", "Use a t5, v1.1, flan, mt5 or byt5 model."
+        )
+
+
+def layers_of(backbone: Any) -> dict[str, int]:
+    """L of each stack."""
+    return {"encoder": len(backbone.encoder.block), "decoder": len(backbone.decoder.block)}
+
+
+def norms_of(backbone: Any) -> dict[str, nn.Module]:
+    """Every T5 RMSNorm by its name, in the order of the model: 5L + 2 of them for L + L layers, h numbers each."""
+    return {name: module for name, module in backbone.named_modules() if name.endswith("layer_norm")}
+
+
+def biased_of(backbone: Any) -> dict[str, int]:
+    """Where BitFit puts biases back, and how many numbers each is: every linear and norm but the two final norms.
+
+    Raises:
+        InputError: a linear of the backbone has a bias already.
+    """
+    places = {}
+    for name, module in backbone.named_modules():
+        if isinstance(module, nn.Linear):
+            if module.bias is not None:
+                raise InputError(f"{name} of this backbone has a bias of its own.", "Use a stock T5, which has none.")
+            places[name] = module.out_features
+        elif name.endswith("layer_norm") and not name.endswith(_FINAL):
+            places[name] = backbone.config.d_model
+    return places
+
+
+def matrices_of(backbone: Any) -> dict[str, nn.Parameter]:
+    """Every parameter with two dimensions by its name, a tied one once: linears, embeddings, position biases."""
+    return {name: parameter for name, parameter in backbone.named_parameters() if parameter.dim() == 2}
