@@ -46,6 +46,10 @@ def test_the_recipe_of_many_tasks_lets_the_backbone_learn_on_and_says_what_its_s
 def test_its_backbone_stays_as_it_is_where_the_recipe_has_no_stage_for_it() -> None:
     document = read_toml(MINI.with_name("mini-wide.toml"))
     del document["multitask"]
+    with pytest.raises(InputError, match="backbone_rate trains the backbone") as caught:
+        wide_recipe(document)
+    assert caught.value.data["field"] == "hypernetwork"
+    del document["hypernetwork"]["backbone_rate"]
     assert wide_recipe(document).multitask is None
 
 
