@@ -239,3 +239,16 @@ def test_norms_of_a_tasks_own_stand_in_every_place(backbone_of: Callable[..., An
 def test_there_is_nothing_to_join_of_nothing() -> None:
     with pytest.raises(ValueError, match="no tasks"):
         TaskWeights.joined([])
+
+
+def test_labels_are_scored_with_the_biases_of_norms_linears_and_head_as_the_whole_model_has_them(
+    engine: Engine,
+) -> None:
+    weights, ids = moved("bitfit", engine.backbone).weights(), texts(1)
+    tokens = [int(engine.encoder.label_ids(word)[0]) for word in WORDS[0]]
+    with torch.no_grad():
+        scored = engine.score(ids, weights, [engine.trie(WORDS[0])])[0]
+        with engine.attachment.using(weights):
+            start = torch.tensor([[engine.backbone.config.decoder_start_token_id]])
+            whole = engine.backbone(input_ids=torch.tensor(ids), decoder_input_ids=start).logits[0, 0]
+    torch.testing.assert_close(scored, whole[tokens].log_softmax(-1), atol=1e-5, rtol=0)
