@@ -12,21 +12,19 @@ ratios. Both are first held against one another.
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
 
 from bench.harness.command import command_line
+from bench.harness.in_turn import seconds_in_turn
 from bench.harness.page import made_on, table
 from bench.harness.report import made_by, report
 
-Step = Callable[[], Any]
-
+WARM_UP: Final = 2  # steps of each way before those that are counted
 CLEAR: Final = 0.9  # of the time: what is faster than that in every setup is faster
 
 
@@ -128,27 +126,14 @@ def agree(setup: Setup) -> None:
         torch.testing.assert_close(ours, reference, rtol=1e-3, atol=1e-3)
 
 
-def seconds_of(steps: Mapping[str, Step], rounds: int, warm_up: int = 2) -> dict[str, list[float]]:
-    """Seconds of every step, taken in turn."""
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    order, shuffle = list(steps), random.Random(0).shuffle
-    for turn in range(warm_up + rounds):
-        shuffle(order)
-        for name in order:
-            started = time.perf_counter()
-            steps[name]()
-            if turn >= warm_up:
-                seconds[name].append(time.perf_counter() - started)
-    return seconds
-
-
 def measure(setup: Setup, rounds: int) -> dict[str, Any]:
     """Both ways of a setup, both passes: milliseconds, and how much of the time of `made` the other takes."""
     agree(setup)
     x, weights = tensors(setup)
     passes: dict[str, Any] = {}
     for name, one in PASSES.items():
-        seconds = seconds_of({way: partial(one, function, x, weights) for way, function in WAYS.items()}, rounds)
+        steps = {way: partial(one, function, x, weights) for way, function in WAYS.items()}
+        seconds = seconds_in_turn(steps, rounds, WARM_UP)
         ratios = [ours / other for ours, other in zip(seconds["unmade"], seconds["made"], strict=True)]
         passes[name] = {
             "made_milliseconds": round(1e3 * statistics.median(seconds["made"]), 3),

@@ -18,12 +18,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import random
 import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -32,9 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness.command import CHECKOUT, RESULTS
+from bench.harness.in_turn import Step, seconds_in_turn
 from bench.harness.report import describe
-
-Step = Callable[[], None]
 
 THREADS = 2
 LEARNING_RATE = 3e-4
@@ -270,18 +267,7 @@ def times(setup: Setup, rounds: int, warm_up: int) -> dict[str, list[float]]:
             torch.cuda.synchronize()
 
     steps = {name: build(setup) for name, build in {**VARIANTS, **SHARES}.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    order, shuffle = list(steps), random.Random(0).shuffle
-    for turn in range(warm_up + rounds):
-        shuffle(order)
-        for name in order:
-            finish()
-            started = time.perf_counter()
-            steps[name]()
-            finish()
-            if turn >= warm_up:
-                seconds[name].append(time.perf_counter() - started)
-    return seconds
+    return seconds_in_turn(steps, rounds, warm_up, finish)
 
 
 def report(setup: Setup, seconds: dict[str, list[float]], memory: dict[str, int], command: str) -> dict[str, Any]:

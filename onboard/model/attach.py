@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from onboard.errors import ConflictError, InputError
+from onboard.errors import ConflictError
 from onboard.model.adapter import AdapterWeights, adapt, adapt_rows
 from onboard.model.hypernetwork import GeneratedAdapters
 from onboard.model.own_parts import Beside, register
 from onboard.model.stand_ins import StandIns
+from onboard.model.t5_parts import no_t5
 from onboard.model.task_weights import OwnParts, TaskWeights, Weights
 
 FEED_FORWARD, SELF_ATTENTION = 0, 1
@@ -196,9 +197,7 @@ def _places(backbone: nn.Module, stack: str) -> list[nn.Module]:
         blocks: Any = backbone.get_submodule(f"{stack}.block")
         pairs = [(block.layer[-1].DenseReluDense, block.layer[0].SelfAttention) for block in blocks]
     except AttributeError as error:
-        raise InputError(
-            f"{type(backbone).__name__} is not a T5 encoder-decoder.", "Use a t5, v1.1, flan, mt5 or byt5 model."
-        ) from error
+        raise no_t5(backbone) from error
     ordered: list[nn.Module] = [torch.nn.Identity()] * (2 * len(pairs))
     ordered[FEED_FORWARD::2] = [feed_forward for feed_forward, _ in pairs]
     ordered[SELF_ATTENTION::2] = [attention for _, attention in pairs]

@@ -10,6 +10,7 @@ from torch import nn
 
 from onboard.errors import InputError, NotFoundError, OnboardError, UnavailableError
 from onboard.model.quantised_backbone import QUANTISED_FILE, read_quantised_backbone
+from onboard.model.t5_parts import norms_of
 
 SUPPORTED = {"t5": "T5ForConditionalGeneration", "mt5": "MT5ForConditionalGeneration"}
 
@@ -70,7 +71,7 @@ def freeze(backbone: Any) -> Any:
 
 def norm_parameters(backbone: nn.Module) -> list[nn.Parameter]:
     """The weights of every T5 RMSNorm, cross-attention and final ones too: (5L + 2)h numbers for L + L layers."""
-    return [p for name, p in backbone.named_parameters() if name.endswith("layer_norm.weight")]
+    return [norm.get_parameter("weight") for norm in norms_of(backbone).values()]
 
 
 def output_scale(backbone: Any) -> float:

@@ -16,9 +16,14 @@ def require_t5(backbone: Any) -> None:
     """Raise InputError unless the module is an encoder-decoder T5 as transformers builds it."""
     stacks = [getattr(getattr(backbone, stack, None), "block", None) for stack in ("encoder", "decoder")]
     if not all(stacks) or not hasattr(backbone, HEAD):
-        raise InputError(
-            f"{type(backbone).__name__} is not a T5 encoder-decoder.", "Use a t5, v1.1, flan, mt5 or byt5 model."
-        )
+        raise no_t5(backbone)
+
+
+def no_t5(backbone: Any) -> InputError:
+    """The error of a module that is something else."""
+    return InputError(
+        f"{type(backbone).__name__} is not a T5 encoder-decoder.", "Use a t5, v1.1, flan, mt5 or byt5 model."
+    )
 
 
 def layers_of(backbone: Any) -> dict[str, int]:

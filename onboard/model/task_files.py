@@ -11,11 +11,10 @@ from torch import Tensor
 
 from onboard.errors import DamagedError, InputError
 from onboard.model.methods import TASK_METHODS, new_task
-from onboard.model.task_module import TaskModule
+from onboard.model.task_module import AGAIN, TaskModule
 from onboard.model.weights import read_tensors, write_tensors
 
 TASK_FORMAT = "onboard-task-weights-1"
-_AGAIN = "Fetch the version again, or take an earlier one."
 
 
 def described(module: TaskModule) -> dict[str, str]:
@@ -72,7 +71,7 @@ def task_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], backbone
     try:
         settings = json.loads(metadata["settings"])
     except (KeyError, ValueError) as error:
-        raise DamagedError(f"The settings of the stored {method} cannot be read: {error!r}", _AGAIN) from error
+        raise DamagedError(f"The settings of the stored {method} cannot be read: {error!r}", AGAIN) from error
     if not isinstance(settings, dict):
-        raise DamagedError(f"The settings of the stored {method} are no JSON object.", _AGAIN)
+        raise DamagedError(f"The settings of the stored {method} are no JSON object.", AGAIN)
     return new_task(method, backbone, settings).restore(tensors)

@@ -13,7 +13,7 @@ from onboard.errors import ConflictError, DamagedError, InputError
 from onboard.model.t5_parts import norms_of, require_t5
 from onboard.model.task_weights import TaskWeights
 
-_AGAIN = "Fetch the version again, or take an earlier one."
+AGAIN = "Fetch the version again, or take an earlier one."
 
 
 class TaskModule(nn.Module, ABC):
@@ -118,17 +118,17 @@ class TaskModule(nn.Module, ABC):
         own = dict(self.named_parameters())
         for name in sorted(own.keys() ^ tensors.keys()):
             what = "lacks the tensor" if name in own else "holds a tensor that the method has not:"
-            raise DamagedError(f"The stored {self.TITLE} {what} {name}.", _AGAIN, tensor=name)
+            raise DamagedError(f"The stored {self.TITLE} {what} {name}.", AGAIN, tensor=name)
         for name, value in tensors.items():
             if value.shape != own[name].shape:
                 raise DamagedError(
                     f"{name} of the stored {self.TITLE} has the shape {tuple(value.shape)}, "
                     f"not {tuple(own[name].shape)}.",
-                    _AGAIN,
+                    AGAIN,
                     tensor=name,
                 )
             if not value.is_floating_point() or not value.isfinite().all():
-                raise DamagedError(f"{name} of the stored {self.TITLE} holds what is no number.", _AGAIN, tensor=name)
+                raise DamagedError(f"{name} of the stored {self.TITLE} holds what is no number.", AGAIN, tensor=name)
         with torch.no_grad():
             for name, value in tensors.items():
                 own[name].copy_(value)

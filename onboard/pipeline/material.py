@@ -65,6 +65,11 @@ class Workbench:
         """The buckets of a regression; None for classification."""
         return buckets_of(self.dataset)
 
+    @cached_property
+    def label_weights(self) -> np.ndarray:
+        """What a row of each label counts where something is trained or chosen (K,); 1 in every bucket."""
+        return np.ones(1, dtype=np.float32) if self.buckets is not None else label_weights(self.dataset)
+
     def encode(self, rows: Sequence[Example], max_tokens: int | None = None) -> list[list[int]]:
         """Token ids of rows, cut after so many tokens where that is asked."""
         return self.engine.encoder.encode([(row.text_a, row.text_b) for row in rows], max_tokens)
@@ -74,9 +79,9 @@ class Workbench:
         return targets_of(self.dataset, rows)
 
     def weighted(self, rows: Sequence[Example]) -> np.ndarray:
-        """Targets (n, K) times what a row of that label counts where something is trained or chosen."""
-        targets = self.targets(rows)
-        return targets if self.buckets is not None else targets * label_weights(self.dataset)
+        """Targets (n, K) times what a row of that label counts."""
+        weighted: np.ndarray = self.targets(rows) * self.label_weights
+        return weighted
 
     def labelled(self, rows: Sequence[Example]) -> LabelledRows:
         """Rows as they are trained on."""

@@ -122,20 +122,16 @@ def fit_readout(
     """
     _require_finite(features)
     _require_rows(targets, regression=values is not None)
-    counted = targets.sum(1, dtype=np.float64)  # (n,)
-    mean = np.average(features.astype(np.float64), axis=0, weights=counted)
-    evened = _evened(features, mean, spread)
-    length = _length(evened, counted)
-    x = _with_intercept(evened, length)
-    y = targets / counted[:, None] if values is None else (targets @ values)[:, None]
+    rows = _Rows.of(features, targets, spread)
+    y = rows.targets if values is None else (targets @ values)[:, None]
     centre = np.zeros(y.shape[1]) if values is None else y.mean(0)
-    path = _Path.of(x, y - centre, counted)
+    path = _Path.of(rows.x, y - centre, rows.counted)
     judged = np.sort(np.concatenate(groups)) if len(groups) else np.zeros(0, dtype=np.int64)
     chosen = _chosen(path, groups, judged, targets, None if values is None else (values, float(centre[0])))
     solved = path.weights(chosen.ridge)  # (C, h + 1)
     weights, bias = solved[:, :-1], solved[:, -1]
-    weights = (weights if spread is None else spread.evened(weights)) / length**0.5  # the map is symmetric
-    bias = bias - weights @ mean + centre
+    weights = (weights if spread is None else spread.evened(weights)) / rows.length**0.5  # the map is symmetric
+    bias = bias - weights @ rows.mean + centre
     if values is not None:
         weights, bias = _of_buckets(weights[0], float(bias[0]), values, chosen.sharpness)
     else:
@@ -157,13 +153,43 @@ def answers_after(
     Returns:
         Probabilities (m, K).
     """
-    counted = targets.sum(1, dtype=np.float64)
-    mean = np.average(features.astype(np.float64), axis=0, weights=counted)
-    evened = _evened(features, mean, spread)
-    length = _length(evened, counted)
-    path = _Path.of(_with_intercept(evened, length), targets / counted[:, None], counted)
-    weights = path.weights(like.ridge)
-    return _softmax(like.sharpness * (_with_intercept(_evened(asked, mean, spread), length) @ weights.T))
+    rows = _Rows.of(features, targets, spread)
+    weights = _Path.of(rows.x, rows.targets, rows.counted).weights(like.ridge)
+    return _softmax(like.sharpness * (rows.seen(asked) @ weights.T))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a regression, and how features become what it sees.
+
+    Args:
+        x: (n, h + 1), the last column is the intercept's.
+        targets: (n, K), distributions.
+        counted: (n,) what each row counts.
+        mean: (h,) of the features, each row as often as it counts.
+        length: mean square of the rows once they are centred and evened, each as often as it counts.
+        spread: of the base.
+    """
+
+    x: np.ndarray
+    targets: np.ndarray
+    counted: np.ndarray
+    mean: np.ndarray
+    length: float
+    spread: Spread | None
+
+    @classmethod
+    def of(cls, features: np.ndarray, targets: np.ndarray, spread: Spread | None) -> _Rows:
+        """Features (n, h); targets as of `fit_readout`, times what their rows count."""
+        counted = targets.sum(1, dtype=np.float64)
+        mean = np.average(features.astype(np.float64), axis=0, weights=counted)
+        evened = _evened(features, mean, spread)
+        length = float(np.average((evened**2).sum(1), weights=counted)) or 1.0
+        return cls(_with_intercept(evened, length), targets / counted[:, None], counted, mean, length, spread)
+
+    def seen(self, features: np.ndarray) -> np.ndarray:
+        """Other features (m, h) as these rows' own: (m, h + 1)."""
+        return _with_intercept(_evened(features, self.mean, self.spread), self.length)
 
 
 def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np.ndarray:
@@ -171,13 +197,7 @@ def _evened(features: np.ndarray, mean: np.ndarray, spread: Spread | None) -> np
     return centred if spread is None else spread.evened(centred)
 
 
-def _length(evened: np.ndarray, counted: np.ndarray) -> float:
-    """The rows' mean squared length, each as often as it counts."""
-    return float(np.average((evened**2).sum(1), weights=counted)) or 1.0
-
-
 def _with_intercept(evened: np.ndarray, length: float) -> np.ndarray:
-    """(n, h + 1), the last column is the intercept's."""
     return np.hstack([evened / length**0.5, np.ones((len(evened), 1))])
 
 

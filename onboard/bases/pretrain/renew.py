@@ -47,7 +47,7 @@ def renew_base(made_from: Ingredients[RenewedRecipe], output: Path) -> None:
     in_int8 = learns_on is not None or given.document.get("weights") == "int8"
     settings = made_from.settings(*sections, "hypernetwork") | facts
     rounded = round_to_stored if in_int8 else round_to_half
-    training = joint_training(made_from, learns_on, engine, material, settings, rounded)
+    training = joint_training(made_from, engine, material, settings, rounded)
     learned = train_hypernetwork(engine, made.groups, sources, training, running)
     if running.processes.first:
         write(made_from, engine, learned, made, sources, output, given)

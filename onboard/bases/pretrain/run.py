@@ -35,7 +35,7 @@ from onboard.bases.pretrain import sentences
 from onboard.bases.pretrain.distill import Distillation, Keeping, relative_groups
 from onboard.bases.pretrain.ingredients import Ingredients, RecipeT, load_teaching, load_texts
 from onboard.bases.pretrain.inherit import inherit_encoder, inherit_reader, new_backbone
-from onboard.bases.pretrain.recipe import BackboneStage, JointStage, OwnRecipe
+from onboard.bases.pretrain.recipe import BackboneStage, JointStage, OwnRecipe, RenewedRecipe
 from onboard.bases.pretrain.teacher import Teacher
 from onboard.bases.pretrain.tokenizer import EOS_ID, inherit_tokenizer, teacher_pieces
 from onboard.errors import InputError
@@ -62,7 +62,7 @@ def make_base(made_from: Ingredients[OwnRecipe], output: Path) -> None:
     depends_on = made_from.settings("backbone", "curriculum", "multitask") | digests
     train_backbone(made_from, recipe.multitask, engine, made, sources, material, depends_on)
     settings = made_from.settings("backbone", "curriculum", "multitask", "hypernetwork") | digests
-    training = joint_training(made_from, recipe.multitask, engine, material, settings)
+    training = joint_training(made_from, engine, material, settings)
     learned = train_hypernetwork(engine, made.groups, sources, training, made_from.running)
     if made_from.running.processes.first:
         write(made_from, engine, learned, made, sources, output)
@@ -138,7 +138,6 @@ def train_backbone(
 
 def joint_training(
     made_from: Ingredients[RecipeT],
-    before: BackboneStage | None,
     engine: Engine,
     material: Material,
     settings: Mapping[str, Any],
@@ -148,7 +147,6 @@ def joint_training(
 
     Args:
         made_from: the recipe, whose [hypernetwork] it is.
-        before: how the backbone learned before that; None where it stays as it is.
         engine: backbone and fresh hypernetwork.
         material: the teacher's vectors, for a stage that keeps the teacher.
         settings: what the result depends on.
@@ -156,16 +154,20 @@ def joint_training(
     """
     recipe = made_from.recipe
     stage = recipe.hypernetwork
-    beside = norms_beside(engine, stage)
-    if stage.backbone_rate and before is not None:
-        share = stage.backbone_rate / stage.learning_rate
-        relative = relative_groups(dict(engine.backbone.named_parameters()), before.decoder_rate)
-        groups = [(parameters, multiple * share) for parameters, multiple in relative]
-        beside = Beside({"backbone": engine.backbone}, groups)
     return HypernetworkTraining(
-        stage, recipe.seed + 2, settings, beside, rounded, _around(made_from, stage, engine, material),
-        recipe.curriculum.most_of_a_family,
+        stage, recipe.seed + 2, settings, _beside(engine, recipe), rounded,
+        _around(made_from, stage, engine, material), recipe.curriculum.most_of_a_family,
     )  # fmt: skip
+
+
+def _beside(engine: Engine, recipe: OwnRecipe | RenewedRecipe) -> Beside:
+    """What the stage `hypernetwork` trains besides: the whole backbone, or its norms."""
+    stage, backbone = recipe.hypernetwork, engine.backbone
+    if not stage.backbone_rate or recipe.multitask is None:
+        return norms_beside(engine, stage)
+    share = stage.backbone_rate / stage.learning_rate
+    relative = relative_groups(dict(backbone.named_parameters()), recipe.multitask.decoder_rate)
+    return Beside({"backbone": backbone}, [(parameters, multiple * share) for parameters, multiple in relative])
 
 
 def _around(

@@ -28,14 +28,10 @@ class AdapterDrop(Adapters):
         named = self.settings[f"{stack}_layers"]
         if named is None:
             return tuple(range(max(5 * depth // 12, min(1, depth - 1)), depth))
-        layers = tuple(named) if isinstance(named, list | tuple) else ()
+        listed = isinstance(named, list | tuple)
+        layers = tuple(named) if listed else ()
         whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in layers)
-        if (
-            not whole
-            or len(set(layers)) < len(layers)
-            or not set(layers) <= set(range(depth))
-            or layers != tuple(named)
-        ):
+        if not listed or not whole or len(set(layers)) < len(layers) or not set(layers) <= set(range(depth)):
             raise InputError(
                 f"{stack}_layers of {self.TITLE} are {named!r}.",
                 f"Name some of the blocks 0 to {depth - 1} of this {stack}, each once, or none for the upper part.",

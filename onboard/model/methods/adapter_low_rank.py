@@ -23,10 +23,15 @@ class LowRankStack(AdapterStack):
 
     def __init__(self, *args: Any, **sizes: Any) -> None:
         super().__init__(*args, **sizes)
-        self.down_left, self.down_right = self.parameter(self.d_model, 1), self.parameter(1, self.bottleneck)
-        self.up_left, self.up_right = self.parameter(self.bottleneck, 1), self.parameter(1, self.d_model)
+        front, wide, narrow = self.factors()
+        self.down_left, self.down_right = self.parameter(*front, wide, 1), self.parameter(*front, 1, narrow)
+        self.up_left, self.up_right = self.parameter(*front, narrow, 1), self.parameter(*front, 1, wide)
         for factor in (self.down_left, self.down_right, self.up_left, self.up_right):
             glorot(factor)
+
+    def factors(self) -> tuple[tuple[int, ...], int, int]:
+        """What stands in front of a factor's shape, and the lengths of the factors of h and of b."""
+        return (), self.d_model, self.bottleneck
 
     def matrices(self) -> tuple[Tensor, Tensor]:
         """The products of their factors, turned from input-output to output-input."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -10,12 +9,12 @@ from torch import Tensor, nn
 
 from onboard.model.attach import FEED_FORWARD
 from onboard.model.kronecker import kronecker_sum
-from onboard.model.methods.adapter_low_rank import glorot
+from onboard.model.methods.adapter_low_rank import LowRankStack
 from onboard.model.methods.adapter_shaped import AdapterStack
 from onboard.model.methods.phm_adapter import RULE_STD, PhmAdapter
 
 
-class RankOneStack(AdapterStack):
+class RankOneStack(LowRankStack):
     """Dᵀ = Σ_i A_i ⊗ (left_i · right_i) with left (n, h/n, 1) and right (n, 1, b/n), and Uᵀ alike; A is shared.
 
     Args:
@@ -27,19 +26,10 @@ class RankOneStack(AdapterStack):
 
     rule: nn.Parameter
 
-    OFFICIAL: ClassVar[Mapping[str, str]] = {
-        "down_left": "down_sampler.W_left", "down_right": "down_sampler.W_right", "down_bias": "down_sampler.b",
-        "up_left": "up_sampler.W_left", "up_right": "up_sampler.W_right", "up_bias": "up_sampler.b",
-    }  # fmt: skip
-
-    def __init__(self, *args: Any, **sizes: Any) -> None:
-        super().__init__(*args, **sizes)
+    def factors(self) -> tuple[tuple[int, ...], int, int]:
+        """n summands, each of an n-th of h and b."""
         n = self.sizes["n"]
-        wide, narrow = self.d_model // n, self.bottleneck // n
-        self.down_left, self.down_right = self.parameter(n, wide, 1), self.parameter(n, 1, narrow)
-        self.up_left, self.up_right = self.parameter(n, narrow, 1), self.parameter(n, 1, wide)
-        for factor in (self.down_left, self.down_right, self.up_left, self.up_right):
-            glorot(factor)
+        return (n,), self.d_model // n, self.bottleneck // n
 
     def matrices(self) -> tuple[Tensor, Tensor]:
         """The sums, turned from input-output to output-input."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.small_methods import SETTINGS
 from torch import Tensor
 
 from onboard.model.adapter import AdapterWeights, adapt, adapt_rows
@@ -19,13 +20,6 @@ from onboard.model.methods import TASK_METHODS, new_task
 from onboard.model.t5_parts import norms_of
 from onboard.model.task_weights import OwnParts, TaskWeights, Weights, generated_weights
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "adapters": {"reduction_factor": 4}, "adapters-dagger": {"reduction_factor": 2},
-    "pfeiffer-adapter": {"reduction_factor": 8}, "adapter-drop": {"reduction_factor": 4},
-    "adapter-low-rank": {"reduction_factor": 2}, "phm-adapter": {"reduction_factor": 4, "n": 2},
-    "compacter": {"reduction_factor": 4, "n": 4}, "compacter++": {"reduction_factor": 8, "n": 2},
-    "prompt-tuning-r": {"tokens": 5}, "prompt-tuning-t": {"tokens": 3}, "intrinsic-said": {"dimension": 300},
-}  # fmt: skip
 MIXED = [name for name, method in TASK_METHODS.items() if method.MIXES]
 WORDS = (["w1", "w2"], ["w3", "w4 w5", "w4 w6"])
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.small_methods import SETTINGS
 from torch import Tensor, nn
 from transformers import T5Config, T5ForConditionalGeneration
 
@@ -93,15 +94,6 @@ def test_learning_rates_are_the_authors() -> None:
 @pytest.fixture
 def backbone(backbone_of: Callable[..., Any]) -> Any:
     return backbone_of("t5").requires_grad_(False)
-
-
-SETTINGS: dict[str, dict[str, Any]] = {
-    "adapters": {"reduction_factor": 4}, "adapters-dagger": {"reduction_factor": 4},
-    "pfeiffer-adapter": {"reduction_factor": 8}, "adapter-drop": {"reduction_factor": 4},
-    "adapter-low-rank": {"reduction_factor": 2}, "phm-adapter": {"reduction_factor": 4, "n": 2},
-    "compacter": {"reduction_factor": 4, "n": 4}, "compacter++": {"reduction_factor": 8, "n": 2},
-    "prompt-tuning-r": {"tokens": 5}, "prompt-tuning-t": {"tokens": 3}, "intrinsic-said": {"dimension": 300},
-}  # fmt: skip
 
 
 def small(method: str, backbone: Any) -> TaskModule:
@@ -244,6 +236,7 @@ def test_full_fine_tuning_publishes_nothing(backbone: Any, tmp_path: Path) -> No
         ("adapter-drop", {"reduction_factor": 4, "encoder_layers": [3]}, r"\[3\]", "0 to 2"),
         ("adapter-drop", {"reduction_factor": 4, "decoder_layers": [0, 0]}, r"\[0, 0\]", "once"),
         ("adapter-drop", {"reduction_factor": 4, "decoder_layers": "0"}, "'0'", "0 to 1"),
+        ("adapter-drop", {"reduction_factor": 4, "encoder_layers": 2}, "2", "0 to 2"),
         ("intrinsic-said", {"dimension": 10**9}, "more than", "1 to"),
         ("intrinsic-said", {"dimension": 10, "seed": -1}, "seed", "0"),
         ("lora", {}, "no method 'lora'", "compacter"),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tiny_base import make_tiny_base
 
 from onboard.bases.load import load_engine
 from onboard.data.targets import label_weights
 from onboard.domain.dataset import Dataset, Example
 from onboard.pipeline.material import Workbench
-from tests.support.tiny_base import make_tiny_base
 
 
 def dataset(*counts: int) -> Dataset:

@@ -1,0 +1,35 @@
+"""Steps that are timed in turn, in a new order each round, so that a disturbance of the machine meets all alike."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Step = Callable[[], Any]
+
+
+def seconds_in_turn(
+    steps: Mapping[str, Step], rounds: int, warm_up: int, finish: Callable[[], None] = lambda: None
+) -> dict[str, list[float]]:
+    """Seconds of every step, in each of the rounds after the warm-up.
+
+    Args:
+        steps: by name.
+        rounds: that are counted.
+        warm_up: rounds before them.
+        finish: waits for what a step left running, before the clock starts and before it stops.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    order, shuffle = list(steps), random.Random(0).shuffle
+    for turn in range(warm_up + rounds):
+        shuffle(order)
+        for name in order:
+            finish()
+            started = time.perf_counter()
+            steps[name]()
+            finish()
+            if turn >= warm_up:
+                seconds[name].append(time.perf_counter() - started)
+    return seconds
