@@ -20,9 +20,7 @@ class Peaked:
 
     tokens: Sequence[int] = ()  # of the label, end-of-sequence included
 
-    def __call__(
-        self, backbone: Any, states: Tensor, mask: Tensor | None, tries: PackedTries, rows: Tensor | None
-    ) -> Tensor:
+    def __call__(self, _backbone: Any, states: Tensor, _mask: Any, tries: PackedTries, *_more: Any) -> Tensor:
         """(B, E) float32."""
         taken = [list(self.tokens[: len(way)]) == way for way in _ways(tries)]
         return torch.tensor(taken, dtype=torch.float32).mul(20.0).expand(len(states), -1)

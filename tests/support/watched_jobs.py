@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import insert, update
+from sqlalchemy import insert, text, update
 
 from onboard import __version__
 from onboard.domain.job import LEASE_SECONDS, Job, JobState, Stage, new_job_id
@@ -49,6 +49,21 @@ def ended(
     with database.write() as session:
         session.execute(insert(JobRow).values(**row))
     return job_id
+
+
+def ended_long_ago(database: Database, *, count: int) -> None:
+    """So many jobs that ended in 1970, and a database that has counted its rows."""
+    rows = [
+        {
+            "id": new_job_id(), "spec": {}, "task": "old", "state": JobState.SUCCEEDED, "queue": "default",
+            "priority": 0, "attempt": 1, "max_attempts": 3, "cancel_requested": False, "created_at": 0.0,
+            "not_before_at": 0.0, "started_at": 0.0, "finished_at": 60.0,
+        }
+        for _ in range(count)
+    ]  # fmt: skip
+    with database.write() as session:
+        session.execute(insert(JobRow), rows)
+        session.execute(text("ANALYZE"))
 
 
 def queued(

@@ -192,6 +192,8 @@ def test_figures_are_answered_by_an_index_and_never_by_reading_all_jobs(database
     past.queued(database)
     past.running(database, "w1")
     past.ended(database, ago=10)
+    if not database.is_sqlite:  # it plans by what it counted, and reads a small table whole, rightly
+        past.ended_long_ago(database, count=3000)
     asked: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
@@ -200,8 +202,6 @@ def test_figures_are_answered_by_an_index_and_never_by_reading_all_jobs(database
 
     with database.read() as session:
         now = read_clock(session)
-        if not database.is_sqlite:  # the tables are tiny: PostgreSQL would rightly read them whole
-            session.connection().exec_driver_sql("SET LOCAL enable_seqscan = off")
         event.listen(database.engine, "before_cursor_execute", note)
         query(session, now)
         event.remove(database.engine, "before_cursor_execute", note)
