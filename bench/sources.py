@@ -74,10 +74,10 @@ def figures_of(base: Base) -> list[Figures]:
 
 def _figures(base: Base, source: SourceTask, metric: str) -> Figures:
     test, baselines = source.metrics["test"][metric], source.metrics["baselines"]
-    recipe = base.document.get("recipe", {}).get("sources", {}).get(source.name, {})
+    facts = base.document["sources"][source.name]
     return Figures(
-        source.name, recipe.get("family") or "", "pairs of texts" if source.pairs else "single texts",
-        base.document["sources"][source.name]["rows"], metric, test["n"], test["value"], test["low"], test["high"],
+        source.name, facts.get("family", ""), "pairs of texts" if source.pairs else "single texts",
+        facts["rows"], metric, test["n"], test["value"], test["low"], test["high"],
         *(baselines[name][metric]["value"] for name in _BASELINES[source.kind]),
     )  # fmt: skip
 

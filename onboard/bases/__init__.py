@@ -77,10 +77,12 @@ class SourceTask(LabelledTask):
 
     Args:
         pairs: whether its rows are pairs of texts; None where the base does not say it.
+        title: what the task asks, in a few words; empty where the base does not say it.
     """
 
     metrics: dict[str, Any]
     pairs: bool | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ class Base:
                 high=facts.get("high"),
                 metrics=facts.get("metrics", {}),
                 pairs=facts.get("pairs", _PAIRS_OF_MINI[name] if mini else None),
+                title=facts.get("title", ""),
             )
 
 

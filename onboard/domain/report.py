@@ -124,6 +124,7 @@ class InitJson(TypedDict, total=False):
     ties: those that the rows cannot tell from the chosen one.
     alarm: why nothing that was learned before is worth starting from; null where something is.
     weights: what the chosen mixture is made of, by embedding.
+    most_like: what the nearest of the base's own tasks ask, by embedding, the chosen one first; at most three.
     known_too: whether the candidates were measured on rows that they had been trained on, because nearly all are such.
     """
 
@@ -137,6 +138,7 @@ class InitJson(TypedDict, total=False):
     ties: list[str] | None
     alarm: str | None
     weights: dict[str, float] | None
+    most_like: dict[str, str] | None
     known_too: bool | None
 
 

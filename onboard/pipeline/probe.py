@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
+from onboard.bases import Base
 from onboard.bases.fingerprints import pack_fingerprint
 from onboard.domain.dataset import Example
 from onboard.domain.report import InitJson
@@ -19,6 +21,8 @@ from onboard.probe.evaluator import Evaluator
 from onboard.probe.passes import probe_passes
 from onboard.probe.settings import ProbeSettings
 from onboard.versions.trained_rows import TrainedRows
+
+_MOST_LIKE: Final = 3  # sources that are told in words
 
 
 def probe_stage(attempt: Run) -> ProbeOutput:
@@ -43,6 +47,7 @@ def probe_stage(attempt: Run) -> ProbeOutput:
             "ties": list(result.ties),
             "alarm": result.alarm,
             "weights": result.weights,
+            "most_like": most_like(result, bench.base),
             "known_too": result.known_too,
         },
         known=_known(attempt, everything, result.weights or [chosen.embedding]),
@@ -81,6 +86,15 @@ def _known(attempt: Run, rows: np.ndarray, start: Iterable[str]) -> np.ndarray:
     learned = np.isin(rows, np.concatenate([trained.of_start(start), trained.tuning(bench.head, exactly=True)]))
     known: np.ndarray = rows[learned | in_sorted(rows, bench.base.known_rows)]
     return known
+
+
+def most_like(result: ProbeResult, base: Base) -> dict[str, str]:
+    """What the nearest sources ask, by embedding, nearest first; empty where nothing learned is worth a start."""
+    weights = result.weights or {}  # of a mixture
+    ranked = [*sorted(weights, key=lambda name: -weights[name]), *(score.embedding for score in result.scores)]
+    titles = {f"{source.name}@v1": source.title for source in base.sources if source.title}
+    alike = [] if result.alarm else [name for name in dict.fromkeys(ranked) if name in titles]
+    return {name: titles[name] for name in alike[:_MOST_LIKE]}
 
 
 def _start(

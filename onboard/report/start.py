@@ -28,7 +28,15 @@ _PLAIN = ("random", "mean")  # starts that have learned nothing of their own
 
 def start_notes(init: Mapping[str, Any]) -> list[str]:
     """What the probe's numbers do not say: an alarm, ties, what a mixture is made of, what was not even measured."""
-    notes = text(init.get("alarm")), _mixture(init), _ties(init), _prefilter(init), _known(init), *_strategy(init)
+    notes = (
+        text(init.get("alarm")),
+        _most_like(init),
+        _mixture(init),
+        _ties(init),
+        _prefilter(init),
+        _known(init),
+        *_strategy(init),
+    )
     return list(filter(None, notes))
 
 
@@ -141,6 +149,11 @@ def _loss(candidate: Mapping[str, Any]) -> str:
 
 def _shown(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
+
+
+def _most_like(init: Mapping[str, Any]) -> str:
+    titles = [f"{text(title)} ({name})" for name, title in mapping(init.get("most_like")).items()]
+    return f"Most like: {'; '.join(titles)}." if titles else ""
 
 
 def _mixture(init: Mapping[str, Any]) -> str:

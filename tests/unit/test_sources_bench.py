@@ -20,6 +20,7 @@ def classified(value: float, tfidf: float, *, pairs: bool = False) -> dict[str, 
 
     return {
         "kind": "classification", "labels": ["a", "b"], "words": ["a", "b"], "pairs": pairs, "rows": 1200,
+        "family": "sentiment",
         "metrics": {
             "test": metrics(value),
             "baselines": {"majority": metrics(0.5), "tfidf_logistic_regression": metrics(tfidf)},
@@ -28,8 +29,7 @@ def classified(value: float, tfidf: float, *, pairs: bool = False) -> dict[str, 
 
 
 def base_of(tmp_path: Path, **sources: dict[str, Any]) -> Base:
-    recipe = {"sources": {name: {"family": "sentiment"} for name in sources}}
-    return Base(tmp_path, {"name": "ours", "sources": sources, "recipe": recipe})
+    return Base(tmp_path, {"name": "ours", "sources": sources})
 
 
 def test_glue_is_held_against_its_bars_and_the_others_against_tfidf_by_single_texts_and_pairs(tmp_path: Path) -> None:

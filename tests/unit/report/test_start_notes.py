@@ -22,14 +22,16 @@ from onboard.report.start import (
 def test_the_alarm_stands_first_and_then_what_the_numbers_do_not_say() -> None:
     init = {
         "alarm": "Nothing is a better start than random.",
+        "most_like": {"flights@v1": "what a question about flights asks", "sst2@v1": "sentiment"},
         "weights": {"a@v1": 0.25, "b@v1": 0.75},
         "ties": ["c@v1", "mean"],
         "prefilter": {"considered": 1000, "kept": 52},
         "strategy": "race",
         "candidates": [measured("a@v1", OWN, round=3, tuned=0.4), measured("b@v1", OWN, round=1)],
     }
-    alarm, mixture, ties, prefiltered, raced, tuned = start_notes(init)
+    alarm, alike, mixture, ties, prefiltered, raced, tuned = start_notes(init)
     assert alarm == "Nothing is a better start than random."
+    assert alike == "Most like: what a question about flights asks (flights@v1); sentiment (sst2@v1)."
     assert mixture == "The mixture is 75% b@v1, 25% a@v1."
     assert ties == "A tie: the rows cannot tell it from c@v1, mean."
     assert prefiltered.startswith("52 of 1,000 embeddings were measured")
