@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from onboard.bases import Base
 
 _HEADS = ("base", "sources", "digest", "licence")
+_MOST_NAMED = 8  # sources in a list of bases
 app = typer.Typer(help="The frozen models that tasks are learned on.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -138,7 +140,13 @@ def _bases(name: str | None) -> list[Document]:
 
 
 def _row(base: Document) -> tuple[str, ...]:
-    return base["base"], " ".join(base["sources"]), base["digest"][:19], base["licence"].strip().splitlines()[0]
+    return base["base"], _sources(base["sources"]), base["digest"][:19], base["licence"].strip().splitlines()[0]
+
+
+def _sources(names: Iterable[str]) -> str:
+    """ "sst2 mnli", or "127: annomi_client app_review_kind arct_warrant …"."""
+    first = list(names)
+    return " ".join(first) if len(first) <= _MOST_NAMED else f"{len(first)}: {' '.join(first[:3])} …"
 
 
 def _card(base: Document) -> Any:

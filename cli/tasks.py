@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -26,18 +27,18 @@ def list_tasks(
     at_least: Annotated[
         float | None, typer.Option(help="With --metric: at least so good; log_loss and mse at most so large.")
     ] = None,
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="In the table, the tasks that the base ships with too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Every task with its latest version; the base's source tasks are tasks like any other."""
+    """Every task with its latest version; those that the base ships with are counted, or found by an option."""
     from onboard.domain.task_search import TaskSearch
 
     with connected() as service:
         tasks = service.tasks(TaskSearch(label=label, metric=metric, at_least=at_least))
-    emit(
-        {"tasks": tasks},
-        as_json,
-        lambda: table(("task", "texts", "labels", "latest", "result", "from"), map(_row, tasks), folded=("labels",)),
-    )
+    everything = shipped or label is not None or metric is not None
+    emit({"tasks": tasks}, as_json, lambda: _table(tasks, everything))
 
 
 @app.command()
@@ -56,6 +57,20 @@ def headline(version: Document) -> tuple[str, ...]:
             if name in metrics:
                 return f"{name} {metrics[name]['value']:.3f}", f"on {split}"
     return ()
+
+
+def _table(tasks: Sequence[Document], everything: bool) -> Any:
+    """Learned tasks, then those that the base ships with, or how many they are."""
+    from rich.console import Group
+
+    learned, shipped = ([task for task in tasks if task["source"] is source] for source in (False, True))
+    shown = [*learned, *(shipped if everything else ())]
+    heads = ("task", "texts", "labels", "latest", "result", "from")
+    parts: list[Any] = [table(heads, map(_row, shown), folded=("labels",))] if shown else []
+    if shipped and not everything:
+        come = "1 task comes" if len(shipped) == 1 else f"{len(shipped)} tasks come"
+        parts.append(f"{come} with the base: onboard tasks list --shipped")
+    return Group(*parts)
 
 
 def _row(task: Document) -> tuple[Cell, ...]:
