@@ -14,7 +14,7 @@ COPY constraints.txt ./
 RUN --mount=type=cache,target=/root/.cache/pip \
     pip --python /opt/onboard install --no-deps --constraint constraints.txt \
     ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY migrations migrations
 COPY workers workers
 COPY cli cli

@@ -23,6 +23,8 @@ from onboard.domain.hub_terms import HubTerms
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
 
+__all__ = ["Settings"]
+
 LogFormat = Literal["auto", "json", "text"]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says

@@ -26,6 +26,8 @@ from onboard.operations.prometheus import make_registry
 from onboard.services import open_services
 from onboard.settings import Settings
 
+__all__ = ["create_app"]
+
 _DESCRIPTION = "Submit labelled tasks, watch how they are learned, fetch their embeddings, ask for predictions."
 
 
