@@ -20,7 +20,7 @@ COPY workers workers
 COPY cli cli
 COPY onboard onboard
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/onboard install --constraint constraints.txt ".[s3]"
+    pip --python /opt/onboard install --constraint constraints.txt ".[gpu,otel,s3,serve]"
 
 FROM python:3.11-slim-bookworm
 ARG VERSION="unknown"

@@ -54,6 +54,10 @@ class Settings(BaseSettings):
     log_format: LogFormat = Field(
         default="auto", description="How workers log: json, text, or auto: text on a terminal, else json."
     )
+    traces: bool = Field(
+        default=False,
+        description="Whether jobs and requests are traced by OpenTelemetry, whose own variables say where to.",
+    )
     retention_job_days: int = Field(
         default=0,
         description="Days after its end that a job which published nothing keeps its row; 0 means for ever.",
@@ -158,7 +162,7 @@ class Settings(BaseSettings):
             )
         return int(text)
 
-    @field_validator("webhook_insecure", "api_insecure", "start_worker", mode="before")
+    @field_validator("webhook_insecure", "api_insecure", "start_worker", "traces", mode="before")
     @classmethod
     def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
         switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()

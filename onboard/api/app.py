@@ -17,6 +17,7 @@ from onboard.api.intake import Intake
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.routes import ROUTERS
 from onboard.api.shelf import Shelf
+from onboard.api.tracing import telemetry
 from onboard.api.upload_folder import upload_folder
 from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import MAX_AT_ONCE
@@ -37,7 +38,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Args:
         settings: None reads the environment.
     """
+    settings = settings or Settings()
     app = FastAPI(
+        telemetry=telemetry(settings),
         title="Onboard",
         version=__version__,
         description=_DESCRIPTION,
@@ -46,7 +49,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
         openapi_url=None,  # described by a route of ours, which needs a token like any other
     )
-    app.state.settings = settings or Settings()
+    app.state.settings = settings
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)

@@ -29,7 +29,7 @@ def test_what_python_writes_for_a_dataclass_is_no_docstring() -> None:
     class Silent:
         rows: int
 
-    assert Silent.__doc__ == "Silent(rows: int)"
+    assert (Silent.__doc__ or "").startswith("Silent(rows: ")
     assert own_docstring(Silent) == ""
 
 
