@@ -14,13 +14,13 @@ COPY constraints.txt ./
 RUN --mount=type=cache,target=/root/.cache/pip \
     pip --python /opt/onboard install --no-deps --constraint constraints.txt \
     ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY migrations migrations
 COPY workers workers
 COPY cli cli
 COPY onboard onboard
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/onboard install --constraint constraints.txt ".[s3]"
+    pip --python /opt/onboard install --constraint constraints.txt ".[gpu,otel,s3,serve]"
 
 FROM python:3.11-slim-bookworm
 ARG VERSION="unknown"

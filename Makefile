@@ -7,7 +7,7 @@ BENCH ?= step_time
 CHAOS_SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fmt bench chaos packages
+.PHONY: help install demo test check fmt docs bench chaos packages
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ check: install ## format, lint and types, exactly as CI does
 fmt: install ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: install ## the documentation as a site, into site/; fails on a link that leads nowhere
+	$(BIN)/python -m mkdocs build --strict
 
 bench: install ## measure, into bench/results; BENCH="curriculum ablations" for the long ones
 	set -e; for each in $(BENCH); do $(BIN)/python -m bench.$$each; done

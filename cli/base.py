@@ -153,8 +153,11 @@ def _card(base: Document) -> Any:
     from rich.console import Group
     from rich.markdown import Markdown
 
+    from onboard.bases.documents import origins_table
+
     place = f"folder  {base['folder']}" if base["folder"] else "on the machine of the service"
-    return Group(Markdown(_text_of_card(base)), f"digest  {base['digest']}", place)
+    origins = "\n".join(origins_table(base["sources"]))
+    return Group(Markdown(f"{_text_of_card(base)}\n{origins}"), f"digest  {base['digest']}", place)
 
 
 def _text_of_card(base: Document) -> str:

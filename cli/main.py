@@ -18,6 +18,7 @@ from cli import (
     fetch,
     hypernetwork,
     jobs,
+    mlflow,
     predict,
     queue,
     serve,
@@ -38,7 +39,6 @@ app = typer.Typer(
     help="Learn one small text task after another on one frozen T5, cheaply and without forgetting.",
     no_args_is_help=True,
     rich_markup_mode=None,  # brackets in help texts are meant as such
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -79,6 +79,7 @@ for command in (
     app.command()(command)
 for group, name in (
     (jobs.app, "jobs"),
+    (mlflow.app, "mlflow"),
     (tasks.app, "tasks"),
     (queue.app, "queue"),
     (workers.app, "workers"),

@@ -18,6 +18,9 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Answer HTTP until Ctrl-C. On loopback it prints a link that signs a browser in; elsewhere it needs a token."""
+    from onboard.domain.extras import require_extra
+
+    require_extra("serve", "fastapi", "python_multipart", "uvicorn")
     from cli.waking import start_worker
     from onboard.api.serve import admit, listen, url_of
     from onboard.api.serve import serve as answer

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from cli.output import say
 from onboard.errors import NotAllowedError
 
 if TYPE_CHECKING:
@@ -60,7 +62,18 @@ def opened(register: bool = True) -> Iterator[Services]:
     from onboard.settings import Settings
 
     require_here()
-    with closing(open_services(Settings())) as services:
+    settings = Settings()
+    is_new = settings.embedded and not _is_there(settings.resolved_home)
+    with closing(open_services(settings)) as services:
+        if is_new:
+            say(f"home: {settings.resolved_home}, made now; ONBOARD_HOME names another folder")
         if register:
             register_base(services, find_base(services.settings.base))
         yield services
+
+
+def _is_there(home: Path) -> bool:
+    try:
+        return home.exists()
+    except OSError:  # what is wrong with it is said where it is opened
+        return True

@@ -31,6 +31,35 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+__all__ = [
+    "AnswerError",
+    "CancelledError",
+    "ConflictError",
+    "DamagedError",
+    "DatasetError",
+    "DeadlockError",
+    "FencedError",
+    "HeadTooLargeError",
+    "HostError",
+    "InputError",
+    "JobFailedError",
+    "NotAllowedError",
+    "NotBetterError",
+    "NotFoundError",
+    "OnboardError",
+    "OutOfMemoryError",
+    "PinMismatchError",
+    "PreconditionFailedError",
+    "PreconditionRequiredError",
+    "RateLimitError",
+    "ScopeError",
+    "SignInError",
+    "SlotTakenError",
+    "StorageError",
+    "TooLargeError",
+    "UnavailableError",
+]
+
 
 class OnboardError(Exception):
     """Base of every error that Onboard raises on purpose.

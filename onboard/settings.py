@@ -23,6 +23,8 @@ from onboard.domain.hub_terms import HubTerms
 from onboard.domain.webhook import Webhooks
 from onboard.errors import InputError, NotAllowedError
 
+__all__ = ["Settings"]
+
 LogFormat = Literal["auto", "json", "text"]
 _SWITCHES: Final = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 SECRETS: Final = "/run/secrets"  # where Docker mounts them; Kubernetes where one says
@@ -51,6 +53,10 @@ class Settings(BaseSettings):
     )
     log_format: LogFormat = Field(
         default="auto", description="How workers log: json, text, or auto: text on a terminal, else json."
+    )
+    traces: bool = Field(
+        default=False,
+        description="Whether jobs and requests are traced by OpenTelemetry, whose own variables say where to.",
     )
     retention_job_days: int = Field(
         default=0,
@@ -156,7 +162,7 @@ class Settings(BaseSettings):
             )
         return int(text)
 
-    @field_validator("webhook_insecure", "api_insecure", "start_worker", mode="before")
+    @field_validator("webhook_insecure", "api_insecure", "start_worker", "traces", mode="before")
     @classmethod
     def _know_switch(cls, given: Any, info: ValidationInfo) -> bool:
         switch = str(given).strip().lower() or str(cls.model_fields[str(info.field_name)].default).lower()

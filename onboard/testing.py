@@ -9,6 +9,8 @@ from typing import Any
 from onboard.domain.job import Stage
 from onboard.errors import CancelledError, UnavailableError
 
+__all__ = ["MemoryDoorbell", "RecordedProgress"]
+
 
 @dataclass
 class MemoryDoorbell:

@@ -75,6 +75,8 @@ class GpuReader:
     def _tried(self, work: Callable[[], GpuReadings]) -> GpuReadings:
         try:
             return work()
+        except ModuleNotFoundError as error:
+            return GpuReadings([], f"the GPU cannot be read: {error.name} is missing (pip install 'onboard[gpu]')")
         except Exception as error:  # noqa: BLE001 - the thread's edge: a driver's trouble is told, never a heartbeat's
             return GpuReadings([], f"the NVIDIA driver cannot be asked: {error}")
 

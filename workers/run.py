@@ -15,6 +15,7 @@ from onboard import __version__
 from onboard.domain.names import require_name
 from onboard.domain.worker import WorkerState
 from onboard.errors import OnboardError, UnavailableError
+from onboard.operations.tracing import require_tracing
 from onboard.registry.leases import LeaseRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
@@ -50,10 +51,12 @@ def run_worker(plan: WorkerPlan) -> int:
         InputError: the name of a queue or of the device is not one.
         ConflictError: the schema is not this code's, or a live worker has this name.
         UnavailableError: the database cannot be reached, the broker refuses us, or the device is not there.
+        NotFoundError: traces are asked for, and the extra `otel` is not installed.
     """
     for queue in plan.queues:
         require_name(queue, "name of a queue")
     require_device(plan.device)
+    require_tracing(plan.settings)
     with closing(open_services(plan.settings, plan.device)) as services:
         if not plan.settings.embedded:
             _require_broker(plan)

@@ -7,7 +7,8 @@ import logging
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from onboard.domain.job import HEARTBEAT_SECONDS, LEASE_SECONDS, Job, JobState
 from onboard.domain.progress import Progress
@@ -18,6 +19,10 @@ from onboard.services import Services
 from onboard.settings import Settings
 from workers.logs import fields_of, hide_places, log_fields
 from workers.progress import Heartbeat, RegistryProgress
+from workers.traced import traced
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 _logger = logging.getLogger(__name__)
 _SLOT_SECONDS: Final = 5.0  # until a job that found its slot taken looks again
@@ -49,8 +54,9 @@ def work(
     *,
     lease_seconds: float = LEASE_SECONDS,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    tracing: TracerProvider | None = None,
 ) -> Job | None:
-    """Claim the most urgent runnable job of `queues` and run it to an end.
+    """Claim the most urgent runnable job of `queues` and run it to an end; `tracing` makes a span of the attempt.
 
     Returns:
         The job as it stands afterwards (perhaps owned by another attempt by then); None when there was nothing to do.
@@ -69,13 +75,19 @@ def work(
         _logger.info("The attempt begins")
         with Heartbeat(services.database, job, lease_seconds, heartbeat_seconds) as heartbeat:
             try:
-                _attempt(job, services, RegistryProgress(services.database, job, heartbeat), run)
+                progress = RegistryProgress(services.database, job, heartbeat)
+                _attempt(job, services, progress, partial(_traced, run, tracing))
             except FencedError as error:
                 _logger.warning("Work dropped: %s", error.message)
         with services.database.read() as session:
             after = JobRepository(session).get(job.id)
         _logger.info("The attempt is over, the job is %s", after.state.value)
         return after
+
+
+def _traced(run: Run, tracing: TracerProvider | None, job: Job, services: Services, progress: Progress) -> None:
+    with traced(tracing, job, progress) as watched:
+        run(job, services, watched)
 
 
 def _attempt(job: Job, services: Services, progress: Progress, run: Run) -> None:

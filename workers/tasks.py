@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from time import sleep
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from celery import current_app, shared_task, signals
 
 from onboard.errors import OnboardError
 from onboard.jobs.doorbell import ring_or_warn
+from onboard.operations.tracing import make_provider, send_spans
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.workers import WorkerRepository
 from onboard.services import Services, open_services
@@ -20,6 +21,9 @@ from workers.logs import set_up_logging, take_over_loggers
 from workers.machine import device_in_use
 from workers.plan import WorkerPlan
 from workers.shell import Pipeline, load_pipeline, work
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 _logger = logging.getLogger(__name__)
 _PAUSE_SECONDS: Final = 1.0
@@ -33,6 +37,7 @@ class _Child:
     services: Services
     pipeline: Pipeline
     doorbell: CeleryDoorbell
+    tracing: TracerProvider | None
 
 
 _children: list[_Child] = []
@@ -59,7 +64,8 @@ def _child() -> _Child:
     if not _children:
         plan: WorkerPlan = current_app.conf.onboard_plan
         services = open_services(plan.settings, plan.device)
-        child = _Child(plan, services, load_pipeline(plan.pipeline), CeleryDoorbell(plan.settings))
+        tracing = make_provider(plan.settings, "worker")
+        child = _Child(plan, services, load_pipeline(plan.pipeline), CeleryDoorbell(plan.settings), tracing)
         _children.append(child)
         try:
             child.pipeline.preload(services)
@@ -92,9 +98,11 @@ def answer() -> None:
             child.pipeline.run,
             lease_seconds=plan.lease_seconds,
             heartbeat_seconds=plan.heartbeat_seconds,
+            tracing=child.tracing,
         )
         if done is not None:
             _ring_for_the_next(child)
+            send_spans(child.tracing)
     except OnboardError as error:  # the database is away: the reconciler rings again when it is back
         _logger.warning("%s %s", error.message, error.remedy)
         sleep(_PAUSE_SECONDS)  # many bells may wait, one per job that was submitted: not all of them in vain

@@ -17,6 +17,7 @@ from onboard.api.intake import Intake
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.routes import ROUTERS
 from onboard.api.shelf import Shelf
+from onboard.api.tracing import telemetry
 from onboard.api.upload_folder import upload_folder
 from onboard.api.upload_places import UploadPlaces
 from onboard.api.uploads import MAX_AT_ONCE
@@ -25,6 +26,8 @@ from onboard.hypernetworks.register import register_base
 from onboard.operations.prometheus import make_registry
 from onboard.services import open_services
 from onboard.settings import Settings
+
+__all__ = ["create_app"]
 
 _DESCRIPTION = "Submit labelled tasks, watch how they are learned, fetch their embeddings, ask for predictions."
 
@@ -35,7 +38,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Args:
         settings: None reads the environment.
     """
+    settings = settings or Settings()
     app = FastAPI(
+        telemetry=telemetry(settings),
         title="Onboard",
         version=__version__,
         description=_DESCRIPTION,
@@ -44,7 +49,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
         openapi_url=None,  # described by a route of ours, which needs a token like any other
     )
-    app.state.settings = settings or Settings()
+    app.state.settings = settings
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)

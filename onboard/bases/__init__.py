@@ -284,6 +284,11 @@ def named_bases() -> list[Base]:
     return [find_base(name) for name in dict.fromkeys(names)]
 
 
+def shipped_bases() -> list[Base]:
+    """Those inside the package, by name."""
+    return [find_base(path.parent.name) for path in sorted(_SHIPPED.glob("*/base.json"))]
+
+
 def folder_digest(folder: Path) -> str:
     """`sha256:…` over the sorted relative names and the bytes of every file of a folder.
 

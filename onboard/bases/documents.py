@@ -1,4 +1,8 @@
-"""What a base says of itself: base.json for programs, card.md and LICENSE.md for people, and at every door."""
+"""What a base says of itself: base.json for programs, card.md and LICENSE.md for people, and at every door.
+
+NOTICE of the repository is made of what the shipped bases say: python -c "from onboard.bases.documents import notice;
+print(notice(), end='')" > NOTICE
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onboard.bases import Base
+from onboard.bases import Base, shipped_bases
+
+_TOLD = ("title", "publisher", "licence")  # of a source, in base.json, where its recipe tells it
 
 
 def write_documents(
@@ -28,7 +34,8 @@ def write_documents(
     licence = document["licence"].strip()
     paragraphs = [f"# Base `{document['name']}`", licence, f"{made} {_adapters(document)}", *notes, "\n".join(table)]
     _write(folder / "card.md", "\n\n".join(paragraphs))
-    _write(folder / "LICENSE.md", f"# Licence of the base `{document['name']}`\n\n{licence}")
+    origins = ["\n".join(table) for table in [origins_table(document["sources"])] if table]
+    _write(folder / "LICENSE.md", "\n\n".join([f"# Licence of the base `{document['name']}`", licence, *origins]))
     write_json(folder / "base.json", document)
 
 
@@ -40,6 +47,41 @@ def base_document(base: Base) -> dict[str, Any]:
         "base": base.name, "digest": base.digest, "backbone_digest": base.backbone_digest, "folder": str(base.folder),
         "size_bytes": size, "anchors": [anchor.name for anchor in base.anchors], **facts,
     }  # fmt: skip
+
+
+def origins_table(sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Who publishes the rows that a base was trained on, and under which licence: lines of Markdown.
+
+    Args:
+        sources: as in base.json; those of which nothing is told are left out, and where that is all there is no table.
+    """
+    rows = [[name, *(facts.get(fact, "") for fact in _TOLD)] for name, facts in sources.items()]
+    lines = [f"| {' | '.join(_cell(text) for text in row)} |" for row in rows if any(row[1:])]
+    heads = ["| source | what it asks | publisher | licence of the rows, as stated there |", "|---|---|---|---|"]
+    return heads + lines if lines else []
+
+
+def notice() -> str:
+    """The file NOTICE: what the weights inside the package were made from, as their bases say it."""
+    paragraphs = [
+        "Onboard\nCopyright the maintainers of Onboard",
+        "This product is given under the Apache License 2.0, see LICENSE. What it needs at run time is not part of it, "
+        "and has licences of its own.",
+    ]
+    for base in shipped_bases():
+        place = f"onboard/bases/{base.folder.name}"
+        paragraphs.append(
+            f"It holds weights: the base `{base.name}` in {place} (`onboard base show {base.name}`, and LICENSE.md "
+            f"there).\n{base.document['licence'].strip()}"
+        )
+        names = ", ".join(source.name for source in base.sources)
+        table = origins_table(base.document["sources"])
+        paragraphs.append("\n".join([f"The sources of `{base.name}`: {names}.", *table]))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

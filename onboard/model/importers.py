@@ -17,6 +17,8 @@ from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.official import read_checkpoint
 from onboard.model.task_module import TaskModule
 
+__all__ = ["HyperFormer", "SingleTask", "load_compacter", "load_hyperformer"]
+
 
 class HyperFormer(nn.Module):
     """A T5 with a hypernetwork and one embedding per task.

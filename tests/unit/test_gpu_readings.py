@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -250,3 +251,9 @@ def test_the_real_library_has_what_it_is_asked_for() -> None:
     assert [name for name in asked if not hasattr(pynvml, name)] == []
     readings = GpuReader().read("cuda:0", "cuda:0")  # with or without a driver here
     assert readings.gpus or readings.reason
+
+
+def test_without_the_extra_the_command_that_installs_it_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # as if it were not installed
+    readings = GpuReader().read("cuda:0", "cuda:0")
+    assert (readings.gpus, "pip install 'onboard[gpu]'" in str(readings.reason)) == ([], True)

@@ -200,8 +200,8 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
 LOOK: Final = {
     "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
     "doctor", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show", "jobs watch",
-    "predict", "queue show", "serve", "tasks list", "tasks map", "tasks show", "token list", "versions", "worker",
-    "workers list",
+    "mlflow log", "predict", "queue show", "serve", "tasks list", "tasks map", "tasks show", "token list", "versions",
+    "worker", "workers list",
 }  # fmt: skip
 UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
 

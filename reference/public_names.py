@@ -1,0 +1,133 @@
+"""The public Python names, what they say of themselves, and docs/python.md, which lists them.
+
+After a change: python -m reference.public_names
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+MODULES: Final = (
+    "onboard.client",
+    "onboard.serving",
+    "onboard.errors",
+    "onboard.settings",
+    "onboard.api.app",
+    "onboard.model.importers",
+    "onboard.testing",
+    "onboard",
+)
+MOST_ARGUMENTS: Final = 9  # shown of a call; its docstring tells of the others
+_VALUES: Final = {"__version__": "The release, as text."}
+PAGE: Final = Path(__file__).parent.parent / "docs" / "python.md"
+_HEAD: Final = """\
+# Python
+
+The names that programs may rely on, made from the code: a test compares this page with it.
+They change with a line in the [changelog](../CHANGELOG.md) only. Everything else in the package is its inside.
+The package is typed (`py.typed`). How the client is used: [client.md](client.md); \
+a predictor: [quickstart.md](quickstart.md#predict).
+"""
+
+
+@dataclass(frozen=True)
+class PublicName:
+    """A name, or a member of a class.
+
+    Args:
+        name: as one writes it after importing it, a call with its arguments.
+        docstring: its own; empty where it has none.
+    """
+
+    name: str
+    docstring: str
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of its docstring, on one line."""
+        return " ".join(self.docstring.partition("\n\n")[0].split())
+
+
+def public_names(module: ModuleType) -> Iterator[PublicName]:
+    """What `__all__` of a module names, classes followed by their public members."""
+    things = {name: getattr(module, name) for name in module.__all__}
+    for name, thing in things.items():
+        if not inspect.isclass(thing):
+            yield PublicName(_call(name, thing), own_docstring(thing)) if callable(thing) else _value(name)
+            continue
+        yield PublicName(name if issubclass(thing, Exception) else _call(name, thing), own_docstring(thing))
+        for member, value in _members(thing, set(things.values())):
+            yield PublicName(f"{name}.{_call(member, value)}", own_docstring(value))
+
+
+def _value(name: str) -> PublicName:
+    return PublicName(name, _VALUES.get(name, ""))
+
+
+def page() -> str:
+    """docs/python.md."""
+    return "\n".join([_HEAD, *map(_section, MODULES)])
+
+
+def _section(name: str) -> str:
+    module = importlib.import_module(name)
+    about = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
+    rows = [f"| `{public.name}` | {_cell(public.summary)} |" for public in public_names(module)]
+    return "\n".join([f"## `{name}`", "", about, "", "| name | what it is |", "|---|---|", *rows, ""])
+
+
+def _members(thing: type, public: set[Any]) -> Iterator[tuple[str, Any]]:
+    """Public methods and properties that a class defines, or one above it that is not listed itself.
+
+    What a class only fills in for a library's own machinery (a class method that the library calls) is left out.
+    """
+    ours = [parent for parent in thing.__mro__ if parent.__module__.startswith("onboard.")]
+    theirs = [parent for parent in thing.__mro__ if parent not in ours]
+    listed = [parent for parent in ours if parent is thing or parent not in public]
+    members = {name: value for parent in reversed(listed) for name, value in vars(parent).items()}
+    for name, value in members.items():
+        is_hook = isinstance(value, classmethod) and any(hasattr(parent, name) for parent in theirs)
+        is_member = inspect.isroutine(value) or isinstance(value, property)
+        if not name.startswith("_") and is_member and not is_hook:
+            yield name, value
+
+
+def own_docstring(thing: Any) -> str:
+    """A class's or a function's docstring; what Python writes by itself, or a class above, does not count."""
+    docstring = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
+    made_by_dataclass = inspect.isclass(thing) and (docstring or "").startswith(f"{thing.__name__}(")
+    return "" if made_by_dataclass else inspect.cleandoc(docstring or "")
+
+
+def _call(name: str, thing: Any) -> str:
+    """A name with its arguments; those that may be left out as `argument=…`."""
+    if isinstance(thing, property):
+        return name
+    function = thing.__func__ if isinstance(thing, classmethod | staticmethod) else thing
+    parameters = [
+        _argument(parameter)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name not in ("self", "cls") and not parameter.name.startswith("_")
+    ]
+    shown = [*parameters[:MOST_ARGUMENTS], *(["…"] if len(parameters) > MOST_ARGUMENTS else [])]
+    return f"{name}({', '.join(shown)})"
+
+
+def _argument(parameter: inspect.Parameter) -> str:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return str(parameter).partition(":")[0]
+    return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=…"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,88 @@
+"""The tutorial and the notebook, followed word by word by somebody with an empty home."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.program import PROGRAM, Place
+
+ROOT = Path(__file__).parent.parent.parent
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOTEBOOK = ROOT / "examples" / "onboard.ipynb"
+
+
+@pytest.fixture
+def somebody(elsewhere: Place) -> Place:
+    """Who has the program on the path."""
+    elsewhere.more["PATH"] = f"{PROGRAM.parent}:/usr/bin:/bin"
+    return elsewhere
+
+
+def blocks() -> list[str]:
+    parts = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
+    assert {language for language, _ in parts} == {"sh"}
+    return [block for _, block in parts]
+
+
+@pytest.mark.timeout(900)
+def test_the_tutorial_ends_with_two_versions_and_what_it_promises(somebody: Place) -> None:
+    for block in blocks():
+        done = subprocess.run(
+            ["sh", "-euc", block],
+            cwd=somebody.folder,
+            env=somebody.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, block + done.stdout + done.stderr
+    versions = somebody.json("versions", "notes")
+    assert [version["version"] for version in versions["versions"]] == [2, 1]
+    assert versions["aliases"]["production"] == 1  # taken back
+    assert "<html" in (somebody.folder / "notes.html").read_text(encoding="utf-8")
+    answers = (somebody.folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(answer)["label"] for answer in answers} <= {"praise", "complaint"}
+    assert (somebody.folder / "handed-on" / "embedding.safetensors").is_file()
+
+
+@pytest.mark.timeout(900)
+def test_the_notebook_runs_from_the_first_cell_to_the_last(somebody: Place) -> None:
+    program = (
+        "import sys, nbformat\n"
+        "from nbclient import NotebookClient\n"
+        "notebook = nbformat.read(sys.argv[1], as_version=4)\n"
+        "NotebookClient(notebook, timeout=600, kernel_name='python3').execute()\n"
+        "nbformat.write(notebook, 'done.ipynb')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, NOTEBOOK],
+        cwd=somebody.folder,
+        env=somebody.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = [text for cell in cells(somebody.folder / "done.ipynb") for text in texts(cell)]
+    assert any(re.search(r"^dinners@v1: (praise|complaint) \(\d\.\d\d\)$", text, re.MULTILINE) for text in printed)
+    assert (somebody.folder / "dinners" / "embedding.safetensors").is_file()
+
+
+def test_the_notebook_is_kept_without_what_a_run_printed() -> None:
+    assert [cell for cell in cells(NOTEBOOK) if cell["cell_type"] == "code" and cell["outputs"]] == []
+    assert not any(cell.get("execution_count") for cell in cells(NOTEBOOK))
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    notebook: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return notebook
+
+
+def texts(cell: dict[str, Any]) -> list[str]:
+    return ["".join(output.get("text", "")) for output in cell.get("outputs", ())]

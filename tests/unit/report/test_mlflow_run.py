@@ -1,0 +1,114 @@
+"""A job as a run of MLflow, in a real store of it; and what is said where that cannot be."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import CommandLine
+from support.registry_samples import sample_spec
+
+from onboard.errors import ConflictError, InputError, NotFoundError, UnavailableError
+from onboard.registry.jobs import JobRepository
+from onboard.report.mlflow_run import JOB_TAG, JobRun, log_job
+from onboard.services import Services
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URI of an empty store, which tells nobody."""
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what MLflow imports
+        import mlflow  # noqa: F401
+    return (tmp_path / "mlflow").as_uri()
+
+
+def client_of(uri: str) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri)
+
+
+def test_metrics_stand_beside_the_baselines_and_what_is_not_known_is_left_out(document: dict[str, Any]) -> None:
+    run = JobRun.of({**document, "spec": {"base": "mini", "seed": 0, "shots": None}})
+    assert run.name == "tickets@v3"
+    assert run.metrics.items() >= {
+        "test/accuracy": 0.8125, "test/majority/accuracy": 0.2, "test/tfidf_logistic_regression/accuracy": 0.66,
+        "seconds/train": 75.0,
+    }.items()  # fmt: skip
+    assert run.parameters.items() >= {"base": "mini", "seed": "0", "init.chosen": "trec@v1", "rows.test": "30"}.items()
+    assert "shots" not in run.parameters
+    assert run.tags[JOB_TAG] == "3f9a1c0be77d"
+    assert run.tags["onboard.backbone_digest"] == "sha256:beef"
+    assert run.tags["onboard.weak"] == "False"
+
+
+def test_a_run_has_metrics_times_and_the_report_and_comes_once(document: dict[str, Any], store: str) -> None:
+    run, new = log_job(document, store, "tickets")
+    assert new
+    assert log_job(document, store, "tickets") == (run, False)
+    client = client_of(store)
+    logged = client.get_run(run)
+    assert logged.data.metrics["test/accuracy"] == 0.8125
+    assert logged.data.tags["onboard.version"] == "3"
+    assert (logged.info.status, logged.info.end_time - logged.info.start_time) == ("FINISHED", 90_000)
+    page, facts = (Path(client.download_artifacts(run, name)) for name in ("report.html", "job.json"))
+    assert "tickets" in page.read_text(encoding="utf-8")
+    assert json.loads(facts.read_text(encoding="utf-8"))["job"] == document["job"]
+
+
+def test_the_same_job_in_another_experiment_is_a_run_of_its_own(document: dict[str, Any], store: str) -> None:
+    first, second = (log_job(document, store, name) for name in ("one", "two"))
+    assert first[0] != second[0]
+    assert second[1]
+
+
+def test_a_job_without_a_version_is_refused_before_anything_is_asked(document: dict[str, Any]) -> None:
+    with pytest.raises(ConflictError, match="is failed and has published no version"):
+        log_job({**document, "version": None, "state": "failed"}, "nowhere://", "tickets")
+
+
+def test_a_server_that_is_away_is_told_at_once(document: dict[str, Any], store: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(UnavailableError, match="MLflow cannot be reached"):
+        log_job(document, f"http://127.0.0.1:{port}", "tickets")
+
+
+def test_an_address_that_mlflow_does_not_know_is_refused(document: dict[str, Any], store: str) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        log_job(document, "nowhere://there", "tickets")
+
+
+def test_without_the_extra_the_command_that_installs_it_is_the_remedy(
+    document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(NotFoundError) as caught:
+        log_job(document, "file:///there", "tickets")
+    assert caught.value.remedy == "pip install 'onboard[mlflow]'"
+
+
+def test_the_command_logs_by_task_and_refuses_what_has_not_ended(
+    command_line: CommandLine,
+    tiny_services: Services,
+    document: dict[str, Any],
+    store: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with tiny_services.database.write() as session:
+        JobRepository(session).add(sample_spec())
+    command_line.at_home(tiny_services.settings)
+    refused = command_line("mlflow", "log", sample_spec().task, "--uri", store)
+    assert (refused.code, "is queued and has published no version" in refused.err) == (4, True)
+    monkeypatch.setattr("cli.local.LocalGateway.job", lambda self, job: document)
+    logged = command_line("mlflow", "log", "tickets", "--uri", store, "--json")
+    assert (logged.code, logged.document["new"], logged.document["version"]) == (0, True, 3), logged.err
