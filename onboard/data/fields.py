@@ -52,17 +52,20 @@ class Fields:
         return (*self.texts, self.label)
 
 
-def resolve_texts(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+def resolve_texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str] = ()) -> tuple[str, ...]:
     """The column of the text, or the two of a pair: as asked for, else by the usual names (without regard to case).
+
+    Args:
+        questions: columns that annotators filled, where it is known; where all but one are, that one is the text.
 
     Raises:
         UnreadableError: a column that was asked for is not there, none has a usual name, two readings are possible,
             or the name of one holds what cannot be stored.
     """
-    return tuple(map(_storable, _texts(columns, asked)))
+    return tuple(map(_storable, _texts(columns, asked, questions)))
 
 
-def _texts(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+def _texts(columns: Sequence[str], asked: Sequence[str], questions: Sequence[str]) -> tuple[str, ...]:
     if asked:
         return tuple(_asked_for(columns, name, "--text-field") for name in asked)
     by_name = _by_name(columns)
@@ -72,14 +75,22 @@ def _texts(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
     for names in _TEXT_FIELDS:
         if all(name in by_name for name in names):
             return tuple(by_name[name] for name in names)
+    others = [name for name in columns if name not in questions]
+    if questions and len(others) == 1:
+        return (others[0],)
     if "text_a" in by_name or "text_b" in by_name:
         raise UnreadableError("text_field", "has only one of text_a and text_b", "Call a single text: text")
     remedy = f"Say which it is: --text-field NAME (twice for pairs). {_listed(columns)}"
     raise UnreadableError("text_field", "has no field that is known as the text", remedy)
 
 
-def resolve_label(columns: Sequence[str], asked: str | None, text_fields: Sequence[str] = ()) -> str:
+def resolve_label(
+    columns: Sequence[str], asked: str | None, text_fields: Sequence[str] = (), questions: Sequence[str] = ()
+) -> str:
     """The column of the label: as asked for, else by the usual names, leaving out the columns of the text.
+
+    Args:
+        questions: columns that annotators filled, where it is known; the only one of them needs no usual name.
 
     Raises:
         UnreadableError: the column that was asked for is not there, none has a usual name, or the name holds what
@@ -87,11 +98,14 @@ def resolve_label(columns: Sequence[str], asked: str | None, text_fields: Sequen
     """
     if asked is not None:
         return _storable(_asked_for(columns, asked, "--label-field"))
-    by_name = _by_name(columns)
+    answered = [name for name in questions if name not in text_fields]
+    if len(answered) == 1:
+        return _storable(answered[0])
+    by_name = _by_name(answered or columns)
     for name in _LABEL_FIELDS:
         if name in by_name and by_name[name] not in text_fields:
             return _storable(by_name[name])
-    remedy = f"Say which it is: --label-field NAME. {_listed(columns)}"
+    remedy = f"Say which it is: --label-field NAME. {_listed(answered or columns)}"
     raise UnreadableError("label_field", "has no field that is known as the label", remedy)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from onboard.data import hub
 from onboard.data.balance import bucket_finding, label_findings
 from onboard.data.duplicates import without_repeats, without_shared
 from onboard.data.formats import FileProblems
@@ -17,6 +15,7 @@ from onboard.data.hashes import text_hash
 from onboard.data.labels import Asked, Settled, settle_labels
 from onboard.data.lengths import CountTokens, cut_finding
 from onboard.data.limits import MAX_EXAMPLES, MAX_TOKENS
+from onboard.data.located import FromHub, Located, located
 from onboard.data.problems import Finding, Problem, Problems, preview
 from onboard.data.regression import BUCKETS
 from onboard.data.report import CheckReport, label_rows, validation_of
@@ -107,20 +106,11 @@ class Checked:
     unlabelled: Pool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Located:
-    """A source as reports name it, the files of each split, and the commit of a hub dataset."""
-
-    source: str
-    splits: Mapping[str, tuple[Path, ...]]
-    revision: str | None = None
-
-
 def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Checked:
     """Read, check and draw: everything that `onboard check` and `onboard submit` want to know of a dataset.
 
     Args:
-        source: a file, or `hf://NAME[/CONFIG]`.
+        source: a file, a folder of the `datasets` library, or `hf://NAME[/CONFIG][@REVISION]`.
         options: see ReadOptions.
 
     Raises:
@@ -130,9 +120,9 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     """
     options = options or ReadOptions()
     problems = Problems()
-    with _located(source, options) as located:
-        names = {split: _shown(paths[0], options) for split, paths in located.splits.items()}
-        tables, findings = _read_splits(located, options, problems)
+    with _located(source, options) as place:
+        names = {split: place.name_of(paths[0], options.hide_folders) for split, paths in place.splits.items()}
+        tables, findings = _read_splits(place, options, problems)
     _require_like_texts(tables, names, problems)
     origins = {
         split: Origin(names[split], table.fields.label if table.fields else "") for split, table in tables.items()
@@ -149,57 +139,41 @@ def read_dataset(source: Path | str, options: ReadOptions | None = None) -> Chec
     words = (options.verbaliser or verbalise)(dataset.labels)
     findings += _dataset_findings(dataset, splits["train"], words, options)
     findings += pool.findings() if pool else []
-    return Checked(dataset, _report(located, tables, settled, dataset, words, findings, options), pool)
+    return Checked(dataset, _report(place, tables, settled, dataset, words, findings, options), pool)
 
 
-@contextmanager
-def _located(source: Path | str, options: ReadOptions) -> Iterator[_Located]:
-    """Where the rows lie. What the hub sent is gone afterwards: a job has its own copy, which goes with its task."""
+def _located(source: Path | str, options: ReadOptions) -> AbstractContextManager[Located]:
     extra = {"validation": options.validation, "test": options.test}
-    files = {split: (Path(path),) for split, path in extra.items() if path is not None}
-    if str(source).startswith(hub.SCHEME):
-        with nullcontext() if options.keep_downloads else _temporary(options.hub_folder) as folder:
-            fetched = hub.fetch(str(source), None, folder, options.hub_terms)
-            yield _Located(str(source), fetched.splits | files, fetched.revision)
-        return
-    yield _Located(_shown(Path(source), options), {"train": (Path(source),), **files})
-
-
-@contextmanager
-def _temporary(parent: Path | None) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="onboard-hub-", dir=parent) as folder:
-        yield Path(folder)
+    named = {split: Path(path) for split, path in extra.items() if path is not None}
+    from_hub = FromHub(options.hub_terms, options.hub_folder, options.keep_downloads)
+    return located(source, _shown(Path(source), options), named, from_hub)
 
 
 def _shown(path: Path, options: ReadOptions) -> str:
     return path.name if options.hide_folders else str(path)
 
 
-def _read_splits(located: _Located, options: ReadOptions, problems: Problems) -> tuple[dict[str, Table], list[Finding]]:
+def _read_splits(place: Located, options: ReadOptions, problems: Problems) -> tuple[dict[str, Table], list[Finding]]:
     tables: dict[str, Table] = {}
-    findings: list[Finding] = []
-    for split, paths in located.splits.items():
+    findings = list(place.findings)
+    for split, paths in place.splits.items():
         own = Problems()
-        parts = [
-            read_table(path, FileProblems(own, _shown(path, options)), options.text_fields, options.label_field)
-            for path in paths
-        ]
+        fields = options.text_fields, options.label_field
+        files = [(path, FileProblems(own, place.name_of(path, options.hide_folders))) for path in paths]
+        parts = [read_table(path, problems_of, *fields, place.class_names) for path, problems_of in files]
         tables[split] = parts[0] if len(parts) == 1 else _joined(parts)
-        if located.revision and split != "train" and set(own.counts) == {"missing_label"} and not tables[split].rows:
+        if (
+            split in place.together
+            and split != "train"
+            and set(own.counts) == {"missing_label"}
+            and not tables[split].rows
+        ):
             findings.append(Finding("unlabelled_split", f"The {split} split has no labels: left out.", own.count))
             del tables[split]
         else:
             problems.merge(own)
-            findings += _rejected(split, tables[split].rejected)
+            findings += [finding for part in parts if part.left_out for finding in part.left_out.findings(split)]
     return tables, findings
-
-
-def _rejected(split: str, rows: int) -> list[Finding]:
-    if not rows:
-        return []
-    counted = f"{rows:,} {'row' if rows == 1 else 'rows'} of the {split} split"
-    message = f"{counted} that whoever labelled them rejected or ignored: left out."
-    return [Finding("rejected_rows", message, rows, "Their field answer says so; remove it to have all rows.")]
 
 
 def _joined(parts: Sequence[Table]) -> Table:
@@ -207,7 +181,7 @@ def _joined(parts: Sequence[Table]) -> Table:
     rows = [row for part in parts for row in part.rows]
     numbered = [row._replace(number=number) for number, row in enumerate(rows, start=1)]
     labels = {label_key(label): label for part in parts for label in part.labels}
-    return Table(numbered, tuple(labels.values()), parts[0].fields, sum(part.rejected for part in parts))
+    return Table(numbered, tuple(labels.values()), parts[0].fields)
 
 
 def _require_like_texts(tables: Mapping[str, Table], names: Mapping[str, str], problems: Problems) -> None:
@@ -317,7 +291,7 @@ def _suspects(dataset: Dataset, train: list[LabelledRow]) -> Finding | None:
 
 
 def _report(
-    located: _Located,
+    place: Located,
     tables: Mapping[str, Table],
     settled: Settled,
     dataset: Dataset,
@@ -330,8 +304,8 @@ def _report(
     fields = tables["train"].fields
     method, held_out = validation_of(dataset, options.seed)
     return CheckReport(
-        source=located.source,
-        revision=located.revision,
+        source=place.source,
+        revision=place.revision,
         kind=dataset.kind,
         kind_reason=settled.reason,
         text_fields=fields.texts if fields else (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onboard.data import hub
+from onboard.data.annotators import LeftOut, agreed
 from onboard.data.fields import Fields, resolve_label, resolve_texts
 from onboard.data.formats import FileProblems, Reader, Row, RowError, UnreadableError, open_reader
 from onboard.data.formats.source import format_of, too_large
@@ -26,10 +28,6 @@ UNKNOWN_LABEL_CODES: Final = frozenset(
     | {"bad_json", "not_an_object", "line_too_long", "not_utf8", "field_count", "bad_csv"}
 )
 """Problems of a row after which nobody knows which label it was meant to have."""
-
-_ANSWER: Final = "answer"  # Prodigy's verdict on a row: accept, or one of these
-_LEFT_OUT: Final = ("reject", "ignore", b"reject", b"ignore")
-_PRODIGY_HASHES: Final = ("_input_hash", "_task_hash")
 
 
 class LabelledRow(NamedTuple):
@@ -56,23 +54,36 @@ class Origin(NamedTuple):
 class Table(NamedTuple):
     """The usable rows of one file, every label that any of its rows has (usable or not), and the columns of both.
 
-    rejected: rows that were left out, as whoever labelled them rejected or ignored them.
+    left_out: of a labelling tool's export, what has no label that its annotators agree on.
     """
 
     rows: list[LabelledRow]
     labels: tuple[Label, ...]
     fields: Fields | None
-    rejected: int = 0
+    left_out: LeftOut | None = None
 
 
-def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...], label_field: str | None) -> Table:
-    """Read every usable row of the file; whatever is wrong goes to `problems`, nothing is raised."""
+def read_table(
+    path: Path,
+    problems: FileProblems,
+    text_fields: tuple[str, ...],
+    label_field: str | None,
+    class_names: Mapping[str, tuple[str, ...]] | None = None,
+) -> Table:
+    """Read every usable row of the file; whatever is wrong goes to `problems`, nothing is raised.
+
+    Args:
+        class_names: as of `Reader.class_names`, where the file itself has none.
+    """
     with telling(path, problems):
         reader = open_reader(path, problems)
         columns = reader.columns()
-        fields = _resolve(columns, text_fields, label_field, problems)
+        questions = reader.tool.questions if reader.tool else ()
+        fields = _resolve((columns, questions), text_fields, label_field, problems)
         if fields is not None:
-            return _usable(reader, columns, fields, problems)
+            _require_texts(reader, fields)
+            names = reader.class_names().get(fields.label) or (class_names or {}).get(fields.label, ())
+            return _usable(reader, fields, names, problems)
         for _ in reader.rows(()):  # rows that cannot be parsed are told all the same
             pass
         if not problems.any:
@@ -81,8 +92,8 @@ def read_table(path: Path, problems: FileProblems, text_fields: tuple[str, ...],
 
 
 def require_format(source: Path | str) -> None:
-    """Raise DatasetError unless the file is there and has a format that is read; what lies on the hub has one."""
-    if str(source).startswith(hub.SCHEME):
+    """Raise DatasetError unless the file is there and has a format that is read; the hub and folders tell it later."""
+    if str(source).startswith(hub.SCHEME) or Path(source).is_dir():
         return
     problems = Problems()
     with telling(Path(source), FileProblems(problems, str(source))):
@@ -106,34 +117,47 @@ def telling(path: Path, problems: FileProblems) -> Iterator[None]:
 
 
 def _resolve(
-    columns: tuple[str, ...], text_fields: tuple[str, ...], label_field: str | None, problems: FileProblems
+    known: tuple[tuple[str, ...], tuple[str, ...]],
+    text_fields: tuple[str, ...],
+    label_field: str | None,
+    problems: FileProblems,
 ) -> Fields | None:
+    """The fields among the columns, and among the questions of a labelling tool, which are columns too."""
+    columns, questions = known
     texts: tuple[str, ...] = ()
     label = ""
     if not columns:  # no row could be parsed, which is told by row
         return None
     try:
-        texts = resolve_texts(columns, text_fields)
+        texts = resolve_texts(columns, text_fields, questions)
     except UnreadableError as error:
         problems.add_unreadable(error)
     try:
-        label = resolve_label(columns, label_field, texts)
+        label = resolve_label(columns, label_field, texts, questions)
     except UnreadableError as error:
         problems.add_unreadable(error)
     return Fields(texts, label) if texts and label else None
 
 
-def _usable(reader: Reader, columns: Sequence[str], fields: Fields, problems: FileProblems) -> Table:
-    check_label = _label_check(reader.class_names().get(fields.label, ()), typed=reader.typed)
+def _require_texts(reader: Reader, fields: Fields) -> None:
+    """Raise UnreadableError where the schema says that a field is an image, a list or an object."""
+    kinds = reader.kinds()
+    for name in fields.all:
+        if name in kinds:
+            is_label = name == fields.label
+            message = f"has {kinds[name]} in the field {name!r}, where a {'label' if is_label else 'text'} goes"
+            others = ", ".join(preview(column) for column in reader.columns() if column not in kinds) or "none"
+            remedy = f"Name another: {'--label-field' if is_label else '--text-field'} NAME. Plain fields: {others}."
+            raise UnreadableError("label_type" if is_label else "text_type", message, remedy)
+
+
+def _usable(reader: Reader, fields: Fields, class_names: tuple[str, ...], problems: FileProblems) -> Table:
+    check_label = _label_check(class_names, typed=reader.typed)
     rows: list[LabelledRow] = []
     labels: dict[str, Label] = {}
-    characters = seen = rejected = 0
-    annotated = _ANSWER in columns and _ANSWER not in fields.all and any(name in columns for name in _PRODIGY_HASHES)
-    for seen, row in enumerate(reader.rows((*fields.all, _ANSWER) if annotated else fields.all), start=1):
-        require_few(seen)
-        if annotated and row.values.get(_ANSWER) in _LEFT_OUT:
-            rejected += 1
-            continue
+    characters, read = 0, _Counted(reader.rows(fields.all))
+    left_out = LeftOut(reader.tool.name) if reader.tool else None
+    for row in agreed(read, reader.tool, fields, left_out) if reader.tool and left_out else read:
         texts = checked_texts(row, fields.texts, problems)
         label = _checked(row, fields.label, check_label, problems)
         if label is None:
@@ -146,9 +170,32 @@ def _usable(reader: Reader, columns: Sequence[str], fields: Fields, problems: Fi
         if characters > MAX_FILE_BYTES:
             raise too_large(row.number)
         rows.append(LabelledRow(row.number, row.line, text_a, text_b, label))
-    if seen == rejected and not problems.any:
-        raise UnreadableError("empty_file", "holds no rows but rejected ones" if seen else "holds no rows")
-    return Table(rows, tuple(labels.values()), fields, rejected)
+    if not (rows or labels or problems.any):
+        raise _empty(left_out if read.seen else None)
+    return Table(rows, tuple(labels.values()), fields, left_out)
+
+
+class _Counted:
+    """Rows as they come, no more than one file may have."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._rows:
+            self.seen += 1
+            require_few(self.seen)
+            yield row
+
+
+def _empty(left_out: LeftOut | None) -> UnreadableError:
+    if left_out is None:
+        return UnreadableError("empty_file", "holds no rows")
+    findings = left_out.findings("train")
+    reasons = ", ".join(f"{finding.count:,} {finding.code.replace('_', ' ')}" for finding in findings)
+    message = f"is an export of {left_out.tool} without a row that has one label ({reasons})"
+    return UnreadableError("empty_file", message, findings[0].remedy)
 
 
 def require_few(seen: int) -> None:
@@ -198,7 +245,7 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
         if value is None or (isinstance(value, str) and not value.strip()):
             raise RowError("missing_label", "the label is missing", "Give every row a label, or leave it out.")
         if class_names:
-            return _class_name(value, class_names)
+            return _class_name(value if typed else _number(value), class_names)
         if isinstance(value, float):
             return _finite(value)
         if not isinstance(value, str | bool | int):
@@ -212,7 +259,14 @@ def _label_check(class_names: tuple[str, ...], *, typed: bool) -> Callable[[obje
     return check
 
 
+def _number(value: object) -> object:
+    """What CSV and TSV hold as a text."""
+    return int(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value.strip()) else value
+
+
 def _class_name(value: object, names: tuple[str, ...]) -> Label:
+    if isinstance(value, str) and value in names:
+        return _short(value)
     if not isinstance(value, int):
         message = f"the label is {_type_name(value)}, though the file's schema says ClassLabel"
         raise RowError("label_type", message, "Write the file again.")

@@ -53,7 +53,8 @@ def telling_texts(path: Path, text_fields: tuple[str, ...], problems: FileProble
 def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, whole: bool) -> Iterator[TextRow]:
     reader = open_reader(path, problems)
     columns = reader.columns()
-    fields = resolve_texts(columns, text_fields) if columns else ()
+    questions = reader.tool.questions if reader.tool else ()
+    fields = resolve_texts(columns, text_fields, questions) if columns else ()
     names = _OWN_NAMES.get(len(fields), ())
     seen = characters = 0
     for seen, row in enumerate(reader.rows(_read(columns, fields) if whole else fields), start=1):

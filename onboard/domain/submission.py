@@ -52,8 +52,9 @@ class Submission:
     dataset: Annotated[
         str | Path,
         Option(
-            "JSONL, CSV, TSV or Parquet file (.gz may follow), or hf://NAME[/CONFIG].", checked=True,
-            form="JSONL, CSV, TSV or Parquet, plain or gzip; instead of a file the text hf://NAME[/CONFIG].",
+            "JSONL, CSV, TSV, Parquet (.gz may follow) or Arrow file, folder, or hf://NAME[/CONFIG][@REVISION].",
+            checked=True,
+            form="JSONL, CSV, TSV, Parquet (plain or gzip) or Arrow; or, as a text, hf://NAME[/CONFIG][@REVISION].",
         ),
     ]  # fmt: skip
     task: Annotated[str | None, Option("Name of the task; default: the file's stem.", checked=True, limits=_NAME)] = (

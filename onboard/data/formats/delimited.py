@@ -34,9 +34,13 @@ _WHOLLY_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
 class _DelimitedReader(Reader):
     """What CSV and TSV share: decoding line by line, the header, rows as long as the header."""
 
-    typed = False
     _column_remedy: str
     _row = 0  # rows that were read so far; the header is row 0
+
+    @property
+    def typed(self) -> bool:
+        """They have none."""
+        return False
 
     def columns(self) -> tuple[str, ...]:
         """The names in the header."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from onboard.data.formats.arrow import class_names, kinds, plain
 from onboard.data.formats.source import open_bytes, too_large
 from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
 from onboard.data.limits import MAX_FILE_BYTES, MAX_ROWS
@@ -29,7 +29,12 @@ class ParquetReader(Reader):
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """Names of every ClassLabel column."""
         with self._opened() as file:
-            return _class_names((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+            return class_names(file.schema_arrow)
+
+    def kinds(self) -> Mapping[str, str]:
+        """Columns that are neither text nor label."""
+        with self._opened() as file:
+            return kinds(file.schema_arrow)
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
@@ -38,7 +43,7 @@ class ParquetReader(Reader):
             _require_size(file, columns)
             number = 0
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(dict.fromkeys(columns))):
-                values = [_plain(column) for column in batch.columns]
+                values = [plain(column) for column in batch.columns]
                 for row in zip(*values, strict=True):
                     number += 1
                     yield Row(number, None, dict(zip(batch.schema.names, row, strict=True)))
@@ -85,31 +90,3 @@ def _require_size(file: Any, columns: Sequence[str]) -> None:
                 size += chunk.total_uncompressed_size
     if size > MAX_FILE_BYTES:
         raise too_large(row=None)
-
-
-def _plain(column: Any) -> list[object]:
-    """Python values: texts as bytes (bad UTF-8 is told by row later), short floats by their shortest decimal."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        column = column.cast(pa.large_binary())
-    elif pa.types.is_float16(kind) or pa.types.is_float32(kind):
-        column = column.cast(pa.float32()).cast(pa.string()).cast(pa.float64())
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    return list(column.to_pylist())
-
-
-def _class_names(metadata: bytes) -> dict[str, tuple[str, ...]]:
-    try:
-        features = json.loads(metadata).get("info", {}).get("features", {})
-        return {
-            column: tuple(str(name) for name in feature["names"])
-            for column, feature in features.items()
-            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and feature.get("names")
-        }
-    except (ValueError, AttributeError, TypeError):  # metadata of someone else: no names
-        return {}

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, Literal, NamedTuple, cast
 from onboard.data.formats.table import UnreadableError
 from onboard.data.limits import MAX_FILE_BYTES, MAX_LINE_BYTES
 
-Format = Literal["jsonl", "csv", "tsv", "parquet"]
+Format = Literal["jsonl", "csv", "tsv", "parquet", "arrow"]
 
 _SUFFIXES: Final[dict[str, Format]] = {
     ".jsonl": "jsonl",
@@ -21,9 +21,11 @@ _SUFFIXES: Final[dict[str, Format]] = {
     ".tab": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".arrow": "arrow",
 }
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PARQUET_MAGIC: Final = b"PAR1"
+_ARROW_MAGICS: Final = (b"ARROW1", b"\xff\xff\xff\xff")  # of a file, of a stream
 UTF8_MARK: Final = b"\xef\xbb\xbf"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES: Final = 4096
@@ -115,6 +117,9 @@ def _require_agreement(known: Format, head: bytes, path: Path) -> None:
     if known == "parquet":
         if not is_parquet:
             raise UnreadableError("not_parquet", "is not a Parquet file, though its name says so", _SUFFIX_REMEDY)
+    elif known == "arrow":
+        if not head.startswith(_ARROW_MAGICS):
+            raise UnreadableError("not_arrow", "is not an Arrow file, though its name says so", _SUFFIX_REMEDY)
     elif is_parquet:
         raise UnreadableError("binary", "is a Parquet file", f"Rename it to {stem_of(path.name)}.parquet.")
     elif head.startswith(_UTF16_MARKS):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from onboard.data.formats.tools import Tool
 from onboard.data.problems import Problem, Problems
 
 
@@ -24,9 +25,17 @@ class Row(NamedTuple):
 
 
 class Reader(ABC):
-    """A file of one format. `typed`: whether values have types, or all are strings (CSV, TSV)."""
+    """A file of one format."""
 
-    typed = True
+    @property
+    def typed(self) -> bool:
+        """Whether values have types, or all are strings (CSV, TSV)."""
+        return True
+
+    @property
+    def tool(self) -> Tool | None:
+        """The labelling tool that exported the file; most come from none."""
+        return None
 
     def __init__(self, path: Path, problems: FileProblems) -> None:
         self._path = path
@@ -38,6 +47,10 @@ class Reader(ABC):
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """Columns of integers that stand for names (ClassLabel), with these names; most formats have none."""
+        return {}
+
+    def kinds(self) -> Mapping[str, str]:
+        """Columns that can be neither text nor label, with what they are, where the file's schema says so."""
         return {}
 
     @abstractmethod

@@ -6,7 +6,7 @@ import io
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from onboard.data import hub
-from onboard.data.read import ReadOptions, read_dataset
+from onboard.data.read import Checked, ReadOptions, read_dataset
+from onboard.data.task_name import task_name_of
 from onboard.domain.hub_terms import HubTerms
-from onboard.errors import InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.errors import DatasetError, InputError, NotAllowedError, NotFoundError, UnavailableError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -31,6 +32,58 @@ def parquet(labels: list[int], first: int = 0) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), buffer)
     return buffer.getvalue()
+
+
+def card(files: str, more: str = "") -> bytes:
+    return f"---\nconfigs:\n- config_name: default\n  data_files: {files}\n{more}---\n# A dataset\n".encode()
+
+
+CSV = b"text,label\na,0\nb,1\nc,0\n"
+HELD = b"text,label\nd,0\ne,1\nf,0\n"
+JSONL = b'{"text": "a", "label": "x"}\n{"text": "b", "label": "y"}\n'
+CARD = b"""---
+configs:
+- config_name: first
+  data_files:
+  - split: train
+    path: a/good.csv
+  - split: validation
+    path: a/held.csv
+- config_name: second
+  data_files: b.jsonl
+dataset_info:
+- config_name: first
+  features:
+  - name: text
+    dtype: string
+  - name: label
+    dtype:
+      class_label:
+        names:
+          '0': neg
+          '1': pos
+- config_name: second
+  features:
+  - name: text
+    dtype: string
+  - name: label
+    dtype: string
+---
+"""
+
+
+def photos() -> bytes:
+    features = {"info": {"features": {"image": {"_type": "Image"}, "text": {"_type": "Image"}}}}
+    photo = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    schema = pa.schema([("text", photo), ("caption", pa.string()), ("label", pa.string())])
+    rows = [{"text": {"bytes": b"x", "path": None}, "caption": "a cat", "label": "cat"}]
+    buffer = io.BytesIO()
+    described = schema.with_metadata({b"huggingface": json.dumps(features).encode()})
+    pq.write_table(pa.Table.from_pylist(rows, schema=described), buffer)
+    return buffer.getvalue()
+
+
+PHOTOS = photos()
 
 
 class FakeHub(BaseHTTPRequestHandler):
@@ -54,6 +107,11 @@ class FakeHub(BaseHTTPRequestHandler):
         "owner/images": {"train.zip": b"zip"},
         "owner/testonly": {"test.parquet": parquet([0, 1])},
         "elsewhere/moved": {"train.parquet": parquet([0, 1])},
+        "owner/named": {"README.md": CARD, "a/good.csv": CSV, "a/held.csv": HELD, "b.jsonl": JSONL, "later.csv": CSV},
+        "owner/evil": {"README.md": card("http://127.0.0.1:1/secret.csv"), "train.csv": CSV},
+        "owner/climbs": {"README.md": card("../../../etc/*.csv"), "train.csv": CSV},
+        "owner/shards": {f"data/train-{i:05}-of-00003.parquet": parquet([0, 1], first=i * 10) for i in range(3)},
+        "owner/photos": {"train.parquet": PHOTOS},
     }
     moved: ClassVar[dict[str, str]] = {"owner/old": "elsewhere/moved"}
     tokens: ClassVar[set[str | None]] = set()
@@ -71,7 +129,10 @@ class FakeHub(BaseHTTPRequestHandler):
             return self.answer_info(path.removeprefix("/api/datasets/"))
         repository, _, rest = path.removeprefix("/datasets/").partition("/resolve/")
         name = rest.partition("/")[2]
-        data = (self.converted.get(repository) or self.plain[repository])[name]
+        files = self.converted.get(repository) or self.plain[repository]
+        if name not in files:
+            return self.send(404, b"", {"X-Error-Code": "EntryNotFound", "Content-Length": "0"})
+        data = files[name]
         headers = {"ETag": f'"{name}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
         return self.send(200, data if body else b"", headers | {"Content-Length": str(len(data))})
 
@@ -82,7 +143,10 @@ class FakeHub(BaseHTTPRequestHandler):
             return self.send(403, b"{}", {"X-Error-Code": "GatedRepo", "Content-Length": "2"})
         if repository not in self.converted | self.plain:
             return self.send(404, b"{}", {"X-Error-Code": "RepoNotFound", "Content-Length": "2"})
-        files = (self.converted if revision else self.plain).get(repository)
+        if revision == "v1":
+            revision = ""
+        known = {"": self.plain, "refs/convert/parquet": self.converted}
+        files = known.get(revision, {}).get(repository)
         if files is None:
             return self.send(404, b"{}", {"X-Error-Code": "RevisionNotFound", "Content-Length": "2"})
         siblings = [{"rfilename": name, "size": len(data)} for name, data in files.items()]
@@ -118,7 +182,7 @@ def test_splits_and_shards_are_fetched_and_an_unlabelled_test_split_is_left_out(
 ) -> None:
     fetched = hub.fetch("hf://owner/reviews", endpoint, tmp_path)
     assert {split: len(paths) for split, paths in fetched.splits.items()} == {"train": 2, "validation": 1, "test": 1}
-    monkeypatch.setattr(hub, "fetch", lambda *_: fetched)
+    monkeypatch.setattr(hub, "fetch", lambda *_, **__: fetched)
     checked = read_dataset("hf://owner/reviews")
     assert checked.report.rows == {"train": 16, "validation": 2, "test": 0}
     assert checked.dataset.labels == ("neg", "pos")
@@ -135,12 +199,66 @@ def test_two_parts_are_owner_and_name_or_name_and_configuration(endpoint: str, t
     assert (fetched.repository, fetched.config) == ("glue", "sst2")
 
 
+@pytest.fixture
+def read_here(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Checked]:
+    """Reads a dataset of this hub as `onboard check` does."""
+    fetch = hub.fetch
+    monkeypatch.setattr(hub, "fetch", lambda source, _, *more, **named: fetch(source, endpoint, *more, **named))
+
+    def read(source: str, **options: Any) -> Checked:
+        return read_dataset(source, ReadOptions(suspects=False, **options))
+
+    return read
+
+
+def test_the_card_says_which_files_a_configuration_is_of_and_what_its_labels_are_called(read_here) -> None:
+    checked = read_here("hf://owner/named/first")
+    assert {row.text_a: row.label for row in checked.dataset.train} == {"a": "neg", "b": "pos", "c": "neg"}
+    assert checked.report.rows_read["validation"] == 3
+    assert read_here("hf://owner/named/second").dataset.labels == ("x", "y")
+
+
+def test_a_revision_is_read_where_one_is_named(read_here) -> None:
+    assert read_here("hf://owner/named/second@v1").dataset.labels == ("x", "y")
+    assert task_name_of("hf://owner/named@v1") == "named"
+    with pytest.raises(NotFoundError, match="no revision 'v2'"):
+        read_here("hf://owner/named/second@v2")
+
+
+def test_files_of_the_hub_are_named_as_the_hub_names_them(read_here) -> None:
+    with pytest.raises(DatasetError) as caught:
+        read_here("hf://owner/photos")
+    (problem,) = caught.value.data["problems"]
+    assert (problem["file"], problem["code"]) == ("train.parquet", "text_type")
+    assert "an image in the field 'text'" in problem["message"]
+    assert "caption" in problem["remedy"]
+    assert "hf://owner/photos" not in problem["file"]
+
+
+@pytest.mark.parametrize("name", ["evil", "climbs"])
+def test_a_card_that_names_files_elsewhere_is_not_followed(name, read_here) -> None:
+    with pytest.raises(InputError, match="names files elsewhere"):
+        read_here(f"hf://owner/{name}")
+
+
+def test_of_a_large_training_split_the_first_files_are_read_and_the_rest_is_told(read_here, monkeypatch) -> None:
+    size = len(FakeHub.plain["owner/shards"]["data/train-00000-of-00003.parquet"])
+    monkeypatch.setattr(hub, "MAX_FILE_BYTES", 2 * size + size // 2)
+    checked = read_here("hf://owner/shards")
+    assert checked.report.rows["train"] == 4
+    (finding,) = [finding for finding in checked.report.warnings if finding.code == "capped_split"]
+    assert "2 of the 3 files" in finding.message
+
+
 @pytest.mark.parametrize(
     ("source", "error", "words"),
     [
         ("hf://glue", InputError, "cola, sst2"),
         ("hf://glue/qqp", InputError, "cola, sst2"),
         ("hf://owner/reviews/french", InputError, "default"),
+        ("hf://owner/named", InputError, "first, second"),
+        ("hf://owner/named/third", InputError, "first, second"),
+        ("hf://owner/named@../x", InputError, "@v1"),
         ("hf://owner/images", InputError, "onboard check FILE.parquet"),
         ("hf://owner/testonly", InputError, "onboard check FILE.parquet"),
         ("hf://owner/none", NotFoundError, "hf://OWNER/NAME"),
@@ -177,7 +295,7 @@ def test_a_hub_that_never_answers_is_unavailable_within_seconds(tmp_path, monkey
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda *_, **__: time.sleep(2))
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="no answer within"):
-        hub.fetch("hf://owner/reviews", cache_folder=tmp_path)
+        hub.fetch("hf://owner/reviews", None, tmp_path)
     assert time.monotonic() - started < 1.5
 
 
@@ -241,9 +359,9 @@ def test_what_the_hub_sent_is_gone_once_it_is_read(
     monkeypatch.setattr("tempfile.tempdir", str(own))
     fetch, during = hub.fetch, []
 
-    def watched(source: str, _endpoint: None, folder: Path | None, terms: HubTerms | None) -> hub.HubFiles:
-        files = fetch(source, endpoint, folder or cache, terms)
-        during.extend(own.rglob("*.parquet"))
+    def watched(source: str, _endpoint: None, folder: Path, terms: HubTerms | None, *, keep: bool) -> hub.HubFiles:
+        files = fetch(source, endpoint, folder, terms, keep=keep)
+        during.extend(path for path in own.rglob("*.parquet") if not path.is_symlink())
         return files
 
     monkeypatch.setattr(hub, "fetch", watched)

@@ -1,0 +1,141 @@
+"""Who agrees: answers of a labelling tool's annotators become one label a text, and what has none is told by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from onboard.data.fields import Fields
+from onboard.data.formats import Row
+from onboard.data.formats.tools import Answer, Reason, Tool
+from onboard.data.limits import MAX_EXAMPLES
+from onboard.data.problems import Finding, preview
+from onboard.domain.dataset import label_key
+
+_ROWS_NAMED: Final = 20
+_TOLD: Final[dict[Reason, tuple[str, str, str]]] = {
+    "rejected": (
+        "rejected_rows",
+        "that whoever labelled them rejected, skipped or ignored",
+        "To have them, change the annotators' verdicts in {tool} and export again.",
+    ),
+    "unlabelled": ("unlabelled_rows", "that nobody has labelled", "Label them in {tool} and export again."),
+    "several_labels": (
+        "several_labels",
+        "for which one annotator chose several labels",
+        "A text has one label here: decide on one in {tool}, or make a task of each label.",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A text whose annotators disagree: how often each label was given, and the one that more than half gave."""
+
+    row: int
+    counts: tuple[tuple[object, int], ...]
+    label: object
+
+    def example(self) -> dict[str, object]:
+        """The row with the labels that it was given."""
+        return {"row": self.row, "labels": [label for label, _ in self.counts], "label": self.label}
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What of an export gives no row, by reason and row, and the texts that were disputed."""
+
+    tool: str
+    rows: dict[Reason, list[int]] = field(default_factory=dict)
+    disputes: list[Dispute] = field(default_factory=list)
+
+    def add(self, reason: Reason, row: int) -> None:
+        """Note a row that gives none."""
+        self.rows.setdefault(reason, []).append(row)
+
+    @property
+    def count(self) -> int:
+        """How many texts are left out."""
+        return sum(map(len, self.rows.values())) + sum(dispute.label is None for dispute in self.disputes)
+
+    def findings(self, split: str) -> list[Finding]:
+        """Warnings that name the rows."""
+        findings = [self._reason(split, reason, rows) for reason, rows in self.rows.items()]
+        return findings + ([self._disputes(split)] if self.disputes else [])
+
+    def _reason(self, split: str, reason: Reason, rows: list[int]) -> Finding:
+        code, what, remedy = _TOLD[reason]
+        message = f"{_counted(len(rows))} of the {split} split {what}: left out ({_named(rows)})."
+        return Finding(code, message, len(rows), remedy.format(tool=self.tool))
+
+    def _disputes(self, split: str) -> Finding:
+        settled = [dispute.row for dispute in self.disputes if dispute.label is not None]
+        open_rows = [dispute.row for dispute in self.disputes if dispute.label is None]
+        parts = [f"{len(settled):,} have the label that more than half gave ({_named(settled)})"] if settled else []
+        parts += [f"{len(open_rows):,} are left out ({_named(open_rows)})"] if open_rows else []
+        message = f"{_counted(len(self.disputes))} of the {split} split have annotators who disagree: "
+        examples = tuple(dispute.example() for dispute in self.disputes[:MAX_EXAMPLES])
+        remedy = f"Decide on one label for each in {self.tool} and export again."
+        return Finding("disagreeing_annotators", f"{message}{', '.join(parts)}.", len(self.disputes), remedy, examples)
+
+
+@dataclass(slots=True)
+class _Item:
+    """A text with what its annotators said; the row is that of the first annotation."""
+
+    row: Row
+    answers: list[Answer] = field(default_factory=list)
+
+
+def agreed(rows: Iterable[Row], tool: Tool, fields: Fields, left_out: LeftOut) -> Iterator[Row]:
+    """The rows whose annotators agree, or most of them, with that label; `left_out` is told of all others."""
+    if not tool.item:
+        for row in rows:
+            yield from _settled(_Item(row, list(tool.answers(row.values, fields.label))), fields, left_out)
+        return
+    items: dict[Hashable, _Item] = {}
+    for row in rows:
+        key = tuple(map(str, (row.values.get(name) for name in (*tool.item, *fields.texts))))
+        item = items.setdefault(key, _Item(row._replace(values={name: row.values.get(name) for name in fields.texts})))
+        item.answers += tool.answers(row.values, fields.label)
+    for item in items.values():
+        yield from _settled(item, fields, left_out)
+
+
+def _settled(item: _Item, fields: Fields, left_out: LeftOut) -> Iterator[Row]:
+    labels = [answer.label for answer in item.answers if answer.reason is None]
+    reasons = {answer.reason for answer in item.answers}
+    if not labels:
+        order: tuple[Reason, ...] = ("several_labels", "rejected", "unlabelled")
+        left_out.add(next((reason for reason in order if reason in reasons), "unlabelled"), item.row.number)
+        return
+    names = {_key(label): label for label in reversed(labels)}
+    counts = Counter(map(_key, labels)).most_common()
+    label = names[counts[0][0]]
+    if len(counts) > 1:
+        most = label if counts[0][1] * 2 > len(labels) else None
+        shown = tuple((_shown(names[key]), count) for key, count in counts)
+        left_out.disputes.append(Dispute(item.row.number, shown, None if most is None else _shown(most)))
+        if most is None:
+            return
+    yield item.row._replace(values={**item.row.values, fields.label: label})
+
+
+def _key(label: object) -> str:
+    """Labels that are no labels (lists, objects) are told by row afterwards; here they are what they look like."""
+    return label_key(label) if isinstance(label, str | bool | int | float) else repr(label)
+
+
+def _shown(label: object) -> object:
+    return preview(label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label))
+
+
+def _counted(rows: int) -> str:
+    return f"{rows:,} {'row' if rows == 1 else 'rows'}"
+
+
+def _named(rows: Sequence[int]) -> str:
+    shown = ", ".join(f"{row:,}" for row in rows[:_ROWS_NAMED])
+    return f"{'row' if len(rows) == 1 else 'rows'} {shown}" + (", …" if len(rows) > _ROWS_NAMED else "")

@@ -1,0 +1,167 @@
+"""Folders of the `datasets` library: what `save_to_disk` wrote, or files by split as its builders read them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from onboard.errors import InputError
+
+SPLIT_NAMES: Final = {
+    "train": ("train",),
+    "validation": ("validation", "valid", "val", "dev", "validation_matched"),
+    "test": ("test", "test_matched"),
+}
+CARD: Final = "README.md"
+SUFFIXES: Final = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".arrow")  # of files that hold rows
+
+_STATE, _DICT = "state.json", "dataset_dict.json"  # of one dataset, and of one by split
+_ELSEWHERE: Final = re.compile(r"://|^[/~]|(?:^|/)\.\.(?:/|$)")
+_REMEDY: Final = "Pass a folder with train.jsonl (or train-*.parquet), or what Dataset.save_to_disk wrote."
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFiles:
+    """Files of a dataset by split.
+
+    Args:
+        config: which configuration they are of, where there are several.
+        splits: train, validation and test, those of them that there are.
+        class_names: columns of integers that stand for names, as the card says; Parquet and Arrow files tell their own.
+    """
+
+    config: str
+    splits: dict[str, tuple[Path, ...]]
+    class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether `save_to_disk` wrote it."""
+    return any((folder / name).is_file() for name in (_STATE, _DICT))
+
+
+def files_of(folder: Path, shown: str, config: str | None = None, remedy: str = _REMEDY) -> FolderFiles:
+    """The files of a folder.
+
+    Args:
+        shown: what the folder is called in errors.
+        config: of several configurations that its card names.
+        remedy: what to do where it has no files that are read.
+
+    Raises:
+        InputError: no such configuration, or several and none was asked for; nothing in it that is read; no training
+            split; a card that names files elsewhere.
+    """
+    listed = _saved(folder) if is_saved(folder) else _built(folder, shown, config, remedy)
+    splits = {
+        split: paths
+        for split, names in SPLIT_NAMES.items()
+        if (paths := next((listed.splits[name] for name in names if listed.splits.get(name)), ()))
+    }
+    if "train" not in splits:
+        present = ", ".join(listed.splits) or "none"
+        raise InputError(f"{shown} has no training split (it has: {present}).", remedy, source=shown)
+    return FolderFiles(listed.config, splits, listed.class_names)
+
+
+def _saved(folder: Path) -> FolderFiles:
+    """A dataset is a folder of Arrow files; several are a folder of such folders, named by split."""
+    names = _json(folder / _DICT).get("splits", []) if (folder / _DICT).is_file() else None
+    places = {"train": folder} if names is None else {str(name): folder / _plain(str(name)) for name in names}
+    return FolderFiles("default", {split: tuple(_arrow_files(place)) for split, place in places.items()})
+
+
+def _arrow_files(folder: Path) -> Iterator[Path]:
+    for entry in _json(folder / _STATE).get("_data_files", []):
+        yield folder / _plain(str(entry.get("filename")))
+
+
+def _plain(name: str) -> str:
+    if PurePosixPath(name).name != name or name in ("", ".", ".."):
+        raise InputError(f"{name!r} is no name of a file in the folder.", "Save the dataset again.", name=name)
+    return name
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}.", "Save the dataset again.", source=str(path)) from error
+    return document if isinstance(document, dict) else {}
+
+
+def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderFiles:
+    """What the builder of `datasets` that fits the files would read; nothing is read or asked of the hub here."""
+    import datasets
+    from datasets.exceptions import DatasetsError
+
+    require_own_files(folder, shown)
+    if not any(path.suffix.lower() in SUFFIXES or path.suffix == ".gz" for path in folder.rglob("*")):
+        raise InputError(f"{shown} has no files that hold rows.", remedy, source=shown)
+    try:
+        with tempfile.TemporaryDirectory(prefix="onboard-builder-") as cache:
+            name = _config(datasets.get_dataset_config_names(str(folder)), shown, config)
+            builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=cache)
+    except (DatasetsError, ValueError, FileNotFoundError, TypeError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"{shown} is no dataset for the datasets library: {reason}.", remedy, source=shown) from error
+    root = folder.resolve()
+    splits = {
+        str(split): tuple(_inside(Path(path), root, shown) for path in paths)
+        for split, paths in (builder.config.data_files or {}).items()
+    }
+    features = builder.info.features or {}
+    names = {column: tuple(kind.names) for column, kind in features.items() if isinstance(kind, datasets.ClassLabel)}
+    return FolderFiles(name or "default", splits, names)
+
+
+def _config(names: list[str], shown: str, asked: str | None) -> str | None:
+    """The configuration to build; None is the only one. Raises InputError."""
+    if asked is None and (len(names) == 1 or "default" in names):
+        return None if len(names) == 1 else "default"
+    if asked in names:
+        return asked if len(names) > 1 else None
+    reason = f"has no configuration {asked!r}" if asked else "has several configurations"
+    base = shown.removesuffix(f"/{asked}") if asked else shown
+    remedy = f"Name one: {base}/CONFIG with one of {', '.join(names[:20])}."
+    raise InputError(f"{shown} {reason}.", remedy, source=shown, configurations=names)
+
+
+def require_own_files(folder: Path, shown: str) -> None:
+    """Raise InputError where the card of a folder names files that lie elsewhere: on other machines, or outside."""
+    card = folder / CARD
+    if not card.is_file():
+        return
+    from huggingface_hub import DatasetCard
+
+    try:
+        configs = DatasetCard.load(card, ignore_metadata_errors=True).data.to_dict().get("configs")
+    except (ValueError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise InputError(f"{shown} has a card that cannot be read: {error}.", "Correct its README.md.") from error
+    named = [config.get(key) for config in configs or [] for key in ("data_files", "data_dir") if key in config]
+    for name in _texts(named):
+        if _ELSEWHERE.search(name):
+            message = f"{shown} has a card that names files elsewhere: {name}."
+            raise InputError(message, "Download these files, and pass them.", source=shown)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+
+
+def _inside(path: Path, root: Path, shown: str) -> Path:
+    if not path.resolve().is_relative_to(root) and not path.is_relative_to(root):
+        raise InputError(f"{shown} names a file outside of it: {path}.", "Put the file into the folder.")
+    return path

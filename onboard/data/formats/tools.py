@@ -1,0 +1,255 @@
+"""What labelling tools export: Label Studio, Argilla, doccano and Prodigy, told by the columns of a file.
+
+An export says more than a row of a dataset: several annotators answer one question of one text, some skip it. A `Tool`
+says which columns are questions, and what each annotator answered; who agrees is for `onboard.data.annotators`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+Reason = Literal["rejected", "unlabelled", "several_labels"]
+Values = Mapping[str, object]
+
+_BOOKKEEPING: Final = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
+_VERDICTS: Final = ("reject", "ignore", b"reject", b"ignore")
+_HASHES: Final = ("_input_hash", "_task_hash")
+_RESPONSES, _STATUS = ".responses", ".responses.status"
+_REJECTED: Final = ("skipped", "discarded")
+_NUMBERS: Final = ("rating", "number")  # questions of Label Studio that are answered by a number
+_SAMPLE_ROWS: Final = 100
+
+
+class Answer(NamedTuple):
+    """What one annotator said: a label, or why there is none."""
+
+    label: object
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One kind of export, as it lies in one file.
+
+    Args:
+        name: of the tool.
+        columns: of a row once it is flat.
+        questions: those of them that annotators filled; empty where that cannot be told.
+        item: columns that say which text a row is about, where each annotation is a row; empty where each text is one.
+        answers: what was answered to a question, of a flat row.
+        flat: a row of the file as texts and answers side by side.
+        sources: columns of the file that a flat row with these columns is made of.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    questions: tuple[str, ...]
+    item: tuple[str, ...]
+    answers: Callable[[Values, str], Sequence[Answer]]
+    flat: Callable[[Values], Values]
+    sources: Callable[[Sequence[str]], Sequence[str]]
+
+
+def tool_of(columns: Sequence[str], rows: Callable[[], Iterable[Values]], *, typed: bool) -> Tool | None:
+    """The tool that exported a file; None where it is a file of rows.
+
+    Args:
+        columns: of the file.
+        rows: its rows with all columns, from the first, for what columns do not tell.
+        typed: whether values have types.
+    """
+    names = set(columns)
+    if typed and "data" in names and names & {"annotations", "completions"}:
+        return _label_studio(rows())
+    if {"annotation_id", "annotator"} <= names or {"annotation_id", "lead_time"} <= names:
+        return _label_studio_min(columns)
+    if typed and {"fields", "responses"} <= names:
+        return _argilla(rows())
+    if typed and any(name.endswith(_RESPONSES) for name in columns):
+        return _argilla_flat(columns)
+    if "answer" in names and names & set(_HASHES):
+        return _prodigy(columns)
+    if typed and {"id", "text"} <= names and names & {"label", "labels"}:
+        return _doccano(columns, rows())
+    return None
+
+
+def _label_studio(rows: Iterable[Values]) -> Tool:
+    """JSON: one object a task, with its `data`, and `annotations` that hold a `result` for each question."""
+    data: dict[str, None] = {}
+    questions: dict[str, None] = {}
+    for row in rows:
+        data.update(dict.fromkeys(_mapping(row.get("data"))))
+        for annotation in _annotations(row):
+            questions.update((name, None) for name, value in _results(annotation) if _is_answer(value))
+
+    def flat(row: Values) -> Values:
+        answers = {question: [_answered(a, question) for a in _annotations(row)] for question in questions}
+        return {**_mapping(row.get("data")), **answers}
+
+    return _nested("Label Studio", data, questions, flat)
+
+
+def _annotations(row: Values) -> list[Values]:
+    return [_mapping(annotation) for annotation in _list(row.get("annotations", row.get("completions")))]
+
+
+def _results(annotation: Values) -> list[tuple[str, object]]:
+    results = [_mapping(result) for result in _list(annotation.get("result"))]
+    return [(str(result.get("from_name")), result.get("value")) for result in results]
+
+
+def _answered(annotation: Values, question: str) -> Values:
+    if annotation.get("was_cancelled") or annotation.get("skipped"):
+        return {"value": None, "status": "skipped"}
+    values = [_chosen(value) for name, value in _results(annotation) if name == question and _is_answer(value)]
+    return {"value": values[0] if len(values) == 1 else values, "status": "submitted"}
+
+
+def _is_answer(value: object) -> bool:
+    return any(name in _mapping(value) for name in ("choices", *_NUMBERS))
+
+
+def _chosen(value: object) -> object:
+    """`{"choices": ["A"]}` → `["A"]`, `{"rating": 4}` → 4; what is no such answer stays as it is."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+        value = value[0]
+    given = _mapping(value)
+    return next((given[name] for name in ("choices", *_NUMBERS) if name in given), value)
+
+
+def _label_studio_min(columns: Sequence[str]) -> Tool:
+    """JSON-MIN and CSV: one row an annotation; several choices of one annotator are JSON in CSV."""
+
+    def answers(row: Values, question: str) -> list[Answer]:
+        value = row.get(question)
+        if isinstance(value, str) and value.startswith(('{"', '[{"')):
+            with suppress(ValueError):
+                value = json.loads(value)
+        chosen = _chosen(value)
+        if isinstance(row.get(question), str) and isinstance(chosen, int | float):  # in CSV all values are strings
+            chosen = str(chosen)
+        return [_answer(chosen)]
+
+    asked = [name for name in columns if name not in _BOOKKEEPING]
+    item = ("id",) if "id" in columns else ()
+    return _as_it_is("Label Studio", columns, asked, item, answers)
+
+
+def _argilla(rows: Iterable[Values]) -> Tool:
+    """JSON: one object a record, with its `fields`, and `responses` that hold a list for each question."""
+    data: dict[str, None] = {}
+    questions: dict[str, None] = {}
+    for row in rows:
+        data.update(dict.fromkeys(_mapping(row.get("fields"))))
+        questions.update(dict.fromkeys(_mapping(row.get("responses"))))
+
+    def flat(row: Values) -> Values:
+        responses = _mapping(row.get("responses"))
+        return {**_mapping(row.get("fields")), **{question: _list(responses.get(question)) for question in questions}}
+
+    return _nested("Argilla", data, questions, flat)
+
+
+def _argilla_flat(columns: Sequence[str]) -> Tool:
+    """What `to_datasets` and flat lists have: columns `label.responses` and `label.responses.status`, a list each."""
+    questions = [name.removesuffix(_RESPONSES) for name in columns if name.endswith(_RESPONSES)]
+    others = [name for name in columns if not any(name.startswith(f"{question}.") for question in questions)]
+
+    def flat(row: Values) -> Values:
+        responses = {}
+        for question in questions:
+            values, states = _list(row.get(question + _RESPONSES)), _list(row.get(question + _STATUS))
+            states += [None] * (len(values) - len(states))
+            responses[question] = [
+                {"value": value, "status": state} for value, state in zip(values, states, strict=False)
+            ]
+        return {**{name: row[name] for name in others if name in row}, **responses}
+
+    def sources(asked: Sequence[str]) -> list[str]:
+        own = [question + suffix for question in questions for suffix in (_RESPONSES, _STATUS)]
+        return [name for name in columns if name in own or name in asked]
+
+    return Tool("Argilla", (*others, *questions), tuple(questions), (), _responses, flat, sources)
+
+
+def _prodigy(columns: Sequence[str]) -> Tool:
+    """JSONL: one row an annotation with its `answer`; a choice lies in `accept`, else the label in its own column."""
+
+    def answers(row: Values, question: str) -> list[Answer]:
+        if question != "answer" and row.get("answer") in _VERDICTS:
+            return [Answer(None, "rejected")]
+        return [_answer(row.get(question))] if question == "accept" else [Answer(row.get(question))]
+
+    questions = ("accept",) if {"options", "accept"} <= set(columns) else ()
+    item = tuple(name for name in ("_input_hash",) if name in columns)
+    return _as_it_is("Prodigy", columns, questions, item, answers, ("answer",))
+
+
+def _doccano(columns: Sequence[str], rows: Iterable[Values]) -> Tool | None:
+    """JSONL or an array: `id`, `text` and a list of labels."""
+    question = "label" if "label" in columns else "labels"
+    listed = [row.get(question) for row, _ in zip(rows, range(_SAMPLE_ROWS), strict=False)]
+    if not any(isinstance(labels, list) for labels in listed):
+        return None
+    if not all(isinstance(labels, list) and all(isinstance(label, str) for label in labels) for labels in listed):
+        return None
+    return _as_it_is("doccano", columns, (question,), (), lambda row, asked: [_answer(row.get(asked))])
+
+
+def _nested(name: str, data: Iterable[str], questions: Iterable[str], flat: Callable[[Values], Values]) -> Tool:
+    asked = tuple(questions)
+    columns = (*(column for column in data if column not in asked), *asked)
+    return Tool(name, columns, asked, (), _responses, flat, lambda columns: columns)
+
+
+def _as_it_is(
+    name: str,
+    columns: Sequence[str],
+    questions: Sequence[str],
+    item: tuple[str, ...],
+    answers: Callable[[Values, str], Sequence[Answer]],
+    more: tuple[str, ...] = (),
+) -> Tool:
+    """An export whose rows are flat already; `more` are columns that are read beside those that are asked for."""
+    return Tool(
+        name, tuple(columns), tuple(questions), item, answers, lambda row: row, lambda asked: (*asked, *item, *more)
+    )
+
+
+def _responses(row: Values, question: str) -> list[Answer]:
+    """The answers to a question that is a list of `{"value", "status"}`; any other column is what was there before."""
+    given = row.get(question)
+    if not isinstance(given, list):
+        return [_answer(given)]
+    return [_response(_mapping(response)) for response in given]
+
+
+def _response(response: Values) -> Answer:
+    status = response.get("status")
+    if status in _REJECTED:
+        return Answer(None, "rejected")
+    return Answer(None, "unlabelled") if status == "draft" else _answer(response.get("value"))
+
+
+def _answer(value: object) -> Answer:
+    """A label, or a list of one."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if value is None or value == [] or (isinstance(value, str) and not value.strip()):
+        return Answer(None, "unlabelled")
+    if isinstance(value, list):
+        return Answer(None, "several_labels")
+    return Answer(value)
+
+
+def _mapping(value: object) -> Values:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []
