@@ -147,13 +147,12 @@ class LocalGateway:
         Raises:
             InputError, NotFoundError, PinMismatchError: nothing is answered.
         """
-        from onboard.serving.requests import parse_requests, require_forms
+        from onboard.serving.requests import parse_requests, require_fitting
 
         requests = parse_requests(inputs)
         references = list(dict.fromkeys(request.reference for request in requests))
         versions = describe.resolve(self._database, *references)  # before a model is loaded
-        pairs = {str(asked): version.pairs for asked, version in zip(references, versions, strict=True)}
-        require_forms(requests, pairs)
+        require_fitting(requests, {str(asked): version for asked, version in zip(references, versions, strict=True)})
         from onboard.serving.predictor import Predictor
 
         return Predictor(self._services).answer(requests)

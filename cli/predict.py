@@ -29,6 +29,7 @@ def predict(
         Path | None, typer.Option("--input", help="JSONL, CSV, TSV or Parquet with texts; - is standard input (JSONL).")
     ] = None,
     text_field: Annotated[list[str] | None, typer.Option(help="Its field of the text; twice for pairs.")] = None,
+    labels: Annotated[str, typer.Option(help="Choose from these of its labels only: A,B,…")] = "",
     output: Annotated[Path | None, typer.Option(help="Write the answers: as CSV to ….csv, else as JSONL.")] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Every label's probability too, and whether the version is weak.")
@@ -37,11 +38,13 @@ def predict(
 ) -> None:
     """Predict the labels of texts."""
     from onboard.domain.names import Reference
+    from onboard.jobs.submission import split_labels
     from onboard.serving.requests import parse_requests
 
     reference = Reference.parse(task)
+    chosen = {"labels": list(split_labels(labels))} if labels else {}
     rows = _rows(text, text_a, text_b, input_file, tuple(text_field or ()))
-    inputs = [{**row.texts, "task": reference.task, "ref": reference.ref} for row in rows]
+    inputs = [{**row.texts, "task": reference.task, "ref": reference.ref, **chosen} for row in rows]
     parse_requests(inputs)  # what is wrong is told before anything is opened
     if output is not None:
         require_output(output, input_file)

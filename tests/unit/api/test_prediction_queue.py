@@ -23,7 +23,7 @@ class Fake:
         self.busy = threading.Lock()
         self._meanwhile = meanwhile
 
-    def answer(self, requests: list[object], before_batch: Callable[[], None]) -> list[object]:
+    def answer_others(self, requests: list[object], before_batch: Callable[[], None]) -> list[object]:
         for number in range(len(requests)):
             before_batch()
             assert self.busy.acquire(blocking=False), "two batches at once"
@@ -58,7 +58,7 @@ def test_the_turn_is_passed_on_when_a_request_fails_and_places_are_given_back(se
     queue = PredictionQueue(services)
 
     class Broken:
-        def answer(self, *_: object) -> None:
+        def answer_others(self, *_: object) -> None:
             raise ValueError("broken")
 
     queue._predictor = Broken()  # type: ignore[assignment]
@@ -110,7 +110,8 @@ def test_the_wrong_number_of_texts_is_refused_before_the_model_is_loaded(
 
     monkeypatch.setattr("onboard.bases.find_base", lambda _: None)
     monkeypatch.setattr("onboard.hypernetworks.register.register_base", lambda *_: None)
-    monkeypatch.setattr(prediction_queue, "resolve", lambda *_: [SimpleNamespace(pairs=True)])
+    known = {"mood@latest": SimpleNamespace(pairs=True, labels=("sad", "happy"))}
+    monkeypatch.setattr(prediction_queue, "resolve_known", lambda *_: known)
     monkeypatch.setattr(PredictionQueue, "_loaded", lambda _: pytest.fail("the model was loaded"))
     with pytest.raises(InputError, match="takes a pair of texts") as caught:
         PredictionQueue(services).predict([ROW])
