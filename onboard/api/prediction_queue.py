@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.api.places import Places
-from onboard.domain.prediction import Unanswered, all_answered
-from onboard.errors import InputError, NotFoundError
-from onboard.versions.describe import resolve_known
+from onboard.domain.prediction import all_answered
+from onboard.errors import InputError
 
 if TYPE_CHECKING:
     from onboard.domain.prediction import Outcome
@@ -101,20 +100,10 @@ class PredictionQueue:
         """The requests' errors where not one names a version: no model is loaded for them. Raises InputError."""
         from onboard.bases import find_base
         from onboard.hypernetworks.register import register_base
-        from onboard.serving.requests import require_fitting
+        from onboard.serving.unloaded import look_up, unless_any
 
         register_base(self._services, find_base(self._services.settings.base))
-        known = resolve_known(self._services.database, {request.reference for request in requests})
-        errors = {text: error for text, error in known.items() if isinstance(error, NotFoundError)}
-        require_fitting(
-            requests, {text: version for text, version in known.items() if not isinstance(version, NotFoundError)}
-        )
-        if len(errors) < len(known):
-            return []
-        return [
-            Unanswered(request.reference.task, request.reference.ref, errors[str(request.reference)])
-            for request in requests
-        ]
+        return unless_any(requests, look_up(self._services.database, requests))
 
     def _loaded(self) -> Predictor:
         if self._predictor is None:

@@ -9,6 +9,7 @@ import pytest
 
 from bench.harness.services import wait_until
 from onboard.api.prediction_queue import PredictionQueue, Turns
+from onboard.domain.task import EmbeddingVersion
 from onboard.errors import InputError, UnavailableError
 from onboard.services import Services
 
@@ -104,14 +105,14 @@ def test_turns_go_to_whoever_has_waited_longest() -> None:
 def test_the_wrong_number_of_texts_is_refused_before_the_model_is_loaded(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from types import SimpleNamespace
-
-    from onboard.api import prediction_queue
-
     monkeypatch.setattr("onboard.bases.find_base", lambda _: None)
     monkeypatch.setattr("onboard.hypernetworks.register.register_base", lambda *_: None)
-    known = {"mood@latest": SimpleNamespace(pairs=True, labels=("sad", "happy"))}
-    monkeypatch.setattr(prediction_queue, "resolve_known", lambda *_: known)
+    facts = {"artifact": "", "embedding_digest": "", "backbone_digest": "", "base_digest": "", "dataset_digest": ""}
+    version = EmbeddingVersion(
+        task="mood", kind="onboarded", hypernetwork_version=1, parent="random", task_kind="classification",
+        labels=("sad", "happy"), words=("sad", "happy"), pairs=True, code_version="", **facts,
+    )  # fmt: skip
+    monkeypatch.setattr("onboard.serving.unloaded.resolve_known", lambda *_: {"mood@latest": version})
     monkeypatch.setattr(PredictionQueue, "_loaded", lambda _: pytest.fail("the model was loaded"))
     with pytest.raises(InputError, match="takes a pair of texts") as caught:
         PredictionQueue(services).predict([ROW])
