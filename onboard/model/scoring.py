@@ -203,8 +203,9 @@ def label_log_probabilities(
         (B, K) float32; −inf beyond a row's own labels. A row's probabilities sum to one.
     """
     logits = edge_logits(backbone, states, attention_mask, tries, rows, head_bias)
-    branches, paths = _of_rows(tries.branches, len(logits), rows), _of_rows(tries.paths, len(logits), rows)
-    missing = None if tries.missing is None else _of_rows(tries.missing, len(logits), rows)
+    batch = logits.shape[0]  # not len(), which is a constant to who traces the model
+    branches, paths = _of_rows(tries.branches, batch, rows), _of_rows(tries.paths, batch, rows)
+    missing = None if tries.missing is None else _of_rows(tries.missing, batch, rows)
     return _renormalise(logits, branches, paths, missing)
 
 

@@ -71,6 +71,11 @@ class Predictor:
         self._engine = load_engine(base, device)
         self._versions = BundledVersions(bundle, base, self._engine) if bundle else SourceVersions(base, self._engine)
 
+    @property
+    def kept_bytes(self) -> int:
+        """About what the versions that are ready to answer take in memory."""
+        return self._versions.kept_bytes
+
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Answers in input order; tasks may be mixed freely.
 

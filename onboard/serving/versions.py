@@ -86,6 +86,10 @@ class ServedVersions(Protocol):
     def hypernetwork(self, version: int) -> Hypernetwork:
         """The base's hypernetwork of that version. Raises PinMismatchError, DamagedError."""
 
+    @property
+    def kept_bytes(self) -> int:
+        """About what those that are ready to answer take in memory."""
+
 
 class SourceVersions:
     """The source tasks of a base alone."""
@@ -101,6 +105,11 @@ class SourceVersions:
         """As `ServedVersions.hypernetwork`."""
         assert version == FIRST_HYPERNETWORK
         return self._engine.hypernetwork
+
+    @property
+    def kept_bytes(self) -> int:
+        """Nothing: the base has them."""
+        return 0
 
     def _source(self, reference: Reference) -> ServedVersion | OnboardError:
         source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
@@ -148,6 +157,11 @@ class BundledVersions:
         """As `ServedVersions.hypernetwork`."""
         return self._sources.hypernetwork(version) if version == FIRST_HYPERNETWORK else self._bundled
 
+    @property
+    def kept_bytes(self) -> int:
+        """Of the one version."""
+        return self._served.kept_bytes
+
 
 class RegistryVersions:
     """The versions of a service: very many are kept, by what they weigh; the others are read when they are asked for.
@@ -180,6 +194,11 @@ class RegistryVersions:
         if version == FIRST_HYPERNETWORK:
             return self._engine.hypernetwork
         return hypernetwork_at(self._services, self._base, version, self._engine.device)
+
+    @property
+    def kept_bytes(self) -> int:
+        """As `ServedVersions.kept_bytes`."""
+        return self._kept.weight
 
     def _loaded(
         self, versions: Collection[EmbeddingVersion]

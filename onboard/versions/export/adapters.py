@@ -51,11 +51,9 @@ def export_adapters(services: Services, reference: str, output: Path) -> Fetched
     files = {ADAPTERS: _packed(adapters, version), README: adapters_readme(version, base, engine).encode()}
     if version.readout is not None:
         files[READOUT] = services.read(version.readout)
-    return Fetched(version, write_parts(output, {name: partial(_write, part) for name, part in files.items()}))
-
-
-def _write(content: bytes, path: Path) -> None:
-    write_whole(path, content)
+    return Fetched(
+        version, write_parts(output, {name: partial(write_whole, content=part) for name, part in files.items()})
+    )
 
 
 def tensors_of(adapters: GeneratedAdapters) -> dict[str, np.ndarray]:

@@ -127,8 +127,8 @@ def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
         path = Path(folder) / MODEL
         write_model(Conditioned(engine, z, version.words, readout), engine, path)
         _require_agreement(runtime, path, engine, partial(_served, engine, z, version, readout))
-        parts = {MODEL: partial(shutil.copyfile, path)}
-        return Fetched(version, write_parts(output, {**parts, **_beside(version, base, engine)}))
+        parts = {MODEL: partial(_copy, path), **_beside(version, base, engine)}
+        return Fetched(version, write_parts(output, parts))
 
 
 def write_model(conditioned: Conditioned, engine: Engine, path: Path) -> None:
@@ -200,11 +200,17 @@ def _beside(version: EmbeddingVersion, base: Base, engine: Engine) -> dict[str, 
     for name in _TOKENIZER:
         if (base.folder / "backbone" / name).is_file():
             files[name] = (base.folder / "backbone" / name).read_bytes()
-    return {name: partial(_write, content) for name, content in files.items()}
+    return {name: partial(write_whole, content=content) for name, content in files.items()}
 
 
-def _write(content: bytes, path: Path) -> None:
-    write_whole(path, content)
+def _copy(source: Path, target: Path) -> None:
+    """A copy, whole or not at all."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _packages() -> Any:
