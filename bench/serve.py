@@ -258,10 +258,10 @@ def page(document: Mapping[str, Any]) -> str:
         (f"{row['tasks']:,}", *(row["service"][name] for name in _SERVICE), f"{row['lora_bytes_a_task']:,}")
         for row in document["rows"]
     ]
-    kept = "tasks | first answer, ms | later, ms | first / later | bytes a task | bytes of its LoRA"
+    costs = "tasks | first answer, ms | later, ms | first / later | bytes a task | bytes of its LoRA"
     lines = ["# Serving many tasks", "", f"{made_on(document)}, base `{document['base']}`.", "", *table(head, rows), ""]
     lines += [
-        *table(kept, services),
+        *table(costs, services),
         "",
         "Medians. `of merged`: rows a second beside those of one task's merged weights,",
     ]

@@ -138,10 +138,11 @@ def _remedy(error: InputError, task: str, path: Path | None, several: bool) -> s
 def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> RenderableType:
     from onboard.data.previews import preview_texts
 
-    answers = []
+    more = ("next likeliest",) if any("probabilities" in answer for answer in documents) else ()
+    answers: list[tuple[str, ...]] = []
     for (row, named), answer in zip(rows, documents, strict=True):
         if "error" in answer:
-            answers.append(("–", "–", str(named), preview_texts(list(row.texts.values()))))
+            answers.append(("–", "–", *["–"] * len(more), str(named), preview_texts(list(row.texts.values()))))
             continue
         listed = sorted(answer.get("probabilities", ()), key=lambda share: -share["probability"])
         others = ", ".join(f"{_shown(share['label'])} {share['probability']:.3f}" for share in listed[1:_MOST_OTHERS])
@@ -149,7 +150,6 @@ def _table(rows: Sequence[AskedRow], documents: Sequence[Document]) -> Renderabl
             _shown(answer["label"]), f"{answer['probability']:.3f}", *([others] if listed else []),
             f"{answer['task']}@v{answer['version']}", preview_texts(list(row.texts.values())),
         ))  # fmt: skip
-    more = ("next likeliest",) if any("probabilities" in answer for answer in documents) else ()
     return table(("label", "probability", *more, "version", "text"), answers, folded=(*more, "text"))
 
 

@@ -20,8 +20,11 @@ _AT_ONCE = 500  # versions that one transaction takes
 
 def services_of(base: Any, folder: Path, device: str) -> Services:
     """The services of a new home; nothing of the environment counts."""
-    places = {"database_url": "", "broker_url": "", "artifact_url": ""}
-    services = open_services(Settings(home=folder, base=str(base.folder), device=device, start_worker=False, **places))
+    settings = Settings(
+        home=folder, base=str(base.folder), device=device, start_worker=False,
+        database_url="", broker_url="", artifact_url="",
+    )  # fmt: skip
+    services = open_services(settings)
     register_base(services, base)
     return services
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,13 +48,13 @@ class SearchRepository(Repository):
         of_living = TaskRow, and_(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))
         by_number = select(*number, *facts).join(*of_living).order_by(*number)  # in its order SQLite goes by the index
         by_alias = select(*alias, *facts).join(AliasRow, names_version()).join(*of_living)
-        rows = [
+        rows: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
             (numbered, self._rows_of(by_number, number, sorted(numbered))),
             (aliased, self._rows_of(by_alias, alias, sorted(aliased))),
         ]
         return {asked[first, second]: Current(*row) for asked, of_kind in rows for first, second, *row in of_kind}
 
-    def _rows_of(self, statement: Select[Any], columns: Sequence[Any], pairs: Sequence[Any]) -> Iterator[Any]:
+    def _rows_of(self, statement: Any, columns: Sequence[Any], pairs: Sequence[Any]) -> Iterator[Any]:
         """The rows whose two columns are one of the pairs."""
         for start in range(0, len(pairs), PAIRS_AT_ONCE):
             chosen = tuple_(*columns).in_(pairs[start : start + PAIRS_AT_ONCE])

@@ -65,7 +65,8 @@ class ServedVersion:
 
     def among(self, places: Sequence[int]) -> ServedVersion:
         """The same as if it had only the labels at these places."""
-        labels, words = (tuple(texts[place] for place in places) for texts in (self.task.labels, self.task.words))
+        labels = tuple(self.task.labels[place] for place in places)
+        words = tuple(self.task.words[place] for place in places)
         readout = None if self.readout is None else self.readout.of_labels(places)
         return replace(self, task=replace(self.task, labels=labels, words=words), readout=readout)
 
@@ -221,7 +222,7 @@ class RegistryVersions:
         self._kept.keep((version.task, version.version), served)
         return served
 
-    def _missing(self, reference: Reference) -> OnboardError:
+    def _missing(self, reference: Reference) -> ServedVersion | OnboardError:
         """Why there is no such version; it may have been published this moment."""
         try:
             with self._services.database.read() as session:

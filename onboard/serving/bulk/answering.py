@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+
+from filelock import FileLock, Timeout
 
 from onboard.data.text_stream import BadRow
 from onboard.data.texts import TextRow
@@ -19,6 +23,7 @@ from onboard.serving.bulk.plan import (
     PLAN,
     Plan,
     Shard,
+    input_path,
     input_paths,
     make_plan,
     plan_bytes,
@@ -28,8 +33,10 @@ from onboard.serving.bulk.plan import (
 )
 
 Answer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Prediction]]
-_LOCK: Final = ".lock"
+_LOCK: Final = ".lock"  # while a run is planned
+_PLAN_PART: Final = f".{PLAN}.part"
 _ANEW: Final = "Start anew: --output another folder"
+_LOOK_SECONDS: Final = 1.0  # between two looks at what other processes do
 _ROWS_AT_ONCE: Final = 256  # that are asked together
 
 
@@ -38,7 +45,8 @@ class BulkDone:
     """What a run has written.
 
     Args:
-        shards: that were there when it began, and that it added.
+        found_shards: that were there when this process began.
+        added_shards: that it added; others may have added the rest.
     """
 
     output: Path
@@ -56,7 +64,7 @@ class BulkDone:
             "rows": plan.rows,
             "bad_rows": plan.bad_rows,
             "shards": len(plan.shards),
-            "resumed_at_shard": self.found_shards,
+            "shards_before": self.found_shards,
         }
 
 
@@ -71,7 +79,7 @@ def predict_files(
     """Answer every row of a file, or of all files of a folder, in their order, into `part-000000.jsonl` and so on.
 
     A line is written for every row: its columns and its answer, or `error` where it holds no text that can be answered.
-    The same call again goes on after the shards that are there.
+    The same call again goes on after the shards that are there; made by several processes at once, they share the rest.
 
     Args:
         source: file or folder.
@@ -79,51 +87,73 @@ def predict_files(
         question: what every row is asked; where the run has begun already, its pinned versions stay.
         answer: answers a few inputs; what it raises ends the run, which can go on later.
         on_plan: told what is going to be done, before anything is answered or written; may raise to refuse it.
-        on_rows: told how many rows more are answered (or were, when the run began).
+        on_rows: told how many rows more are answered, here or elsewhere.
 
     Raises:
         NotFoundError, DatasetError: the source is not there, or cannot be read to its end.
         InputError: the output lies in the source, or rows do not fit what they ask.
-        ConflictError: the output holds something else; the source is not what it was; the run goes on elsewhere.
+        ConflictError: the output holds something else; the source is not what it was.
         NotAllowedError, StorageError: the output cannot be written.
     """
     _require_apart(source, output)
-    with _written_to(output), _alone(output):
-        for left in output.glob(".*.part"):  # by a process that was killed
-            left.unlink()
-        begun = _begun(source, output, question)
-        plan = begun or make_plan(question, source)
-        on_plan(plan)
-        if begun is None:
-            _write_plan(plan, output)
-        present = {shard for shard in plan.shards if (output / shard.name).is_file()}
-        for file in range(len(plan.files)):
-            shards = plan.shards_of(file)
-            if not present.issuperset(shards):
-                _answer_file(plan, file, source, output, _Progress(answer, on_rows, present))
-            else:
-                on_rows(sum(shard.rows for shard in shards))
-    return BulkDone(output, plan, len(present), len(plan.shards) - len(present))
+    with _written_to(output):
+        with FileLock(output / _LOCK):
+            begun = _begun(source, output, question)
+            plan = begun or make_plan(question, source)
+            on_plan(plan)
+            if begun is None:
+                _write_plan(plan, output)
+        run = _Run(plan, source, output, answer, on_rows)
+        before = run.look()
+        added = run.answer_shards()
+        while run.absent:  # another process has them, or had them and is gone
+            time.sleep(_LOOK_SECONDS)
+            added += run.answer_shards()
+    return BulkDone(output, plan, before, added)
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
-    answer: Answer
-    on_rows: Callable[[int], None]
-    present: set[Shard]
+class _Run:
+    """One process at work on a plan. A shard is its own while it holds the lock, at most as long as it lives."""
 
+    def __init__(self, plan: Plan, source: Path, output: Path, answer: Answer, on_rows: Callable[[int], None]) -> None:
+        self._plan, self._source, self._output = plan, source, output
+        self._answer, self._on_rows = answer, on_rows
+        self.absent = set(plan.shards)
 
-def _answer_file(plan: Plan, file: int, source: Path, output: Path, progress: _Progress) -> None:
-    rows = rows_of(plan, source, file)
-    path = source / plan.files[file].name if source.is_dir() else source
-    for shard in plan.shards_of(file):
-        if shard in progress.present:
-            for _ in islice(rows, shard.rows):
+    def look(self) -> int:
+        """How many shards have come, since the last look, from elsewhere."""
+        come = {shard for shard in self.absent if (self._output / shard.name).is_file()}
+        self.absent -= come
+        self._on_rows(sum(shard.rows for shard in come))
+        return len(come)
+
+    def answer_shards(self) -> int:
+        """Answer those that are absent and that nobody else holds; how many."""
+        before = len(self.absent)
+        come = 0
+        for file in range(len(self._plan.files)):
+            if not self.absent.isdisjoint(self._plan.shards_of(file)):
+                self._answer_file(file)
+                come += self.look()
+        return before - len(self.absent) - come
+
+    def _answer_file(self, file: int) -> None:
+        rows = rows_of(self._plan, self._source, file)
+        for shard in self._plan.shards_of(file):
+            own = islice(rows, shard.rows)
+            if shard in self.absent:
+                with contextlib.suppress(Timeout), FileLock(self._output / f".{shard.name}.lock", timeout=0):
+                    self._answer_shard(shard, file, own)
+            for _ in own:  # what was not answered here lies between us and the next
                 pass
-            progress.on_rows(shard.rows)
-            continue
-        lines = answered_lines(plan, islice(rows, shard.rows), progress.answer, progress.on_rows)
-        write_shard(shard, lines, output, lambda: require_unchanged(plan.files[file], path))
+
+    def _answer_shard(self, shard: Shard, file: int, rows: Iterator[TextRow | BadRow]) -> None:
+        if not (self._output / shard.name).is_file():
+            lines = answered_lines(self._plan, rows, self._answer, self._on_rows)
+            path = input_path(self._plan, self._source, file)
+            write_shard(shard, lines, self._output, lambda: require_unchanged(self._plan.files[file], path))
+            self.absent.discard(shard)
+        (self._output / f".{shard.name}.lock").unlink(missing_ok=True)  # who waits for it finds the shard
 
 
 def answered_lines(
@@ -152,8 +182,7 @@ def write_shard(shard: Shard, lines: Iterator[str], output: Path, confirm: Calla
         ConflictError: there are fewer rows than the plan says: the source has changed.
         OSError: it cannot be written.
     """
-    target = output / shard.name
-    part = output / f".{shard.name}.{os.getpid()}.part"
+    target, part = output / shard.name, output / f".{shard.name}.part"
     try:
         written = 0
         with part.open("w", encoding="utf-8", newline="") as stream:
@@ -174,7 +203,7 @@ def _begun(source: Path, output: Path, question: BulkQuestion) -> Plan | None:
     """The plan of the run whose answers the folder has, if it is this one's; None where the folder is empty."""
     plan = read_plan(output)
     if plan is None:
-        if any(path.name != _LOCK for path in output.iterdir()):
+        if any(path.name not in (_LOCK, _PLAN_PART) for path in output.iterdir()):
             raise ConflictError(f"{output} holds files that are not those of a run.", _ANEW)
         return None
     if not plan.question.same(question):
@@ -188,7 +217,7 @@ def _begun(source: Path, output: Path, question: BulkQuestion) -> Plan | None:
 
 
 def _write_plan(plan: Plan, output: Path) -> None:
-    part = output / f".{PLAN}.part"
+    part = output / _PLAN_PART
     part.write_bytes(plan_bytes(plan))
     part.replace(output / PLAN)
 

@@ -235,8 +235,13 @@ def require_form(plan: Plan, takes: Mapping[str, bool | None]) -> None:
             )  # fmt: skip
 
 
+def input_path(plan: Plan, source: Path, file: int) -> Path:
+    """Where one of the plan's files lies."""
+    return source / plan.files[file].name if source.is_dir() else source
+
+
 def rows_of(plan: Plan, source: Path, file: int) -> Iterator[TextRow | BadRow]:
     """The rows of one of the plan's files, in order. Raises ConflictError: the file has changed; DatasetError."""
-    path = source / plan.files[file].name if source.is_dir() else source
+    path = input_path(plan, source, file)
     require_unchanged(plan.files[file], path)
     return stream_texts(path, plan.question.text_fields, shown=str(path))
