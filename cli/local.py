@@ -24,11 +24,12 @@ from workers.logs import log_files
 from workers.waking import doorbell
 
 if TYPE_CHECKING:
-    from onboard.domain.prediction import Prediction
+    from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task import AliasMove
     from onboard.domain.task_search import TaskSearch
     from onboard.services import Services
+    from onboard.serving.predictor import Predictor
 
 
 class LocalGateway:
@@ -39,6 +40,7 @@ class LocalGateway:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._database = services.database
+        self._predictor: Predictor | None = None
 
     def submit(self, submission: Submission) -> Document:
         """Queue a job; warnings are said. Raises as `submission.prepare` and `submit`."""
@@ -147,16 +149,33 @@ class LocalGateway:
         Raises:
             InputError, NotFoundError, PinMismatchError: nothing is answered.
         """
-        from onboard.serving.requests import parse_requests, require_forms
+        from onboard.serving.requests import parse_requests
+        from onboard.serving.unloaded import look_up, require_known
 
         requests = parse_requests(inputs)
-        references = list(dict.fromkeys(request.reference for request in requests))
-        versions = describe.resolve(self._database, *references)  # before a model is loaded
-        pairs = {str(asked): version.pairs for asked, version in zip(references, versions, strict=True)}
-        require_forms(requests, pairs)
-        from onboard.serving.predictor import Predictor
+        require_known(look_up(self._database, requests))  # before a model is loaded
+        return self._loaded().answer(requests)
 
-        return Predictor(self._services).answer(requests)
+    def outcomes(
+        self,
+        inputs: Sequence[Mapping[str, Any]],
+        *,
+        probabilities: bool,  # noqa: ARG002
+    ) -> list[Outcome]:
+        """The same, but an input whose version cannot answer is `Unanswered`. Raises InputError."""
+        from onboard.serving.requests import parse_requests
+        from onboard.serving.unloaded import look_up, unless_any
+
+        requests = parse_requests(inputs)
+        unknown = unless_any(requests, look_up(self._database, requests))
+        return unknown or self._loaded().answer_others(requests)
+
+    def _loaded(self) -> Predictor:
+        if self._predictor is None:
+            from onboard.serving.predictor import Predictor
+
+            self._predictor = Predictor(self._services)
+        return self._predictor
 
     def tasks(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit, by name, each with its latest version."""

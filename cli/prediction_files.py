@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -15,9 +14,8 @@ from onboard.data.texts import TextRow, read_texts
 from onboard.domain.dataset import label_text
 from onboard.domain.printable import printable_json
 from onboard.errors import InputError, NotAllowedError, NotFoundError
+from onboard.serving.bulk.asked import COLUMNS, renamed
 
-_COLUMNS: Final = ("label", "probability", "task", "version")
-_MORE_COLUMNS: Final = ("weak", "probabilities")  # with --probabilities
 # What makes a spreadsheet run a cell as a formula (OWASP, CSV injection), the full-width forms included.
 FORMULA_STARTS: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
@@ -71,7 +69,7 @@ def write_answers(
     Raises:
         NotAllowedError: the file cannot be written.
     """
-    rows = [{**_renamed(row), **answer} for row, answer in zip(given or [{}] * len(answers), answers, strict=True)]
+    rows = [{**renamed(row), **answer} for row, answer in zip(given or [{}] * len(answers), answers, strict=True)]
     _write(rows, path, "--output another file")
 
 
@@ -109,32 +107,6 @@ def _unwritable(path: Path, error: OSError, remedy: str = "--output another file
     return NotAllowedError(f"{path} cannot be written: {error.strerror}.", remedy)
 
 
-def _renamed(given: Mapping[str, object]) -> dict[str, Any]:
-    row = {}
-    for column, value in given.items():
-        name = column
-        while name in _COLUMNS + _MORE_COLUMNS or (name != column and name in given):
-            name = f"given_{name}"
-        row[name] = _plain(value)
-    return row
-
-
-def _plain(value: object) -> Any:
-    """A value of any format as JSON has it."""
-    match value:
-        case bytes():
-            return value.decode("utf-8", "replace")
-        case float() if not math.isfinite(value):
-            return None
-        case None | str() | bool() | int() | float():
-            return value
-        case dict():
-            return {str(name): _plain(part) for name, part in value.items()}
-        case list() | tuple():
-            return [_plain(part) for part in value]
-    return str(value)  # a date, a duration
-
-
 def _write_jsonl(rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
     """A row is a line to every reader, also to those that end one at a line separator of Unicode."""
     stream.writelines(printable_json(json.dumps(row, ensure_ascii=False)) + "\n" for row in rows)
@@ -143,7 +115,7 @@ def _write_jsonl(rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
 def _write_csv(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:
     """A column for each label's probability, where there are any."""
     spread = [_spread(row) for row in rows]
-    columns = list(dict.fromkeys(column for row in spread for column in row)) or list(_COLUMNS)
+    columns = list(dict.fromkeys(column for row in spread for column in row)) or list(COLUMNS)
     # every text is quoted: where ; separates (that depends on the country), none may fall apart into a formula
     writer = csv.writer(stream, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(map(_cell, columns))

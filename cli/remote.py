@@ -13,7 +13,7 @@ from onboard.domain.submission import asked
 
 if TYPE_CHECKING:
     from onboard.client import Onboard
-    from onboard.domain.prediction import Prediction
+    from onboard.domain.prediction import Outcome, Prediction
     from onboard.domain.submission import Submission
     from onboard.domain.task_search import TaskSearch
 
@@ -80,6 +80,10 @@ class RemoteGateway(Versions, Operations):
     def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool) -> list[Prediction]:
         """Answers in the order of the inputs."""
         return self._client.predict(inputs, probabilities=probabilities)
+
+    def outcomes(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool) -> list[Outcome]:
+        """The same, and why some inputs have none."""
+        return self._client.outcomes(inputs, probabilities=probabilities)
 
     def tasks(self, search: TaskSearch) -> list[Document]:
         """The tasks that fit."""

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from onboard.api.places import Places
+from onboard.domain.prediction import all_answered
 from onboard.errors import InputError
-from onboard.versions.describe import resolve
 
 if TYPE_CHECKING:
-    from onboard.domain.prediction import Prediction
+    from onboard.domain.prediction import Outcome
     from onboard.services import Services
     from onboard.serving.predictor import Predictor
     from onboard.serving.requests import PredictionRequest
@@ -72,16 +72,16 @@ class PredictionQueue:
         self._places = Places(MOST_WAITING, "Too many predictions wait.", "Try again in a second.", retry_seconds=1)
         self._predictor: Predictor | None = None
 
-    def predict(self, inputs: Sequence[dict[str, Any]], left: Callable[[], bool] = lambda: False) -> list[Prediction]:
-        """Answers in input order.
+    def predict(self, inputs: Sequence[dict[str, Any]], left: Callable[[], bool] = lambda: False) -> Sequence[Outcome]:
+        """Answers in input order. Of several inputs those that cannot be answered are `Unanswered`.
 
         Args:
             left: whether the client has gone; asked before every batch.
 
         Raises:
             UnavailableError: too many wait already.
-            InputError: the client has gone.
-            InputError, NotFoundError, PinMismatchError: as `onboard.serving.Predictor.predict`.
+            InputError: the client has gone, or an input is wrong.
+            NotFoundError, PinMismatchError, DamagedError: the only input cannot be answered.
         """
         from onboard.serving.requests import parse_requests
 
@@ -92,20 +92,18 @@ class PredictionQueue:
 
         requests = parse_requests(inputs)
         with self._places.place(), self._turns.taken():
-            if self._predictor is None:
-                self._require(requests)
-            return self._loaded().answer(requests, before_batch)
+            outcomes: Sequence[Outcome] = [] if self._predictor else self._unknown(requests)
+            outcomes = outcomes or self._loaded().answer_others(requests, before_batch)
+        return all_answered(outcomes) if len(outcomes) == 1 else outcomes
 
-    def _require(self, requests: Sequence[PredictionRequest]) -> None:
-        """What is wrong is told before a model is loaded. Raises NotFoundError, InputError."""
+    def _unknown(self, requests: Sequence[PredictionRequest]) -> list[Outcome]:
+        """The requests' errors where not one names a version: no model is loaded for them. Raises InputError."""
         from onboard.bases import find_base
         from onboard.hypernetworks.register import register_base
-        from onboard.serving.requests import require_forms
+        from onboard.serving.unloaded import look_up, unless_any
 
         register_base(self._services, find_base(self._services.settings.base))
-        references = sorted({str(request.reference) for request in requests})
-        versions = resolve(self._services.database, *references)
-        require_forms(requests, {name: version.pairs for name, version in zip(references, versions, strict=True)})
+        return unless_any(requests, look_up(self._services.database, requests))
 
     def _loaded(self) -> Predictor:
         if self._predictor is None:

@@ -53,7 +53,13 @@ def problem(
         remedy: what to do about it.
         data: further members (row, field, limit …); they never replace those of the standard.
     """
-    document = {
+    document = _document(status, code, detail, remedy, data)
+    # ASCII, because what was handed in may hold what UTF-8 has no bytes for
+    return Response(json.dumps(document, default=str), status, headers, MEDIA_TYPE)
+
+
+def _document(status: int, code: str, detail: str, remedy: str, data: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
         **(data or {}),
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -62,8 +68,16 @@ def problem(
         "code": code,
         "remedy": remedy,
     }
-    # ASCII, because what was handed in may hold what UTF-8 has no bytes for
-    return Response(json.dumps(document, default=str), status, headers, MEDIA_TYPE)
+
+
+def document_of(error: OnboardError) -> dict[str, Any]:
+    """The problem of an error that is a part of an answer: one row of many."""
+    error = error.outside
+    remedies = told_over_http(error.remedy)
+    data = {**data_over_http(error.data), **remedies}
+    document = _document(error.http_status, error.code, error.message, remedies["remedy"], data)
+    plain: dict[str, Any] = json.loads(json.dumps(document, default=str))
+    return plain
 
 
 def of_error(error: OnboardError) -> Response:

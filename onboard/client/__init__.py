@@ -9,7 +9,7 @@ from onboard.client.checked import CheckedDataset, CheckedLabel, DatasetWarning
 from onboard.client.compared import ComparedVersion, ComparedVersions, FlippedAnswers, PairedComparison
 from onboard.client.learned import LearnedTask, PublishedVersion, Report
 from onboard.client.service import Onboard
-from onboard.domain.prediction import Prediction
+from onboard.domain.prediction import Prediction, Unanswered
 
 __all__ = [
     "CarriedTask",
@@ -34,4 +34,5 @@ __all__ = [
     "Prediction",
     "PublishedVersion",
     "Report",
+    "Unanswered",
 ]

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from onboard.client.document import Document
+from onboard.client.problems import error_of
 from onboard.domain.dataset import Label
 from onboard.domain.job import JobState
 from onboard.domain.names import Reference
-from onboard.domain.prediction import Prediction
+from onboard.domain.prediction import Outcome, Prediction, Unanswered
 from onboard.errors import DamagedError
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
@@ -241,3 +242,10 @@ def prediction_of(document: Document) -> Prediction:
         document.read("version", int), tuple(share.read("probability", float) for share in shares),
         document.given("weak", bool) or False, tuple(share.label("label") for share in shares),
     )  # fmt: skip
+
+
+def outcome_of(document: Document) -> Outcome:
+    """Read an answer, or why there is none. Raises AnswerError."""
+    if document.get("error") is None:
+        return prediction_of(document)
+    return Unanswered(document.read("task", str), document.read("ref", str), error_of(document.part("error")))

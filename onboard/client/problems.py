@@ -36,12 +36,22 @@ def problem_of(response: httpx.Response) -> OnboardError:
     A code that this version does not know, or a body of a proxy in between, falls back to what the status says.
     """
     document = _document(response)
+    status = response.status_code
     said = document.get("message") or document.get("detail") or document.get("title") or _redirection(response)
-    kind = _named(str(document.get("code")), response.status_code) or _kind_of(response.status_code)
-    message = str(said or f"{response.request.url.host} answered {response.status_code} {response.reason_phrase}.")
+    message = str(said or f"{response.request.url.host} answered {status} {response.reason_phrase}.")
+    return _error_of(document, status, message)
+
+
+def error_of(document: Document) -> OnboardError:
+    """The error that a problem within an answer means. Raises AnswerError."""
+    return _error_of(document, document.read("status", int), document.read("detail", str))
+
+
+def _error_of(document: Mapping[str, Any], status: int, message: str) -> OnboardError:
+    kind = _named(str(document.get("code")), status) or _kind_of(status)
     remedy = _remedy_of(document)
-    if not remedy or response.status_code == httpx.codes.UNAUTHORIZED:  # the service speaks of headers then
-        remedy = _remedy(response.status_code)
+    if not remedy or status == httpx.codes.UNAUTHORIZED:  # the service speaks of headers then
+        remedy = _remedy(status)
     error = kind.__new__(kind)  # some kinds make their message themselves, from less
     OnboardError.__init__(error, message, remedy)
     error.data = {key: value for key, value in document.items() if key not in _OF_HTTP}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 from urllib.parse import quote
 
-from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me, prediction_of
+from onboard.client.answers import Embedding, JobEventSeen, JobStatus, Me
 from onboard.client.cache import MOST_BYTES, EmbeddingCache
 from onboard.client.checked import CheckedDataset
 from onboard.client.connection import PATIENCE_SECONDS, Connection, Patience, document_of, require_private
@@ -19,23 +18,20 @@ from onboard.client.events import job_events
 from onboard.client.fetching import Fetcher
 from onboard.client.learned import Report
 from onboard.client.operations import Operations
+from onboard.client.predictions import Predictions
 from onboard.client.problems import in_commands, job_in_commands
 from onboard.client.tasks import Tasks
 from onboard.client.uploads import Upload, taking
 from onboard.domain.job import JobState, job_failure
-from onboard.domain.limits import MAX_INPUTS
 from onboard.domain.names import LATEST, Reference
-from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
 from onboard.errors import AnswerError, CancelledError, InputError, JobFailedError, NotAllowedError, UnavailableError
-from onboard.serving.requests import parse_requests
 
 _LOOK_SECONDS: Final = 1.0  # between two looks at a job whose events have ended
 _AWAY_SECONDS: Final = 2.0
-_PART_BYTES = 6 << 20  # of a request of predictions; the service takes 8 MiB
 
 
-class Onboard(Tasks, Operations):
+class Onboard(Tasks, Operations, Predictions):
     """A remote service. Threads may share one; close it, or use it with `with`.
 
     Args:
@@ -229,46 +225,6 @@ class Onboard(Tasks, Operations):
         """
         return self._fetcher.embeddings(ref)
 
-    def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Prediction]:
-        """Answers in the order of the inputs; tasks may be mixed freely.
-
-        One version answers all inputs of a task and reference, though they go in several requests.
-
-        Args:
-            inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
-            probabilities: answer with every label's probability too.
-
-        Raises:
-            InputError: an input is wrong, or has one text where its task takes two (or the reverse).
-            NotFoundError: no such task or version.
-        """
-        parse_requests(inputs)  # all of them, before the first part is answered
-        predictions: list[Prediction] = []
-        answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
-        for part in _parts(inputs):
-            pinned = [
-                {**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part
-            ]
-            answers = self._predicted(pinned, probabilities)
-            for asked, answer in zip(part, answers, strict=True):
-                answering.setdefault(_named(asked), f"v{answer.version}")
-            predictions += answers
-        return predictions
-
-    def _predicted(self, inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> list[Prediction]:
-        body: dict[str, Any] = {"inputs": [dict(asked) for asked in inputs]}
-        if probabilities:  # a service of an earlier version does not know it
-            body["probabilities"] = True
-        answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
-        predictions = [prediction_of(document) for document in answer.parts("predictions")]
-        if len(predictions) != len(inputs):
-            raise AnswerError(
-                f"{answer.place} answered {len(predictions)} of {len(inputs)} texts under 'predictions'.",
-                "Tell those who run the service.",
-                wrong="predictions",
-            )
-        return predictions
-
     def me(self) -> Me:
         """What the token is good for. Raises NotAllowedError when it is good for nothing."""
         return Me.of(self.get("/v1/me"))
@@ -282,25 +238,6 @@ class Onboard(Tasks, Operations):
         if "warnings" not in document:
             return document
         return Document.of({**document, "warnings": in_commands(document.parts("warnings"))}, document.place)
-
-
-def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """The inputs as many at a time as one request may have."""
-    part: list[Mapping[str, Any]] = []
-    size = 0
-    for asked in inputs:
-        own = len(json.dumps(dict(asked)))
-        if part and (len(part) == MAX_INPUTS or size + own > _PART_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(asked)
-        size += own
-    if part:
-        yield part
-
-
-def _named(request: Mapping[str, Any]) -> tuple[Any, Any]:
-    return request["task"], request.get("ref")
 
 
 def _default_cache() -> Path:

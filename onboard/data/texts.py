@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from onboard.data.fields import resolve_texts
 from onboard.data.formats import FileProblems, UnreadableError, open_reader
@@ -13,7 +14,7 @@ from onboard.data.limits import MAX_FILE_BYTES
 from onboard.data.problems import Problems
 from onboard.data.rows import checked_texts, require_few, telling
 
-_OWN_NAMES = {1: ("text",), 2: ("text_a", "text_b")}
+OWN_NAMES: Final = {1: ("text",), 2: ("text_a", "text_b")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,9 @@ def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, w
     columns = reader.columns()
     questions = reader.tool.questions if reader.tool else ()
     fields = resolve_texts(columns, text_fields, questions) if columns else ()
-    names = _OWN_NAMES.get(len(fields), ())
+    names = OWN_NAMES.get(len(fields), ())
     seen = characters = 0
-    for seen, row in enumerate(reader.rows(_read(columns, fields) if whole else fields), start=1):
+    for seen, row in enumerate(reader.rows(columns_read(columns, fields) if whole else fields), start=1):
         require_few(seen)
         texts = [text for text in checked_texts(row, fields, problems) if isinstance(text, str)]
         characters += sum(map(len, texts))
@@ -69,6 +70,6 @@ def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, w
         raise UnreadableError("empty_file", "holds no rows", 'Each row needs "text", or "text_a" and "text_b".')
 
 
-def _read(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
+def columns_read(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
     """The texts' columns and the others; of those that share a name it cannot be told which is meant."""
     return [*fields, *(name for name in columns if name not in fields and columns.count(name) == 1)]

@@ -1,12 +1,14 @@
-"""An answer of a task's version, as it is computed and as it comes over HTTP."""
+"""An answer of a task's version, as it is computed and as it comes over HTTP; or why there is none."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onboard.domain.dataset import Label
+    from onboard.errors import OnboardError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +41,34 @@ class Prediction:
         shares = zip(self.labels, self.probabilities, strict=True)
         listed = [{"label": label, "probability": share} for label, share in shares]
         return {**answer, "weak": self.weak, "probabilities": listed}
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A row that cannot be answered, beside others that are.
+
+    Args:
+        task, ref: what was asked.
+        error: why: no such task or version, another base, damaged bytes.
+    """
+
+    task: str
+    ref: str
+    error: OnboardError
+
+    def to_json(self, *, probabilities: bool = False) -> dict[str, Any]:  # noqa: ARG002 - as of an answer
+        """The row as `predict --json` prints it."""
+        return {"task": self.task, "ref": self.ref, "error": self.error.outside.to_json()}
+
+
+Outcome = Prediction | Unanswered
+
+
+def all_answered(outcomes: Iterable[Outcome]) -> list[Prediction]:
+    """The answers. Raises the error of the first row that has none."""
+    answers = []
+    for outcome in outcomes:
+        if isinstance(outcome, Unanswered):
+            raise outcome.error
+        answers.append(outcome)
+    return answers

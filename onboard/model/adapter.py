@@ -68,7 +68,7 @@ def adapt(y: Tensor, weights: AdapterWeights, normed: bool = True) -> Tensor:
     outer = F.linear(inner, weights.up, weights.up_bias)  # (B, S, h)
     if not normed:
         return y + outer
-    return y + F.layer_norm(outer, outer.shape[-1:], weights.gamma, weights.beta, LAYER_NORM_EPS)
+    return y + F.layer_norm(outer, weights.gamma.shape, weights.gamma, weights.beta, LAYER_NORM_EPS)
 
 
 def adapt_rows(y: Tensor, weights: AdapterWeights, rows: Tensor, normed: bool | Tensor = True) -> Tensor:

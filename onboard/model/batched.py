@@ -12,6 +12,7 @@ from torch import Tensor
 from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
+from onboard.model.on_demand import OnDemand
 from onboard.model.scoring import LabelTrie
 from onboard.model.task_weights import Weights
 
@@ -53,7 +54,7 @@ def log_probabilities(
 def mixed_log_probabilities(
     engine: Engine,
     ids: Sequence[Sequence[int]],
-    generated: Weights,
+    generated: Weights | OnDemand,
     tries: Sequence[LabelTrie],
     tasks: np.ndarray,
     before_batch: Callable[[], None] = lambda: None,
@@ -64,7 +65,8 @@ def mixed_log_probabilities(
     Args:
         engine: the model.
         ids: token ids of n texts.
-        generated: adapters of T tasks, or the weights of T tasks of any methods.
+        generated: adapters of T tasks, or the weights of T tasks of any methods; made on demand where T is large, as
+            those of a batch's own tasks are all that is in memory then.
         tries: T label tries.
         tasks: (n,) task of each row.
         before_batch: called before every batch; may raise to stop.
@@ -88,7 +90,7 @@ def mixed_log_probabilities(
 def mixed_edge_logits(
     engine: Engine,
     ids: Sequence[Sequence[int]],
-    generated: Weights,
+    generated: Weights | OnDemand,
     tries: Sequence[LabelTrie],
     tasks: np.ndarray,
     before_batch: Callable[[], None] = lambda: None,
@@ -112,7 +114,7 @@ def _size(trie: LabelTrie) -> int:
 
 def _read(
     score: Callable[..., Tensor],
-    generated: Weights,
+    generated: Weights | OnDemand,
     tries: Sequence[LabelTrie],
     tasks: np.ndarray,
     ids: Sequence[Sequence[int]],
@@ -120,7 +122,7 @@ def _read(
 ) -> np.ndarray:
     present, whose = np.unique(tasks[chosen], return_inverse=True)
     with torch.inference_mode():  # a thread of its own has not the caller's
-        if len(present) < len(tries):
+        if len(present) < len(tries) or isinstance(generated, OnDemand):
             generated, tries = generated.of(present.tolist()), [tries[task] for task in present]
         scores = score([ids[row] for row in chosen], generated, tries, torch.from_numpy(whose))
     return scores.float().cpu().numpy()

@@ -18,7 +18,9 @@ from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.rounding import RoundedProducts, has_bfloat16, rounded_weights
 from onboard.model.scoring import LabelTrie, PackedTries, edge_logits, label_log_probabilities
 from onboard.model.task_weights import Weights
+from onboard.storage.cache import Cache
 
+CACHED_TRIES_BYTES = 64 << 20  # of label words that were asked for lately; tasks with the same words share one
 CACHED_PACKS = 512
 CACHED_NODES = 1 << 16  # pairs of nodes of the several tries of a pack that is kept: 32 MiB of all that are
 
@@ -44,6 +46,7 @@ class Engine:
         self.hypernetwork = hypernetwork
         self.encoder = encoder
         self._products: Callable[[], AbstractContextManager[Any]] = nullcontext
+        self._tries = Cache[tuple[str, ...], LabelTrie](CACHED_TRIES_BYTES, weigh=lambda trie: trie.kept_bytes)
         self._packed = lru_cache(CACHED_PACKS)(self._pack)
 
     @property
@@ -80,7 +83,11 @@ class Engine:
         return self
 
     def trie(self, words: Sequence[str]) -> LabelTrie:
-        """The trie of a task's label words; build it once per task, not per call."""
+        """The trie of label words; the same one for the same words as long as it is kept."""
+        return self._tries.get(tuple(words), lambda: self._built(words))
+
+    @torch.inference_mode(False)  # as of `_pack`
+    def _built(self, words: Sequence[str]) -> LabelTrie:
         return LabelTrie.build([self.encoder.label_ids(word) for word in words])
 
     def log_probabilities(

@@ -9,7 +9,7 @@ one decoder position.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch.nn import functional as F  # noqa: N812 (the name that every PyTorch 
 from onboard.errors import InputError
 from onboard.model.backbone import output_scale
 
+_BYTES_AROUND = 512  # what PyTorch keeps around the numbers of a tensor
 ROOT_TOKEN = -1  # stands for the decoder's start token until the trie meets a backbone
 
 
@@ -42,6 +43,12 @@ class LabelTrie:
     def labels(self) -> int:
         """K, the number of labels."""
         return self.paths.shape[0]
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes in memory."""
+        tensors = [getattr(self, field.name) for field in fields(self)]
+        return sum(tensor.nbytes + _BYTES_AROUND for tensor in tensors)
 
     @classmethod
     def build(cls, sequences: Sequence[Sequence[int]]) -> LabelTrie:
@@ -196,8 +203,9 @@ def label_log_probabilities(
         (B, K) float32; −inf beyond a row's own labels. A row's probabilities sum to one.
     """
     logits = edge_logits(backbone, states, attention_mask, tries, rows, head_bias)
-    branches, paths = _of_rows(tries.branches, len(logits), rows), _of_rows(tries.paths, len(logits), rows)
-    missing = None if tries.missing is None else _of_rows(tries.missing, len(logits), rows)
+    batch = logits.shape[0]  # not len(), which is a constant to who traces the model
+    branches, paths = _of_rows(tries.branches, batch, rows), _of_rows(tries.paths, batch, rows)
+    missing = None if tries.missing is None else _of_rows(tries.missing, batch, rows)
     return _renormalise(logits, branches, paths, missing)
 
 

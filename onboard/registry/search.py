@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, select, tuple_
 
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
@@ -14,7 +14,7 @@ from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import names_version
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
-from onboard.registry.versions import version_of
+from onboard.registry.versions import PAIRS_AT_ONCE, version_of
 
 _CHUNK: Final = 500  # rows that a search looks at in one query
 
@@ -37,6 +37,28 @@ class SearchRepository(Repository):
         asked = {"task": reference.task, "number": reference.version, "alias": reference.alias}
         row = self._session.execute(statement, asked).one_or_none()
         return None if row is None else Current(reference.task, row.version, row.artifact)
+
+    def currents(self, references: Collection[Reference]) -> dict[Reference, Current]:
+        """What each of many references names, in few queries; those that name nothing (any more) are left out."""
+        numbered = {(asked.task, asked.version): asked for asked in references if asked.version is not None}
+        aliased = {(asked.task, asked.alias): asked for asked in references if asked.version is None}
+        number = EmbeddingVersionRow.task, EmbeddingVersionRow.version
+        alias = AliasRow.task, AliasRow.alias
+        facts = *number, EmbeddingVersionRow.artifact
+        of_living = TaskRow, and_(TaskRow.name == EmbeddingVersionRow.task, TaskRow.deleted_at.is_(None))
+        by_number = select(*number, *facts).join(*of_living).order_by(*number)  # in its order SQLite goes by the index
+        by_alias = select(*alias, *facts).join(AliasRow, names_version()).join(*of_living)
+        rows: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
+            (numbered, self._rows_of(by_number, number, sorted(numbered))),
+            (aliased, self._rows_of(by_alias, alias, sorted(aliased))),
+        ]
+        return {asked[first, second]: Current(*row) for asked, of_kind in rows for first, second, *row in of_kind}
+
+    def _rows_of(self, statement: Any, columns: Sequence[Any], pairs: Sequence[Any]) -> Iterator[Any]:
+        """The rows whose two columns are one of the pairs."""
+        for start in range(0, len(pairs), PAIRS_AT_ONCE):
+            chosen = tuple_(*columns).in_(pairs[start : start + PAIRS_AT_ONCE])
+            yield from self._session.execute(statement.where(chosen))
 
     def named(self, alias: str) -> Sequence[Current]:
         """What the alias names in every task that has it, by task."""

@@ -1,58 +1,43 @@
 """Predictions for any mix of tasks from one loaded base: one encoder pass and one decoder pass a batch.
 
+The adapters of a batch's tasks are made for it, in one product: a task that was never asked before costs what any does.
+
 Of versions with a readout the bare encoder reads the texts, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import torch
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
 from onboard.data.regression import Buckets
-from onboard.domain.names import Reference
-from onboard.domain.prediction import Prediction
-from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
-from onboard.errors import DamagedError, InputError, NotFoundError, PinMismatchError
-from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
+from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
+from onboard.errors import InputError, OnboardError
+from onboard.hypernetworks.engines import KEPT_HYPERNETWORKS
 from onboard.hypernetworks.register import register_base
 from onboard.model.batched import mixed_log_probabilities
-from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.on_demand import OnDemand
 from onboard.model.readout import bare_features
-from onboard.model.scoring import LabelTrie
-from onboard.registry.versions import VersionRepository
 from onboard.services import Services, open_services
-from onboard.serving.requests import PredictionRequest, parse_requests, require_forms
+from onboard.serving.requests import PredictionRequest, label_places, parse_requests, require_fitting
+from onboard.serving.versions import (
+    KEPT_BYTES,
+    OF_A_ROW,
+    BundledVersions,
+    RegistryVersions,
+    ServedVersion,
+    ServedVersions,
+    SourceVersions,
+    bundle_at,
+)
 from onboard.settings import Settings
-from onboard.statistics.readout import Readout
-from onboard.storage.artifacts import digest_of
-from onboard.storage.cache import Cache
-from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
-from onboard.storage.readout import READOUT, unpack_readout
-from onboard.versions.fetch import BASE, HYPERNETWORK
-from onboard.versions.readouts import readout_of
-
-KEPT_VERSIONS: Final = 512  # stay ready to answer; the one that was not asked for longest goes first
-
-
-@dataclass(frozen=True)
-class _Served:
-    """A version, ready to answer."""
-
-    task: Task
-    version: int
-    z: np.ndarray
-    hypernetwork: int
-    trie: LabelTrie
-    weak: bool
-    pairs: bool | None
-    readout: Readout | None = None
+from onboard.versions.fetch import BASE
 
 
 class Predictor:
@@ -61,221 +46,200 @@ class Predictor:
     Args:
         base_or_home: a `Base`, a base's name or folder, a bundle of `onboard fetch --bundle`, the home folder of a
             service, its opened services, or None for the service that the environment names.
+        kept_bytes: what the versions of a service that are kept may weigh together, some 3 KB each.
 
     Raises:
         NotFoundError: neither a base nor a home.
     """
 
-    def __init__(self, base_or_home: Base | Services | str | Path | None = None, device: str = "auto") -> None:
-        self._services = _services_of(base_or_home)
-        self._base = base_or_home if isinstance(base_or_home, Base) else None
-        if self._services is not None:
-            self._base = find_base(self._services.settings.base)
-            register_base(self._services, self._base)
-            device = self._services.device
-        bundle = None if self._base or self._services else _bundle(Path(str(base_or_home)))
-        self._base = self._base or find_base(str(bundle / BASE if bundle else base_or_home))
-        self._engine = load_engine(self._base, device)
-        self._served = Cache[str, _Served](KEPT_VERSIONS)
-        self._bundled: Hypernetwork | None = None
-        if bundle:
-            self._unbundle(bundle)
+    def __init__(
+        self,
+        base_or_home: Base | Services | str | Path | None = None,
+        device: str = "auto",
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
+        services = _services_of(base_or_home)
+        if services is not None:
+            base = find_base(services.settings.base)
+            register_base(services, base)
+            self._engine = load_engine(base, services.device)
+            self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)
+            return
+        bundle = None if isinstance(base_or_home, Base) else bundle_at(Path(str(base_or_home)))
+        named = str(bundle / BASE if bundle else base_or_home)
+        base = base_or_home if isinstance(base_or_home, Base) else find_base(named)
+        self._engine = load_engine(base, device)
+        self._versions = BundledVersions(bundle, base, self._engine) if bundle else SourceVersions(base, self._engine)
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what the versions that are ready to answer take in memory."""
+        return self._versions.kept_bytes
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
         """Answers in input order; tasks may be mixed freely.
 
         Args:
-            inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
+            inputs: `{"task", "ref"?, "labels"?, "text" | "text_a", "text_b"}` each; with `labels` the answer is
+                one of these.
 
         Raises:
-            InputError: an input is wrong, or has one text where its task takes two (or the reverse); none is answered.
+            InputError: an input is wrong, has one text where its task takes two (or the reverse), or labels that its
+                task has not; none is answered.
             NotFoundError: no such task or version.
             PinMismatchError: the version belongs to another backbone, or its hypernetwork is not at hand.
             DamagedError: stored bytes are gone, or are not what they were.
         """
-        requests = parse_requests(inputs)
-        return self.answer(requests)
+        return self.answer(parse_requests(inputs))
+
+    def outcomes(self, inputs: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+        """The same, but a row whose version cannot answer is `Unanswered`, with its error; the others are answered.
+
+        Raises:
+            InputError: as of `predict`.
+        """
+        return self.answer_others(parse_requests(inputs))
 
     def answer(
         self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
     ) -> list[Prediction]:
-        """The same for parsed requests; `before_batch` is called before every batch and may raise to stop."""
+        """`predict` of parsed requests; `before_batch` is called before every batch and may raise to stop."""
+        asked = self._asked(requests)
+        for version in asked:
+            if isinstance(version, OnboardError):
+                raise version
+        return all_answered(self._outcomes(requests, asked, before_batch))
+
+    def answer_others(
+        self, requests: Sequence[PredictionRequest], before_batch: Callable[[], None] = lambda: None
+    ) -> list[Outcome]:
+        """`outcomes` of parsed requests; `before_batch` as of `answer`."""
+        return self._outcomes(requests, self._asked(requests), before_batch)
+
+    def _asked(self, requests: Sequence[PredictionRequest]) -> list[ServedVersion | OnboardError]:
+        """What each is to be answered by. Raises InputError."""
+        resolved = self._versions.resolve({request.reference for request in requests}) if requests else {}
+        ready = {text: served for text, served in resolved.items() if isinstance(served, ServedVersion)}
+        require_fitting(requests, ready)
+        narrowed: dict[tuple[str, tuple[int, ...]], ServedVersion] = {}
+        asked: list[ServedVersion | OnboardError] = []
+        for number, request in enumerate(requests, 1):
+            text = str(request.reference)
+            if request.labels and text in ready:
+                places = label_places(number, request, ready[text].labels)
+                if (text, places) not in narrowed:
+                    narrowed[text, places] = ready[text].among(places)
+                asked.append(narrowed[text, places])
+            else:
+                asked.append(resolved[text])
+        return asked
+
+    def _outcomes(
+        self,
+        requests: Sequence[PredictionRequest],
+        asked: Sequence[ServedVersion | OnboardError],
+        before_batch: Callable[[], None],
+    ) -> list[Outcome]:
+        outcomes: list[ServedVersion | OnboardError | Prediction] = list(asked)
+        for hypernetworks in self._hypernetworks(asked):
+            rows: dict[int, ServedVersion] = {}
+            for row, version in enumerate(asked):
+                if isinstance(version, ServedVersion) and version.hypernetwork in hypernetworks:
+                    made = hypernetworks[version.hypernetwork]
+                    if isinstance(made, OnboardError):
+                        outcomes[row] = made
+                    else:
+                        rows[row] = version
+            ready = {version: made for version, made in hypernetworks.items() if isinstance(made, Hypernetwork)}
+            answers = self._answers([requests[row] for row in rows], list(rows.values()), ready, before_batch)
+            for row, answer in zip(rows, answers, strict=True):
+                outcomes[row] = answer
+        return [
+            outcome if isinstance(outcome, Prediction) else _unanswered(request, outcome)
+            for request, outcome in zip(requests, outcomes, strict=True)
+        ]
+
+    def _hypernetworks(
+        self, asked: Sequence[ServedVersion | OnboardError]
+    ) -> Iterator[dict[int, Hypernetwork | OnboardError]]:
+        """Those that the versions are pinned to, as many at a time as stay in memory together."""
+        pinned = sorted({version.hypernetwork for version in asked if isinstance(version, ServedVersion)})
+        for start in range(0, len(pinned), KEPT_HYPERNETWORKS):
+            yield {version: self._hypernetwork(version) for version in pinned[start : start + KEPT_HYPERNETWORKS]}
+
+    def _hypernetwork(self, version: int) -> Hypernetwork | OnboardError:
+        try:
+            return self._versions.hypernetwork(version)
+        except OF_A_ROW as error:
+            return error
+
+    def _answers(
+        self,
+        requests: Sequence[PredictionRequest],
+        asked: Sequence[ServedVersion],
+        hypernetworks: Mapping[int, Hypernetwork],
+        before_batch: Callable[[], None],
+    ) -> list[Prediction]:
+        """Of rows that can all be answered, by the version of each; their adapters are made batch by batch."""
         if not requests:
             return []
-        references = {str(request.reference): request.reference for request in requests}
-        resolved = {text: self._resolve(reference) for text, reference in references.items()}
-        served = list({(version.task.name, version.version): version for version in resolved.values()}.values())
-        position = {(version.task.name, version.version): index for index, version in enumerate(served)}
-        mine = [resolved[str(request.reference)] for request in requests]
-        require_forms(requests, {text: version.pairs for text, version in resolved.items()})
-        tasks = np.array([position[version.task.name, version.version] for version in mine])
+        served = list({id(version): version for version in asked}.values())
+        position = {id(version): place for place, version in enumerate(served)}
+        tasks = np.array([position[id(version)] for version in asked])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
-        generated, tries = self._generated(served), [version.trie for version in served]
-        scores = mixed_log_probabilities(self._engine, ids, generated, tries, tasks, before_batch)
+        adapters = OnDemand(
+            np.stack([version.z for version in served]),
+            np.array([version.hypernetwork for version in served]),
+            hypernetworks,
+        )
+        tries = [self._engine.trie(version.task.words) for version in served]
+        scores = mixed_log_probabilities(self._engine, ids, adapters, tries, tasks, before_batch)
         probabilities = np.exp(scores.astype(np.float64))
         self._read_out(probabilities, ids, tasks, served, before_batch)
-        return [_answer(version, row) for version, row in zip(mine, probabilities, strict=True)]
+        return [_answer(version, row) for version, row in zip(asked, probabilities, strict=True)]
 
     def _read_out(
         self,
         probabilities: np.ndarray,
         ids: Sequence[Sequence[int]],
         tasks: np.ndarray,
-        served: Sequence[_Served],
+        served: Sequence[ServedVersion],
         before_batch: Callable[[], None],
     ) -> None:
         """Let readouts answer beside the embeddings, whose probabilities (n, K) are overwritten.
 
         Only the rows of versions that have one take the pass of the bare encoder, a text of several tasks once.
         """
-        rows = [np.flatnonzero(tasks == place) for place, version in enumerate(served) if version.readout is not None]
-        if not rows:
+        readers = {place: version.readout for place, version in enumerate(served) if version.readout is not None}
+        if not readers:
             return
-        readers = [version for version in served if version.readout is not None]
+        rows = [np.flatnonzero(tasks == place) for place in readers]
         every = np.concatenate(rows)
         features = np.split(
             bare_features(self._engine, [ids[row] for row in every], before_batch),
             np.cumsum([len(part) for part in rows])[:-1],
         )
-        for version, part, of_part in zip(readers, rows, features, strict=True):
-            assert version.readout is not None
-            labels = slice(0, version.trie.labels)  # a task of the same batch may have more
-            probabilities[part, labels] = version.readout.beside(probabilities[part, labels], of_part)
-
-    @torch.inference_mode()
-    def _generated(self, served: Sequence[_Served]) -> GeneratedAdapters:
-        """Their adapters in this order, each made by the hypernetwork that the version is pinned to."""
-        pinned: dict[int, list[int]] = {}
-        for place, answering in enumerate(served):
-            pinned.setdefault(answering.hypernetwork, []).append(place)
-        parts: list[GeneratedAdapters] = []
-        for version, places in pinned.items():
-            z = torch.from_numpy(np.stack([served[place].z for place in places])).to(self._engine.device)
-            parts.append(self._hypernetwork(version)(z))
-        if len(parts) == 1:
-            return parts[0]
-        return GeneratedAdapters.joined(parts, np.argsort(np.concatenate([*pinned.values()])).tolist())
-
-    def _hypernetwork(self, version: int) -> Hypernetwork:
-        if version == FIRST_HYPERNETWORK:
-            return self._engine.hypernetwork
-        if self._bundled is not None:
-            return self._bundled
-        assert self._services is not None
-        assert self._base is not None
-        return hypernetwork_at(self._services, self._base, version, self._engine.device)
-
-    def _resolve(self, reference: Reference) -> _Served:
-        if self._services is None:
-            return self._served.get(str(reference), lambda: self._source(reference))
-        with self._services.database.read() as session:
-            version = VersionRepository(session).resolve(reference)
-        services = self._services
-        return self._served.get(version.reference, lambda: self._load(services, version))
-
-    def _load(self, services: Services, version: EmbeddingVersion) -> _Served:
-        assert self._base is not None
-        require_pins(version, self._base)
-        task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
-        z = unpack_embedding(services.read(version.artifact))
-        served = self._serve(task, version.version, z, version.hypernetwork_version, version.weak, version.pairs)
-        return replace(served, readout=readout_of(services, version))
-
-    def _unbundle(self, folder: Path) -> None:
-        assert self._base is not None
-        content = (folder / "embedding.safetensors").read_bytes()
-        facts, z = read_facts(content), unpack_embedding(content)
-        if facts.get("embedding") not in (None, embedding_digest(z)):  # those of an earlier release do not say it
-            raise DamagedError(f"The embedding of the bundle {folder} does not match its digest.", "fetch again")
-        if facts["base"] != self._base.digest:
-            raise PinMismatchError(
-                f"The bundle {folder} holds another base than its embedding is pinned to.", "fetch again"
-            )
-        hypernetwork = facts["hypernetwork_version"]
-        if hypernetwork != FIRST_HYPERNETWORK:
-            self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), self._engine.device)
-        labels, words = tuple(facts["labels"]), tuple(facts["words"])
-        task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
-        served = self._serve(task, facts["version"], z, hypernetwork, facts["weak"], facts.get("pairs"))
-        served = replace(served, readout=_bundled_readout(folder, facts))
-        for reference in (Reference(task.name), Reference(task.name, alias=None, version=served.version)):
-            self._served.keep(str(reference), served)
-
-    def _source(self, reference: Reference) -> _Served:
-        assert self._base is not None
-        source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
-        if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
-            raise NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
-        task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
-        z = self._base.embeddings[source.name]
-        return self._serve(task, 1, z, FIRST_HYPERNETWORK, weak=False, pairs=source.pairs)
-
-    def _serve(
-        self, task: Task, version: int, z: np.ndarray, hypernetwork: int, weak: bool, pairs: bool | None
-    ) -> _Served:
-        size = self._engine.hypernetwork.sizes["task_embedding_size"]
-        if z.shape != (size,):
-            raise PinMismatchError(
-                f"{task.name}@v{version} has {z.shape} numbers, this hypernetwork takes {size}.",
-                "onboard base show",
-                task=task.name,
-            )
-        return _Served(task, version, z, hypernetwork, self._engine.trie(task.words), weak, pairs)
+        for readout, part, of_part in zip(readers.values(), rows, features, strict=True):
+            labels = slice(0, len(readout.bias))  # a task of the same batch may have more
+            probabilities[part, labels] = readout.beside(probabilities[part, labels], of_part)
 
 
-def require_pins(version: EmbeddingVersion, base: Base) -> None:
-    """Raise PinMismatchError unless the version belongs to this base and its backbone."""
-    if version.backbone_digest != base.backbone_digest or version.base_digest != base.digest:
-        raise PinMismatchError(
-            f"{version.reference} is pinned to backbone {version.backbone_digest[:19]}…, "
-            f"base {base.name} has {base.backbone_digest[:19]}….",
-            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
-            version=version.reference,
-            pinned=version.backbone_digest,
-            present=base.backbone_digest,
-        )
+def _unanswered(request: PredictionRequest, error: ServedVersion | OnboardError) -> Unanswered:
+    assert isinstance(error, OnboardError)
+    return Unanswered(request.reference.task, request.reference.ref, error)
 
 
-def _answer(served: _Served, probabilities: np.ndarray) -> Prediction:
-    probabilities = probabilities[: served.trie.labels]  # a task of the same batch may have more
+def _answer(served: ServedVersion, probabilities: np.ndarray) -> Prediction:
+    task = served.task
+    probabilities = probabilities[: len(task.words)]  # a task of the same batch may have more
     best = int(probabilities.argmax())
-    shown, task = tuple(float(value) for value in probabilities), served.task
+    shown = tuple(float(value) for value in probabilities)
     if task.low is None or task.high is None:
         labels, answer = task.labels, task.labels[best]
     else:
         buckets = Buckets(task.low, task.high)
         labels, answer = buckets.values, buckets.expectation(shown)
     return Prediction(answer, shown[best], task.name, served.version, shown, served.weak, labels)
-
-
-def _bundle(folder: Path) -> Path | None:
-    """The folder when `onboard fetch --bundle` made it."""
-    made = (folder / "embedding.safetensors").is_file() and (folder / BASE / "base.json").is_file()
-    return folder if made else None
-
-
-def _bundled_weights(folder: Path, facts: Mapping[str, Any]) -> bytes:
-    """The file of the hypernetwork that a bundle's embedding is pinned to. Raises PinMismatchError: it is another."""
-    path = folder / HYPERNETWORK
-    content = path.read_bytes() if path.is_file() else b""
-    if digest_of(content) != facts["hypernetwork"]:
-        raise PinMismatchError(
-            f"The bundle {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
-            "which its embedding is pinned to.",
-            "fetch again",
-        )
-    return content
-
-
-def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
-    """The readout that a bundle's embedding is published with, if any. Raises PinMismatchError: it is another."""
-    if "readout" not in facts:
-        return None
-    path = folder / READOUT
-    content = path.read_bytes() if path.is_file() else b""
-    if digest_of(content) != facts["readout"]:
-        raise PinMismatchError(f"The bundle {folder} does not hold the readout of its embedding.", "fetch again")
-    return unpack_readout(content, facts["base"])
 
 
 def _services_of(base_or_home: Base | Services | str | Path | None) -> Services | None:
@@ -293,7 +257,3 @@ def _services_of(base_or_home: Base | Services | str | Path | None) -> Services 
     if folder.is_dir() and not known:
         raise InputError(f"{folder} is neither a base nor the home of a service.", "onboard base list")
     return None
-
-
-def _buckets(low: float | None, high: float | None) -> Buckets | None:
-    return Buckets(low, high) if low is not None and high is not None else None

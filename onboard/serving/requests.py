@@ -1,18 +1,20 @@
-"""What predictions are asked for: task, reference, a text or a pair; checked before any model is loaded."""
+"""What predictions are asked for: task, reference, labels, a text or a pair; checked before any model is loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from onboard.domain.dataset import Label, label_key, label_text
 from onboard.domain.limits import MAX_TEXT_CHARACTERS
 from onboard.domain.names import LATEST, Reference, require_name
 from onboard.domain.task import texts_taken
 from onboard.errors import InputError
 
 TEXT_FIELDS: Final[Mapping[bool, tuple[str, ...]]] = {False: ("text",), True: ("text_a", "text_b")}  # by `pairs`
-_FIELDS = {"task", "ref", "text", "text_a", "text_b"}
+_FIELDS = {"task", "ref", "labels", "text", "text_a", "text_b"}
+_MOST_NAMED: Final = 20  # labels that an error lists
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,29 @@ class PredictionRequest:
         reference: which version of which task.
         text_a: the text, or the first of a pair.
         text_b: the second of a pair, else None.
+        labels: that the answer is chosen from; empty means all that the version has.
     """
 
     reference: Reference
     text_a: str
     text_b: str | None
+    labels: tuple[Label, ...] = ()
+
+
+class Asked(Protocol):
+    """What a version takes."""
+
+    @property
+    def pairs(self) -> bool | None:
+        """Whether it takes two texts; None where nobody knows."""
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Its labels; none of a regression."""
 
 
 def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionRequest]:
-    """Requests from `{"task", "ref"?, "text" | "text_a", "text_b"}` documents.
+    """Requests from `{"task", "ref"?, "labels"?, "text" | "text_a", "text_b"}` documents.
 
     Raises:
         InputError: the first input that is wrong, by its position from 1, with field and remedy.
@@ -39,21 +55,65 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
     return [_parse(number, request) for number, request in enumerate(inputs, 1)]
 
 
-def require_forms(requests: Sequence[PredictionRequest], pairs: Mapping[str, bool | None]) -> None:
-    """Raise InputError for the first input that has one text where its version takes two, or the reverse.
+def require_fitting(requests: Sequence[PredictionRequest], versions: Mapping[str, Asked]) -> None:
+    """Raise InputError for the first input that its version does not take.
+
+    It has one text where the version takes two, or the reverse, or labels that the version has not.
 
     Args:
-        pairs: whether a version takes two texts, by the reference that names it; None where nobody knows.
+        versions: by the reference that names it; what is not there is not looked at.
     """
     for number, request in enumerate(requests, 1):
-        taken, given = pairs[str(request.reference)], request.text_b is not None
-        if taken is not None and taken != given:
-            fields, got = TEXT_FIELDS[taken], "text_a and text_b were" if given else "text was"
+        version = versions.get(str(request.reference))
+        if version is None:
+            continue
+        given = request.text_b is not None
+        if version.pairs is not None and version.pairs != given:
+            fields, got = TEXT_FIELDS[version.pairs], "text_a and text_b were" if given else "text was"
             raise InputError(
-                f"Input {number}: {request.reference} takes {texts_taken(taken)}, and {got} given.",
+                f"Input {number}: {request.reference} takes {texts_taken(version.pairs)}, and {got} given.",
                 f"Give {' and '.join(fields)} for {request.reference.task}.",
                 row=number, field=fields[0], fields=list(fields), task=request.reference.task,
             )  # fmt: skip
+        if request.labels:
+            label_places(number, request, version.labels)
+
+
+def label_places(number: int, request: PredictionRequest, labels: Sequence[Label]) -> tuple[int, ...]:
+    """The places, ascending, of the labels that an input's answer is chosen from; texts stand for typed labels too.
+
+    Args:
+        number: of the input, from 1.
+        labels: of the version.
+
+    Raises:
+        InputError: fewer than two of them, or one that the version has not; the remedy lists those that it has.
+    """
+    if not labels:
+        raise InputError(
+            f"Input {number}: {request.reference} answers with a number: it has no labels to choose from.",
+            "Leave labels out.", row=number, field="labels", task=request.reference.task,
+        )  # fmt: skip
+    by_text = {label_text(label): place for place, label in reversed(list(enumerate(labels)))}
+    by_key = {label_key(label): place for place, label in enumerate(labels)}
+    places: set[int] = set()
+    for label in request.labels:
+        place = by_key.get(label_key(label), by_text.get(label) if isinstance(label, str) else None)
+        if place is None:
+            raise _no_choice(number, request, f"has no label {label_text(label)}", labels)
+        places.add(place)
+    if len(places) < 2:
+        raise _no_choice(number, request, f"has only {label_text(request.labels[0])} to choose from here", labels)
+    return tuple(sorted(places))
+
+
+def _no_choice(number: int, request: PredictionRequest, what: str, labels: Sequence[Label]) -> InputError:
+    listed = ", ".join(label_text(label) for label in labels[:_MOST_NAMED])
+    more = f" and {len(labels) - _MOST_NAMED:,} more" if len(labels) > _MOST_NAMED else ""
+    return InputError(
+        f"Input {number}: {request.reference} {what}.", f"Name two or more of its labels: {listed}{more}.",
+        row=number, field="labels", task=request.reference.task, labels=list(labels),
+    )  # fmt: skip
 
 
 def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
@@ -61,16 +121,32 @@ def _parse(number: int, document: Mapping[str, Any]) -> PredictionRequest:
         raise InputError(f"Input {number} is no JSON object.", 'give {"task": …, "text": …}', row=number)
     unknown = sorted(map(str, set(document) - _FIELDS))
     if unknown:
-        raise _wrong(number, unknown[0], "is not a field of an input", "use task, ref, text or text_a and text_b")
-    reference = _reference(number, document)
+        raise _wrong(
+            number, unknown[0], "is not a field of an input", "use task, ref, labels, text or text_a and text_b"
+        )
+    reference, labels = _reference(number, document), _labels(number, document)
     if "text" in document:
         for field in ("text_a", "text_b"):
             if field in document:
                 raise _wrong(number, field, "stands beside text", "give text alone, or text_a and text_b")
-        return PredictionRequest(reference, _text(number, document, "text"), None)
+        return PredictionRequest(reference, _text(number, document, "text"), None, labels)
     if "text_a" not in document:
         raise _wrong(number, "text", "is missing", "give text, or text_a and text_b")
-    return PredictionRequest(reference, _text(number, document, "text_a"), _text(number, document, "text_b"))
+    pair = _text(number, document, "text_a"), _text(number, document, "text_b")
+    return PredictionRequest(reference, *pair, labels)
+
+
+def _labels(number: int, document: Mapping[str, Any]) -> tuple[Label, ...]:
+    labels = document.get("labels")
+    if labels is None:
+        return ()
+    remedy = "give a list of two or more of the task's labels, or leave it out"
+    if not isinstance(labels, list | tuple) or not labels:
+        raise _wrong(number, "labels", "is no list of labels", remedy)
+    for label in labels:
+        if not isinstance(label, str | bool | int | float) or label != label:
+            raise _wrong(number, "labels", "holds what is no label", remedy)
+    return tuple(labels)
 
 
 def _reference(number: int, document: Mapping[str, Any]) -> Reference:

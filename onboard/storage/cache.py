@@ -15,17 +15,29 @@ class Cache(Generic[Key, Loaded]):
     """What was used last, by key. Safe in threads.
 
     Args:
-        most: entries that stay.
+        most: entries that stay; of what is weighed, how much all that stays weighs together.
         forgotten: called after entries have left, to give back what they held.
+        weigh: what an entry weighs, in bytes for instance. What alone weighs more than `most` stays until the next.
     """
 
-    def __init__(self, most: int, forgotten: Callable[[], object] = lambda: None) -> None:
-        self._most, self._forgotten = most, forgotten
+    def __init__(
+        self,
+        most: int,
+        forgotten: Callable[[], object] = lambda: None,
+        weigh: Callable[[Loaded], int] = lambda _: 1,
+    ) -> None:
+        self._most, self._forgotten, self._weigh = most, forgotten, weigh
+        self._weight = 0
         self._entries: OrderedDict[Key, Loaded] = OrderedDict()
         self._lock, self._loading = threading.RLock(), threading.Lock()
 
     def __contains__(self, key: Key) -> bool:
         return key in self._entries
+
+    @property
+    def weight(self) -> int:
+        """What all that is here weighs together."""
+        return self._weight
 
     def find(self, key: Key) -> Loaded | None:
         """What belongs to the key, if it is here."""
@@ -37,9 +49,12 @@ class Cache(Generic[Key, Loaded]):
     def keep(self, key: Key, entry: Loaded) -> None:
         """Have it here; what was not used for longest leaves."""
         with self._lock:
-            self._entries.pop(key, None)
-            self._shrink(self._most - 1)
+            if key in self._entries:
+                self._weight -= self._weigh(self._entries.pop(key))
+            weight = self._weigh(entry)
+            self._shrink(self._most - weight)
             self._entries[key] = entry
+            self._weight += weight
 
     def get(self, key: Key, load: Callable[[], Loaded]) -> Loaded:
         """What belongs to the key, loaded if need be; two threads may load the same at once."""
@@ -65,8 +80,9 @@ class Cache(Generic[Key, Loaded]):
 
     def _shrink(self, most: int) -> None:
         with self._lock:
-            if len(self._entries) <= most:
+            if self._weight <= max(most, 0):
                 return
-            while len(self._entries) > most:
-                self._entries.popitem(last=False)
+            while self._entries and self._weight > most:
+                _, left = self._entries.popitem(last=False)
+                self._weight -= self._weigh(left)
         self._forgotten()

@@ -65,7 +65,7 @@ def unpack_embedding(content: bytes) -> np.ndarray:
     """z (t,) float32.
 
     Raises:
-        DamagedError: the bytes hold no embedding.
+        DamagedError: the bytes hold no embedding, or numbers that are not finite.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -74,6 +74,8 @@ def unpack_embedding(content: bytes) -> np.ndarray:
         z: np.ndarray = load(content)["z"]
     except (SafetensorError, KeyError) as error:
         raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
+    if z.ndim != 1 or z.dtype != np.float32 or not np.isfinite(z).all():
+        raise DamagedError("The stored task embedding holds what is no number.", "restore it from a backup")
     return z
 
 

@@ -32,6 +32,19 @@ def resolve(database: Database, *references: str | Reference) -> list[EmbeddingV
         return [versions.resolve(reference) for reference in references]
 
 
+def resolve_known(database: Database, references: Iterable[Reference]) -> dict[str, EmbeddingVersion | NotFoundError]:
+    """What each reference means just now, all of one moment, by its text: the version, or why there is none."""
+    resolved: dict[str, EmbeddingVersion | NotFoundError] = {}
+    with database.read() as session:
+        versions = VersionRepository(session)
+        for reference in references:
+            try:
+                resolved[str(reference)] = versions.resolve(reference)
+            except NotFoundError as error:
+                resolved[str(reference)] = error
+    return resolved
+
+
 def published(database: Database, numbers: Iterable[tuple[str, int]]) -> Sequence[EmbeddingVersion]:
     """The versions of these tasks and numbers; see `VersionRepository.published`."""
     with database.read() as session:

@@ -77,14 +77,31 @@ def write_files(
     Raises:
         NotAllowedError, StorageError: the folder cannot be written.
     """
-    files = [output / "embedding.safetensors", output / "card.md"]
+    own: dict[str, Callable[[Path], object]] = {
+        "embedding.safetensors": lambda path: write_whole(path, content),
+        "card.md": lambda path: write_whole(path, render_card(version).encode()),
+    }
+    # further parts first, which may refuse or fail: what was there before stays whole
+    written = write_parts(output, {**(parts or {}), **own})
+    return *written[-len(own) :], *written[: -len(own)]
+
+
+def write_parts(output: Path, parts: Mapping[str, Callable[[Path], object]]) -> tuple[Path, ...]:
+    """Write files into a folder, made when missing, one after the other.
+
+    Args:
+        parts: by the name of a file or folder, what writes it to a path, whole or not at all.
+
+    Returns:
+        Their paths, in the same order.
+
+    Raises:
+        NotAllowedError, StorageError: the folder cannot be written.
+    """
     try:
         output.mkdir(parents=True, exist_ok=True)
-        for name, write in (parts or {}).items():  # which may refuse or fail: what was there before stays whole
+        for name, write in parts.items():
             write(output / name)
-            files.append(output / name)
-        write_whole(files[0], content)
-        write_whole(files[1], render_card(version).encode())
     except (PermissionError, NotADirectoryError, FileExistsError) as error:
         raise NotAllowedError(
             f"{output} cannot be written: {error.strerror}.", "--output a folder that you can write to"
@@ -93,7 +110,7 @@ def write_files(
         raise StorageError(
             f"{output} cannot be written: {error.strerror or error}.", "free some space, or --output elsewhere"
         ) from error
-    return tuple(files)
+    return tuple(output / name for name in parts)
 
 
 def write_whole(path: Path, content: bytes) -> None:

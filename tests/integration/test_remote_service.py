@@ -207,7 +207,7 @@ CASES = (
 TESTED_APART = {("fetch",), ("doctor",), ("mlflow", "log")}
 NEEDED = {  # by commands that work on the machine of the service only
     ("backup",): "folder", ("restore",): "folder", ("base", "export"): "mini --output folder",
-    ("base", "import"): "folder --tokenizer t --labels l.json --name n",
+    ("base", "import"): "folder --tokenizer t --labels l.json --name n", ("export",): "sst2 --format adapters",
 }  # fmt: skip
 ENDS_OF_VOLATILE = ("_at", "_seconds", "_per_hour")
 VOLATILE = ("at", "secret", "id", "message", "actor", "folder")
@@ -233,7 +233,7 @@ def test_every_command_works_from_elsewhere_or_is_known_not_to() -> None:
     assert tried | TESTED_APART | LOCAL == LEAVES.keys()
     assert {" ".join(path) for path in LOCAL} == {
         "worker", "serve", "gc", "backup", "restore", "db upgrade", "db check", "base train", "base import",
-        "base export",
+        "base export", "export",
     }  # fmt: skip
 
 

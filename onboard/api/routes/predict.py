@@ -8,17 +8,24 @@ from fastapi import APIRouter, Depends, Request
 
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft
+from onboard.api.problems import document_of, log
 from onboard.api.schemas.predictions import PredictionInputs, Predictions
 from onboard.domain.access import Scope
+from onboard.domain.prediction import Outcome, Prediction
 
 router = APIRouter(prefix="/v1/predict", tags=["predictions"], dependencies=[Depends(requires(Scope.READ))])
 
 
 @router.post("", response_model=Predictions, response_model_exclude_none=True)
 def predict(body: PredictionInputs, request: Request, left: ClientLeft) -> dict[str, Any]:
-    """Answers in the order of the inputs; none when one of them is wrong."""
+    """Answers in the order of the inputs. Of several, those that cannot be answered have an `error` instead."""
     inputs = [asked.model_dump(exclude_none=True) for asked in body.inputs]
-    answers = request.app.state.predictions.predict(inputs, left)
-    return {
-        "predictions": [{**answer.to_json(probabilities=body.probabilities), "weak": answer.weak} for answer in answers]
-    }
+    outcomes = request.app.state.predictions.predict(inputs, left)
+    return {"predictions": [_document(outcome, request, body.probabilities) for outcome in outcomes]}
+
+
+def _document(outcome: Outcome, request: Request, probabilities: bool) -> dict[str, Any]:
+    if isinstance(outcome, Prediction):
+        return {**outcome.to_json(probabilities=probabilities), "weak": outcome.weak}
+    log(request.method, request.url.path, outcome.error)
+    return {"task": outcome.task, "ref": outcome.ref, "error": document_of(outcome.error)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from onboard.data.limits import MAX_LABELS
 from onboard.domain.limits import MAX_INPUTS, MAX_TEXT_CHARACTERS
 
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
@@ -16,6 +17,10 @@ class PredictionInput(BaseModel, extra="forbid"):
 
     task: Annotated[str, Field(max_length=64, description="Name of a task.")]
     ref: Annotated[str | None, Field(max_length=64, description="latest, vN or an alias.")] = None
+    labels: Annotated[
+        list[str | bool | int | float] | None,
+        Field(max_length=MAX_LABELS, description="Choose the answer from these of the task's labels."),
+    ] = None
     text: Text | None = None
     text_a: Text | None = None
     text_b: Text | None = None
@@ -48,7 +53,15 @@ class PredictionDocument(BaseModel):
     ] = None
 
 
+class UnansweredDocument(BaseModel):
+    """Why a row was not answered, where others were."""
+
+    task: str
+    ref: str
+    error: Annotated[dict[str, Any], Field(description="A problem, as a request about this row alone is answered.")]
+
+
 class Predictions(BaseModel):
     """Answers in the order of the inputs."""
 
-    predictions: list[PredictionDocument]
+    predictions: list[PredictionDocument | UnansweredDocument]

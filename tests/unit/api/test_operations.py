@@ -117,6 +117,38 @@ def test_tasks_may_be_mixed_and_a_wrong_input_is_named(door: TestClient) -> None
     assert (wrong.status_code, wrong.json()["row"], wrong.json()["field"]) == (422, 2, "text_b")
 
 
+def test_an_answer_is_one_of_the_labels_that_are_asked_for(
+    door: TestClient, tiny_services: Services, tiny_base: Base
+) -> None:
+    add_version(tiny_services, tiny_base, "kinds", ("a", "b", True), ("good", "bad", "film"))
+    labels = [True, "b"]
+    body = {"inputs": [{"task": "kinds", "text": "fine", "labels": labels}], "probabilities": True}
+    (answer,) = door.post("/v1/predict", json=body).json()["predictions"]
+    assert answer["label"] in labels
+    assert [share["label"] for share in answer["probabilities"]] == ["b", True]
+    for wrong in (["a"], ["a", "a"], ["a", "nothing"], ["a", 1]):
+        refused = door.post("/v1/predict", json={"inputs": [FINE, {**FINE, "task": "kinds", "labels": wrong}]})
+        assert (refused.status_code, refused.json()["row"], refused.json()["field"]) == (422, 2, "labels")
+        assert refused.json()["labels"] == ["a", "b", True]
+        assert "a, b, true" in refused.json()["remedy"]
+
+
+def test_a_row_of_an_unknown_task_has_an_error_and_the_others_are_answered(door: TestClient) -> None:
+    unknown = {"task": "nothing", "text": "fine"}
+    alone = door.post("/v1/predict", json={"inputs": [unknown]})
+    assert alone.status_code == 404
+    for _ in range(2):  # before a model is loaded, and after
+        none = door.post("/v1/predict", json={"inputs": [unknown, {**FINE, "ref": "v7"}]})
+        assert [row["error"]["status"] for row in none.json()["predictions"]] == [404, 404]
+        answer = door.post("/v1/predict", json={"inputs": [FINE, unknown, {**FINE, "ref": "v7"}]})
+        assert answer.status_code == 200
+        first, second, third = answer.json()["predictions"]
+        assert first["task"] == "sst2"
+        assert "error" not in first
+        assert second == {"task": "nothing", "ref": "latest", "error": alone.json()}
+        assert (third["ref"], third["error"]["code"]) == ("v7", "not_found")
+
+
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
@@ -233,7 +265,7 @@ def test_the_model_is_loaded_once_and_those_who_find_no_place_are_sent_away(
         def __init__(self, services: Services) -> None:
             loaded.append(services)
 
-        def answer(self, requests: Any, before_batch: Any) -> list[str]:
+        def answer_others(self, requests: Any, before_batch: Any) -> list[str]:
             inside.set()
             assert proceed.wait(30)
             return ["answer"]

@@ -9,6 +9,7 @@ import pytest
 
 from bench.harness.services import wait_until
 from onboard.api.prediction_queue import PredictionQueue, Turns
+from onboard.domain.task import EmbeddingVersion
 from onboard.errors import InputError, UnavailableError
 from onboard.services import Services
 
@@ -23,7 +24,7 @@ class Fake:
         self.busy = threading.Lock()
         self._meanwhile = meanwhile
 
-    def answer(self, requests: list[object], before_batch: Callable[[], None]) -> list[object]:
+    def answer_others(self, requests: list[object], before_batch: Callable[[], None]) -> list[object]:
         for number in range(len(requests)):
             before_batch()
             assert self.busy.acquire(blocking=False), "two batches at once"
@@ -58,7 +59,7 @@ def test_the_turn_is_passed_on_when_a_request_fails_and_places_are_given_back(se
     queue = PredictionQueue(services)
 
     class Broken:
-        def answer(self, *_: object) -> None:
+        def answer_others(self, *_: object) -> None:
             raise ValueError("broken")
 
     queue._predictor = Broken()  # type: ignore[assignment]
@@ -104,13 +105,14 @@ def test_turns_go_to_whoever_has_waited_longest() -> None:
 def test_the_wrong_number_of_texts_is_refused_before_the_model_is_loaded(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from types import SimpleNamespace
-
-    from onboard.api import prediction_queue
-
     monkeypatch.setattr("onboard.bases.find_base", lambda _: None)
     monkeypatch.setattr("onboard.hypernetworks.register.register_base", lambda *_: None)
-    monkeypatch.setattr(prediction_queue, "resolve", lambda *_: [SimpleNamespace(pairs=True)])
+    facts = {"artifact": "", "embedding_digest": "", "backbone_digest": "", "base_digest": "", "dataset_digest": ""}
+    version = EmbeddingVersion(
+        task="mood", kind="onboarded", hypernetwork_version=1, parent="random", task_kind="classification",
+        labels=("sad", "happy"), words=("sad", "happy"), pairs=True, code_version="", **facts,
+    )  # fmt: skip
+    monkeypatch.setattr("onboard.serving.unloaded.resolve_known", lambda *_: {"mood@latest": version})
     monkeypatch.setattr(PredictionQueue, "_loaded", lambda _: pytest.fail("the model was loaded"))
     with pytest.raises(InputError, match="takes a pair of texts") as caught:
         PredictionQueue(services).predict([ROW])

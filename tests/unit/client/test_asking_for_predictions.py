@@ -11,6 +11,7 @@ from fake_service import FakeService, answer
 
 from onboard import errors
 from onboard.api.guarding import BODY_BYTES
+from onboard.client import Prediction, Unanswered
 
 ROW = {"task": "paws", "text_a": "a", "text_b": "b"}
 ANSWER = {"predictions": [{"label": 1, "probability": 0.9, "task": "paws", "version": 2}]}
@@ -62,6 +63,29 @@ def test_one_version_answers_all_parts_though_an_alias_moves_meanwhile(service: 
     predictions = service.client(tmp_path).predict([{"task": "cola", "text": "a"}] * 600)
     assert {prediction.version for prediction in predictions} == {7}
     assert asked == [{None}, {"v7"}, {"v7"}]
+
+
+def test_an_input_without_an_answer_is_an_error_and_the_others_are_answered(
+    service: FakeService, tmp_path: Path
+) -> None:
+    problem = {"status": 404, "code": "not_found", "detail": "There is no gone@latest.", "remedy": "GET /v1/tasks",
+               "command": "onboard tasks list", "task": "gone"}  # fmt: skip
+    unanswered = {"task": "gone", "ref": "latest", "error": problem}
+    service.routes["POST", "/v1/predict"] = answer({"predictions": [ANSWER["predictions"][0], unanswered]})
+    inputs = [ROW, {"task": "gone", "text": "a"}]
+    first, second = service.client(tmp_path).outcomes(inputs)
+    assert isinstance(first, Prediction)
+    assert isinstance(second, Unanswered)
+    assert (second.task, second.ref, second.error.message) == ("gone", "latest", "There is no gone@latest.")
+    assert (type(second.error), second.error.remedy) == (errors.NotFoundError, "onboard tasks list")
+    with pytest.raises(errors.NotFoundError, match="There is no gone"):
+        service.client(tmp_path).predict(inputs)
+    service.routes["POST", "/v1/predict"] = lambda _: httpx.Response(
+        404, json=problem, headers={"content-type": "application/problem+json"}
+    )
+    (alone,) = service.client(tmp_path).outcomes(inputs[1:])
+    assert isinstance(alone, Unanswered)
+    assert alone.error.message == second.error.message
 
 
 def test_long_texts_are_sent_in_parts_that_the_service_takes(service: FakeService, tmp_path: Path) -> None:

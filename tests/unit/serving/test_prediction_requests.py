@@ -47,6 +47,10 @@ def test_a_text_and_a_pair_are_read_with_and_without_a_reference() -> None:
         ({"task": "sst2", "sentence": "good"}, "sentence"),
         ({"task": "sst2", "text": "good", "path": "/etc/passwd"}, "path"),
         ({"task": "sst2", "text": "good", "text_b": "ignored?"}, "text_b"),
+        ({"task": "sst2", "text": "good", "labels": "positive"}, "labels"),
+        ({"task": "sst2", "text": "good", "labels": []}, "labels"),
+        ({"task": "sst2", "text": "good", "labels": ["positive", ["negative"]]}, "labels"),
+        ({"task": "sst2", "text": "good", "labels": ["positive", float("nan")]}, "labels"),
     ],
 )
 def test_a_wrong_input_is_refused_by_its_row_and_field_and_says_what_to_do(wrong: dict[str, Any], field: str) -> None:

@@ -203,27 +203,6 @@ def test_references_name_versions_and_a_moved_alias_is_followed(services: Servic
     assert predictor.predict([{"task": "mood", "text": "good"}])[0].version == 1
 
 
-def test_of_many_versions_those_that_were_asked_last_stay_loaded(
-    services: Services, tiny_base: Base, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onboard.serving.predictor.KEPT_VERSIONS", 2)
-    loaded: list[str] = []
-    load = Predictor._load
-    monkeypatch.setattr(
-        Predictor,
-        "_load",
-        lambda self, given, version: (loaded.append(version.reference), load(self, given, version))[1],
-    )
-    for seed in (8, 9):
-        add_version(services, tiny_base, "mood", ("sad", "happy"), ("sad", "happy"), z=embedding_of(seed))
-    predictor = Predictor(services)
-    for ref in ("v1", "v2", "v1", "v3", "v1", "v2"):
-        assert predictor.predict([{"task": "mood", "ref": ref, "text": "good"}])[0].version == int(ref[1])
-    assert loaded == ["mood@v1", "mood@v2", "mood@v3", "mood@v2"]
-    together = predictor.predict([{"task": "mood", "ref": ref, "text": "good"} for ref in ("v1", "v2", "v3")])
-    assert [answer.version for answer in together] == [1, 2, 3]  # more at once than stay
-
-
 def test_no_input_is_answered_when_one_of_them_is_wrong(predictor: Predictor) -> None:
     with pytest.raises(InputError) as caught:
         predictor.predict([{"task": "mood", "text": "good"}, {"task": "mood", "text": ""}])

@@ -1,0 +1,130 @@
+"""`onboard predict` over files of any size: shards in a folder, and how far it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.connection import connected
+from cli.output import Document, emit, say
+from cli.standard_input import STANDARD_INPUT
+from onboard.errors import InputError
+
+if TYPE_CHECKING:
+    from cli.connection import Gateway
+    from onboard.domain.names import Reference
+    from onboard.domain.prediction import Prediction
+    from onboard.serving.bulk.answering import BulkDone
+    from onboard.serving.bulk.plan import Plan
+
+
+def is_bulk(source: Path, output: str | None) -> bool:
+    """Whether answers go to a folder: the source is one, the output is one, or its name ends in a slash.
+
+    Raises:
+        InputError: the source is a folder, and no output is named.
+    """
+    if output is None:
+        if source.is_dir():
+            raise InputError(f"{source} is a folder.", "Say where the answers go: --output FOLDER/")
+        return False
+    return source.is_dir() or Path(output).is_dir() or output.endswith("/")
+
+
+def predict_in_bulk(references: Sequence[Reference], source: Path, output: Path, as_json: bool, **asked: Any) -> None:
+    """Answer every row of a file or a folder; `asked` are fields of a `BulkQuestion`. Raises as `predict_files`."""
+    if str(source) == STANDARD_INPUT:
+        raise InputError("Standard input cannot be read again.", "Write it to a file, or --output a file.")
+    with connected() as service:
+        done = _predicted(service, references, source, output, asked)
+    plan = done.plan
+    if plan.bad_rows:
+        say(f"warning: {plan.bad_rows:,} of {plan.rows:,} rows hold no text that can be answered, each says why")
+    resumed = f", {done.found_shards:,} of them from before" if done.found_shards else ""
+    written = f"{plan.rows:,} rows are in {output}, in {len(plan.shards):,} files{resumed}."
+    emit(done.to_json(), as_json, lambda: written)
+
+
+def _predicted(
+    service: Gateway, references: Sequence[Reference], source: Path, output: Path, asked: Mapping[str, Any]
+) -> BulkDone:
+    from onboard.serving.bulk.answering import predict_files
+    from onboard.serving.bulk.asked import BulkQuestion
+
+    versions = {str(reference): service.version(str(reference)) for reference in references}
+    pinned = tuple(f"{version['task']}@v{version['version']}" for version in versions.values())
+    question = BulkQuestion(tuple(versions), pinned, **asked)
+    with _progress() as rows:
+
+        def begin(plan: Plan) -> None:
+            answering = {reference: service.version(reference) for reference in plan.question.pinned}
+            _require_fitting(plan, answering)
+            rows.begin(plan)
+
+        def answer(inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
+            return service.predict(inputs, probabilities=question.probabilities)
+
+        return predict_files(source, output, question, answer, begin, rows.add)
+
+
+def _require_fitting(plan: Plan, versions: Mapping[str, Document]) -> None:
+    """Raise InputError where the rows are not what a version takes, or it has not the labels to choose from."""
+    from onboard.domain.names import Reference
+    from onboard.serving.bulk.plan import require_form
+    from onboard.serving.requests import PredictionRequest, label_places
+
+    require_form(plan, {reference: version["pairs"] for reference, version in versions.items()})
+    for reference, version in versions.items():
+        if version["weak"]:
+            say(f"warning: {reference} is weak, see: onboard versions {version['task']}")
+        if plan.question.labels:
+            request = PredictionRequest(Reference.parse(reference), "", None, plan.question.labels)
+            label_places(1, request, tuple(version["labels"]))
+
+
+class _Rows:
+    """Rows that are answered, of all: a bar where somebody looks."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._task: Any = None
+
+    def begin(self, plan: Plan) -> None:
+        """There are so many."""
+        say(f"{plan.rows:,} rows of {len(plan.files):,} files, by {', '.join(plan.question.pinned)}")
+        if self._bar is not None:
+            self._task = self._bar.add_task("rows", total=plan.rows)
+
+    def add(self, rows: int) -> None:
+        """So many more are answered."""
+        if self._bar is not None:
+            self._bar.advance(self._task, rows)
+
+
+@contextmanager
+def _progress() -> Iterator[_Rows]:
+    if not sys.stderr.isatty():
+        yield _Rows(None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        yield _Rows(bar)
+
+
+def require_references(task: str | None, tasks: str) -> list[Reference]:
+    """The references of TASK or of --tasks. Raises InputError: both or none are given, or one twice."""
+    from onboard.domain.names import Reference
+
+    if (task is None) == (not tasks):
+        raise InputError("Give a TASK, or several with --tasks.", "onboard predict --tasks a,b --text T")
+    named = [task] if task is not None else [name.strip() for name in tasks.split(",")]
+    references = [Reference.parse(name) for name in named]
+    if len(set(references)) < len(references):
+        raise InputError("--tasks names one of them twice.", "Name each once.")
+    return references

@@ -1,0 +1,99 @@
+"""What a program asks to be answered, in as many requests as the service takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from onboard.client.answers import outcome_of
+from onboard.client.asking import Asking
+from onboard.client.connection import PATIENCE_SECONDS
+from onboard.domain.limits import MAX_INPUTS
+from onboard.domain.names import LATEST
+from onboard.domain.prediction import Outcome, Prediction, Unanswered, all_answered
+from onboard.errors import AnswerError, DamagedError, NotFoundError, PinMismatchError
+from onboard.serving.requests import parse_requests
+
+_PART_BYTES: Final = 6 << 20  # of a request; the service takes 8 MiB
+
+
+class Predictions(Asking):
+    """Answers for any mix of tasks."""
+
+    def predict(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Prediction]:
+        """Answers in the order of the inputs; tasks may be mixed freely.
+
+        One version answers all inputs of a task and reference, though they go in several requests.
+
+        Args:
+            inputs: `{"task", "ref"?, "labels"?, "text" | "text_a", "text_b"}` each; with `labels` the answer is
+                one of these.
+            probabilities: answer with every label's probability too.
+
+        Raises:
+            InputError: an input is wrong, has one text where its task takes two (or the reverse), or labels that its
+                task has not.
+            NotFoundError: no such task or version; `outcomes` answers the other inputs.
+        """
+        return [answer for part in self._outcomes(inputs, probabilities) for answer in all_answered(part)]
+
+    def outcomes(self, inputs: Sequence[Mapping[str, Any]], *, probabilities: bool = False) -> list[Outcome]:
+        """The same, but an input whose version cannot answer is `Unanswered`, with its error; the others are answered.
+
+        Raises:
+            InputError: as of `predict`.
+        """
+        return [outcome for part in self._outcomes(inputs, probabilities) for outcome in part]
+
+    def _outcomes(self, inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> Iterator[list[Outcome]]:
+        parse_requests(inputs)  # all of them, before the first part is answered
+        answering: dict[tuple[Any, Any], str] = {}  # the version that answered first: an alias may move meanwhile
+        for part in _parts(inputs):
+            pinned = [
+                {**asked, "ref": answering[name]} if (name := _named(asked)) in answering else asked for asked in part
+            ]
+            outcomes = self._predicted(pinned, probabilities)
+            for asked, outcome in zip(part, outcomes, strict=True):
+                if isinstance(outcome, Prediction):
+                    answering.setdefault(_named(asked), f"v{outcome.version}")
+            yield outcomes
+
+    def _predicted(self, inputs: Sequence[Mapping[str, Any]], probabilities: bool) -> list[Outcome]:
+        body: dict[str, Any] = {"inputs": [dict(asked) for asked in inputs]}
+        if probabilities:  # a service of an earlier version does not know it
+            body["probabilities"] = True
+        try:
+            answer = self.send("POST", "/v1/predict", body, repeatable=True, timeout_seconds=PATIENCE_SECONDS)
+        except (NotFoundError, PinMismatchError, DamagedError) as error:
+            if len(inputs) > 1:
+                raise
+            task, ref = _named(inputs[0])
+            return [Unanswered(task, ref or LATEST, error)]
+        outcomes = [outcome_of(document) for document in answer.parts("predictions")]
+        if len(outcomes) != len(inputs):
+            raise AnswerError(
+                f"{answer.place} answered {len(outcomes)} of {len(inputs)} texts under 'predictions'.",
+                "Tell those who run the service.",
+                wrong="predictions",
+            )
+        return outcomes
+
+
+def _parts(inputs: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """The inputs as many at a time as one request may have."""
+    part: list[Mapping[str, Any]] = []
+    size = 0
+    for asked in inputs:
+        own = len(json.dumps(dict(asked)))
+        if part and (len(part) == MAX_INPUTS or size + own > _PART_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(asked)
+        size += own
+    if part:
+        yield part
+
+
+def _named(request: Mapping[str, Any]) -> tuple[Any, Any]:
+    return request["task"], request.get("ref")

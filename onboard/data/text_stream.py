@@ -1,0 +1,109 @@
+"""The texts of a file one after the other: each row in its order, whether it can be used or not, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from onboard.data.fields import resolve_texts
+from onboard.data.formats import FileProblems, UnreadableError, open_reader
+from onboard.data.problems import Problem, Problems
+from onboard.data.rows import checked_texts, telling
+from onboard.data.texts import OWN_NAMES, TextRow, columns_read
+
+_MOST_PENDING: Final = 100_000  # bad rows that are in memory until a good one follows
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that holds no text that can be answered.
+
+    Args:
+        file: as errors name it.
+        row: its number from 1, as in the file (for JSONL the line; a CSV header is not a row).
+        line: of a CSV or TSV file on which it starts.
+        code: short stable name of what is wrong, such as `empty_text`.
+        message, remedy: the same for people.
+    """
+
+    file: str
+    row: int
+    line: int | None
+    code: str
+    message: str
+    remedy: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Its facts, those that it has."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, "")}
+
+
+class _Pending(Problems):
+    """What readers tell of rows that have not been passed on yet; what is wrong with the file as a whole is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: dict[int, list[Problem]] = {}
+
+    def add(self, problem: Problem) -> None:
+        """Keep it until its row's turn."""
+        if problem.row is None:
+            super().add(problem)
+            return
+        self._rows.setdefault(problem.row, []).append(problem)
+        if len(self._rows) > _MOST_PENDING:
+            message = f"has {_MOST_PENDING:,} rows one after the other that cannot be read"
+            raise UnreadableError("bad_rows", f"{message}, the last one: {problem.message}", problem.remedy)
+
+    def up_to(self, number: int | None) -> Iterator[BadRow]:
+        """The bad rows up to that number, or all that are left; each once."""
+        for row in sorted(row for row in self._rows if number is None or row <= number):
+            first, *others = self._rows.pop(row)
+            message = "; ".join([str(first.message), *(other.message for other in others)])
+            field = "" if first.field is None else f"field {first.field}: "
+            yield BadRow(first.file, row, first.line, first.code, f"{field}{message}", first.remedy)
+
+
+def stream_texts(
+    path: Path, text_fields: tuple[str, ...] = (), *, shown: str | None = None
+) -> Iterator[TextRow | BadRow]:
+    """Every row of a file once, in its order; blank lines are none.
+
+    Args:
+        text_fields: columns of the text or of the two texts; empty means the usual names.
+        shown: the file's name in errors.
+
+    Raises:
+        DatasetError: the file cannot be read, or not to its end; it has no rows, or none of its columns is the text.
+    """
+    name = shown or str(path)
+    pending, ended = _Pending(), Problems()
+    with telling(path, FileProblems(ended, name)):
+        yield from _rows(path, text_fields, FileProblems(pending, name), pending)
+    ended.raise_if_any()
+
+
+def _rows(
+    path: Path, text_fields: tuple[str, ...], problems: FileProblems, pending: _Pending
+) -> Iterator[TextRow | BadRow]:
+    reader = open_reader(path, problems)
+    columns = reader.columns()
+    fields = resolve_texts(columns, text_fields) if columns else ()
+    names = OWN_NAMES.get(len(fields), ())
+    seen = False
+    for row in reader.rows(columns_read(columns, fields)):
+        texts = checked_texts(row, fields, problems)
+        pending.raise_if_any()
+        bad = list(pending.up_to(row.number))
+        yield from bad
+        seen = True
+        if not bad or bad[-1].row != row.number:
+            yield TextRow(dict(zip(names, map(str, texts), strict=True)), dict(row.values))
+    for bad_row in pending.up_to(None):
+        yield bad_row
+        seen = True
+    pending.raise_if_any()
+    if not seen:
+        raise UnreadableError("empty_file", "holds no rows", 'Each row needs "text", or "text_a" and "text_b".')

@@ -1,0 +1,291 @@
+"""The versions that can answer: of a service's registry, of a base alone, or of a bundle; each with its hypernetwork.
+
+What is kept of a version is its numbers and words, a few hundred bytes and its readout; nothing that is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from onboard.bases import Base
+from onboard.domain.dataset import Label
+from onboard.domain.names import Reference
+from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
+from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
+from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.registry.search import Current, SearchRepository
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+from onboard.statistics.readout import Readout
+from onboard.storage.artifacts import digest_of
+from onboard.storage.cache import Cache
+from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding, verified_embedding
+from onboard.storage.readout import READOUT, unpack_readout
+from onboard.versions.fetch import BASE, HYPERNETWORK
+from onboard.versions.readouts import readout_of
+
+KEPT_BYTES: Final = 256 << 20  # of versions that are ready to answer; what was not asked for longest goes first
+OF_A_ROW: Final = (NotFoundError, PinMismatchError, DamagedError)  # what is wrong with a version, and with no other
+_AT_ONCE: Final = 8  # files of a store that are read beside one another
+_AROUND_BYTES: Final = 2_048  # of a version without labels, with all that Python keeps around its facts
+_LABEL_BYTES: Final = 192  # of a label and its word, without their letters
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVersion:
+    """A version, ready to answer.
+
+    Args:
+        z: (t,) float32.
+        hypernetwork: version of the one that it is pinned to.
+        pairs: whether it takes two texts; None where nobody knows.
+        readout: that answers beside it.
+    """
+
+    task: Task
+    version: int
+    z: np.ndarray
+    hypernetwork: int
+    weak: bool
+    pairs: bool | None
+    readout: Readout | None = None
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Its labels; none of a regression."""
+        return self.task.labels
+
+    def among(self, places: Sequence[int]) -> ServedVersion:
+        """The same as if it had only the labels at these places."""
+        labels = tuple(self.task.labels[place] for place in places)
+        words = tuple(self.task.words[place] for place in places)
+        readout = None if self.readout is None else self.readout.of_labels(places)
+        return replace(self, task=replace(self.task, labels=labels, words=words), readout=readout)
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes in memory."""
+        letters = sum(4 * len(str(text)) for text in (*self.task.labels, *self.task.words))
+        readout = 0 if self.readout is None else self.readout.weights.nbytes + self.readout.bias.nbytes
+        return _AROUND_BYTES + self.z.nbytes + readout + letters + _LABEL_BYTES * len(self.task.words)
+
+
+class ServedVersions(Protocol):
+    """Where versions come from."""
+
+    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+        """What each reference means just now, by its text; an error (one of `OF_A_ROW`) where it cannot answer."""
+
+    def hypernetwork(self, version: int) -> Hypernetwork:
+        """The base's hypernetwork of that version. Raises PinMismatchError, DamagedError."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what those that are ready to answer take in memory."""
+
+
+class SourceVersions:
+    """The source tasks of a base alone."""
+
+    def __init__(self, base: Base, engine: Engine) -> None:
+        self._base, self._engine = base, engine
+
+    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+        """As `ServedVersions.resolve`."""
+        return {str(reference): self._source(reference) for reference in references}
+
+    def hypernetwork(self, version: int) -> Hypernetwork:
+        """As `ServedVersions.hypernetwork`."""
+        assert version == FIRST_HYPERNETWORK
+        return self._engine.hypernetwork
+
+    @property
+    def kept_bytes(self) -> int:
+        """Nothing: the base has them."""
+        return 0
+
+    def _source(self, reference: Reference) -> ServedVersion | OnboardError:
+        source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
+        if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
+            return NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
+        task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
+        z = self._base.embeddings[source.name]
+        return _fitting(ServedVersion(task, 1, z, FIRST_HYPERNETWORK, weak=False, pairs=source.pairs), self._engine)
+
+
+class BundledVersions:
+    """The version in a bundle of `onboard fetch --bundle`, and the source tasks of the base in it.
+
+    Raises:
+        DamagedError: the embedding is not what it was.
+        PinMismatchError: base, hypernetwork or readout are not those that it is pinned to.
+    """
+
+    def __init__(self, folder: Path, base: Base, engine: Engine) -> None:
+        self._sources = SourceVersions(base, engine)
+        content = (folder / "embedding.safetensors").read_bytes()
+        facts, z = read_facts(content), unpack_embedding(content)
+        if facts.get("embedding") not in (None, embedding_digest(z)):  # those of an earlier release do not say it
+            raise DamagedError(f"The embedding of the bundle {folder} does not match its digest.", "fetch again")
+        if facts["base"] != base.digest:
+            raise PinMismatchError(
+                f"The bundle {folder} holds another base than its embedding is pinned to.", "fetch again"
+            )
+        version, self._bundled = facts["hypernetwork_version"], engine.hypernetwork
+        if version != FIRST_HYPERNETWORK:
+            self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), engine.device)
+        labels, words = tuple(facts["labels"]), tuple(facts["words"])
+        task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
+        readout = _bundled_readout(folder, facts)
+        served = ServedVersion(task, facts["version"], z, version, facts["weak"], facts.get("pairs"), readout)
+        self._served = _fitting(served, engine)
+
+    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+        """As `ServedVersions.resolve`."""
+        name = self._served.task.name
+        names = (str(Reference(name)), str(Reference(name, alias=None, version=self._served.version)))
+        return {**self._sources.resolve(references), **dict.fromkeys(names, self._served)}
+
+    def hypernetwork(self, version: int) -> Hypernetwork:
+        """As `ServedVersions.hypernetwork`."""
+        return self._sources.hypernetwork(version) if version == FIRST_HYPERNETWORK else self._bundled
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the one version."""
+        return self._served.kept_bytes
+
+
+class RegistryVersions:
+    """The versions of a service: very many are kept, by what they weigh; the others are read when they are asked for.
+
+    Args:
+        kept_bytes: what all that are kept may weigh.
+    """
+
+    def __init__(self, services: Services, base: Base, engine: Engine, kept_bytes: int) -> None:
+        self._services, self._base, self._engine = services, base, engine
+        self._kept = Cache[tuple[str, int], ServedVersion](kept_bytes, weigh=lambda served: served.kept_bytes)
+
+    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+        """As `ServedVersions.resolve`; few queries, however many they are."""
+        with self._services.database.read() as session:
+            currents = SearchRepository(session).currents(references)
+            at_hand = {_number(current): self._kept.find(_number(current)) for current in currents.values()}
+            absent = [number for number, served in at_hand.items() if served is None]
+            versions = VersionRepository(session).published(absent) if absent else ()
+        served = {**at_hand, **{(version.task, version.version): one for version, one in self._loaded(versions)}}
+        resolved: dict[str, ServedVersion | OnboardError] = {}
+        for reference in references:
+            current = currents.get(reference)
+            ready = None if current is None else served[_number(current)]
+            resolved[str(reference)] = self._missing(reference) if ready is None else ready
+        return resolved
+
+    def hypernetwork(self, version: int) -> Hypernetwork:
+        """As `ServedVersions.hypernetwork`."""
+        if version == FIRST_HYPERNETWORK:
+            return self._engine.hypernetwork
+        return hypernetwork_at(self._services, self._base, version, self._engine.device)
+
+    @property
+    def kept_bytes(self) -> int:
+        """As `ServedVersions.kept_bytes`."""
+        return self._kept.weight
+
+    def _loaded(
+        self, versions: Collection[EmbeddingVersion]
+    ) -> list[tuple[EmbeddingVersion, ServedVersion | OnboardError]]:
+        if len(versions) < _AT_ONCE:
+            return [(version, self._load(version)) for version in versions]
+        with ThreadPoolExecutor(_AT_ONCE) as readers:  # a store elsewhere takes its time for each
+            return list(zip(versions, readers.map(self._load, versions), strict=True))
+
+    def _load(self, version: EmbeddingVersion) -> ServedVersion | OnboardError:
+        try:
+            require_pins(version, self._base)
+            task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
+            z = verified_embedding(self._services.read(version.artifact), version)
+            pinned, readout = version.hypernetwork_version, readout_of(self._services, version)
+            served = ServedVersion(task, version.version, z, pinned, version.weak, version.pairs, readout)
+            served = _fitting(served, self._engine)
+        except OF_A_ROW as error:
+            return error
+        self._kept.keep((version.task, version.version), served)
+        return served
+
+    def _missing(self, reference: Reference) -> ServedVersion | OnboardError:
+        """Why there is no such version; it may have been published this moment."""
+        try:
+            with self._services.database.read() as session:
+                version = VersionRepository(session).resolve(reference)
+        except NotFoundError as error:
+            return error
+        return self._load(version)
+
+
+def require_pins(version: EmbeddingVersion, base: Base) -> None:
+    """Raise PinMismatchError unless the version belongs to this base and its backbone."""
+    if version.backbone_digest != base.backbone_digest or version.base_digest != base.digest:
+        raise PinMismatchError(
+            f"{version.reference} is pinned to backbone {version.backbone_digest[:19]}…, "
+            f"base {base.name} has {base.backbone_digest[:19]}….",
+            "set ONBOARD_BASE to the base that it was trained on, or submit the task again",
+            version=version.reference,
+            pinned=version.backbone_digest,
+            present=base.backbone_digest,
+        )
+
+
+def _fitting(served: ServedVersion, engine: Engine) -> ServedVersion:
+    """The same, its numbers in memory of their own. Raises PinMismatchError: not as many as the hypernetwork takes."""
+    size = engine.hypernetwork.sizes["task_embedding_size"]
+    if served.z.shape != (size,):
+        raise PinMismatchError(
+            f"{served.task.name}@v{served.version} has {served.z.shape} numbers, this hypernetwork takes {size}.",
+            "onboard base show",
+            task=served.task.name,
+        )
+    return replace(served, z=np.array(served.z, dtype=np.float32))
+
+
+def _number(current: Current) -> tuple[str, int]:
+    return current.task, current.version
+
+
+def _bundled_weights(folder: Path, facts: Mapping[str, Any]) -> bytes:
+    """The file of the hypernetwork that a bundle's embedding is pinned to. Raises PinMismatchError: it is another."""
+    path = folder / HYPERNETWORK
+    content = path.read_bytes() if path.is_file() else b""
+    if digest_of(content) != facts["hypernetwork"]:
+        raise PinMismatchError(
+            f"The bundle {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
+            "which its embedding is pinned to.",
+            "fetch again",
+        )
+    return content
+
+
+def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
+    """The readout that a bundle's embedding is published with, if any. Raises PinMismatchError: it is another."""
+    if "readout" not in facts:
+        return None
+    path = folder / READOUT
+    content = path.read_bytes() if path.is_file() else b""
+    if digest_of(content) != facts["readout"]:
+        raise PinMismatchError(f"The bundle {folder} does not hold the readout of its embedding.", "fetch again")
+    return unpack_readout(content, facts["base"])
+
+
+def bundle_at(folder: Path) -> Path | None:
+    """The folder when `onboard fetch --bundle` made it."""
+    made = (folder / "embedding.safetensors").is_file() and (folder / BASE / "base.json").is_file()
+    return folder if made else None

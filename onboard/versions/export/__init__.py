@@ -1,0 +1,1 @@
+"""A version as files that other programs read, without Onboard."""

@@ -1,0 +1,78 @@
+"""Use case: the adapters that the hypernetwork makes of a version, written out: plain weights for any T5 code."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+
+from onboard.domain.safetensors_header import with_sorted_header
+from onboard.domain.task import EmbeddingVersion
+from onboard.hypernetworks.engines import engine_at
+from onboard.hypernetworks.files import require_base
+from onboard.model.hypernetwork import GeneratedAdapters
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+from onboard.storage.embedding import embedding_facts, verified_embedding
+from onboard.storage.readout import READOUT
+from onboard.versions.export.readmes import adapters_readme
+from onboard.versions.fetch import Fetched, write_parts, write_whole
+
+ADAPTERS: Final = "adapters.safetensors"
+README: Final = "README.md"
+_POSITIONS: Final = ("feed_forward", "self_attention")  # as the hypernetwork counts them
+
+
+def export_adapters(services: Services, reference: str, output: Path) -> Fetched:
+    """Write `adapters.safetensors` and a README that says how they are used; the version's readout, where it has one.
+
+    Args:
+        services: where the version is.
+        reference: TASK[@latest|@vN|@ALIAS].
+        output: folder, made when missing.
+
+    Raises:
+        NotFoundError: no such version.
+        DamagedError: stored bytes do not match their digest, or are gone.
+        PinMismatchError: the base or the hypernetwork that the version is pinned to is not at hand.
+        NotAllowedError, StorageError: the folder cannot be written.
+    """
+    with services.database.read() as session:
+        version = VersionRepository(session).resolve(reference)
+    base = require_base(services, version)
+    z = verified_embedding(services.read(version.artifact), version)
+    engine = engine_at(services, base, version.hypernetwork_version)
+    with torch.inference_mode():
+        adapters = engine.hypernetwork(torch.from_numpy(z)[None].to(engine.device))
+    files = {ADAPTERS: _packed(adapters, version), README: adapters_readme(version, base, engine).encode()}
+    if version.readout is not None:
+        files[READOUT] = services.read(version.readout)
+    return Fetched(
+        version, write_parts(output, {name: partial(write_whole, content=part) for name, part in files.items()})
+    )
+
+
+def tensors_of(adapters: GeneratedAdapters) -> dict[str, np.ndarray]:
+    """The adapters of one task by name: `encoder.block.0.feed_forward.down` and so on, float32."""
+    tensors: dict[str, np.ndarray] = {}
+    for stack, weights in (("encoder", adapters.encoder), ("decoder", adapters.decoder)):
+        for place, adapter in enumerate(weights.places()):
+            layer, position = divmod(place, len(_POSITIONS))
+            for name, value in adapter._asdict().items():
+                number = np.ascontiguousarray(value.float().cpu().numpy())
+                tensors[f"{stack}.block.{layer}.{_POSITIONS[position]}.{name}"] = number
+    return tensors
+
+
+def _packed(adapters: GeneratedAdapters, version: EmbeddingVersion) -> bytes:
+    from safetensors.numpy import save
+
+    facts = embedding_facts(version, "")
+    named = ("task", "version", "kind", "low", "high", "backbone", "base", "hypernetwork_version", "embedding", "words")
+    metadata = {name: facts[name] if isinstance(facts[name], str) else json.dumps(facts[name]) for name in named}
+    metadata["labels"] = json.dumps(facts["labels"], ensure_ascii=False)
+    return with_sorted_header(save(tensors_of(adapters), metadata=metadata))

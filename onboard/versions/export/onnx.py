@@ -1,0 +1,224 @@
+"""Use case: a version as one ONNX model, token ids in, log-probabilities of the labels out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from onboard.bases import Base
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import DamagedError, InputError
+from onboard.hypernetworks.engines import engine_at
+from onboard.hypernetworks.files import require_base
+from onboard.model.encoding import pad
+from onboard.model.engine import Engine
+from onboard.model.readout import probabilities_of
+from onboard.model.scoring import PackedTries, label_log_probabilities
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+from onboard.statistics.readout import Readout
+from onboard.storage.embedding import verified_embedding
+from onboard.versions.export.readmes import onnx_readme
+from onboard.versions.fetch import Fetched, write_parts, write_whole
+from onboard.versions.readouts import readout_of
+
+MODEL: Final = "model.onnx"
+AGREES_TO: Final = 1e-4  # log-probabilities, the same texts through PyTorch and onnxruntime
+OPSET: Final = 17
+MOST_BYTES: Final = 2_000_000_000  # a protobuf of one file holds no more
+_TOKENIZER: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "spiece.model")
+_TRIED: Final = (  # of different lengths, so that some are padded
+    ("Fine.", "It is."),
+    ("The second part was better than the first, which nobody had expected.", "Somebody was surprised."),
+    ("It came late and was broken when we opened the box, and no one answered our letter.", "All went well."),
+)
+
+
+class Conditioned(nn.Module):
+    """A T5 that answers one task: the hypernetwork's adapters and the label words are part of it.
+
+    Args:
+        engine: under the hypernetwork of the version.
+        z: (t,) the task embedding.
+        words: K label words.
+        readout: that answers beside the embedding.
+    """
+
+    def __init__(self, engine: Engine, z: np.ndarray, words: Sequence[str], readout: Readout | None) -> None:
+        super().__init__()
+        self.backbone = engine.backbone
+        self._attachment = engine.attachment
+        with torch.no_grad():
+            self._adapters = engine.hypernetwork(torch.from_numpy(z)[None].to(engine.device))
+        start = engine.backbone.config.decoder_start_token_id
+        self._tries = PackedTries.pack([engine.trie(words)], start, engine.device)
+        self._readout = None if readout is None else _LinearReadout(readout).to(engine.device)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Token ids (B, S), and 1 where they are no padding (B, S) → log-probabilities (B, K)."""
+        with self._attachment.using(self._adapters):
+            states = self.backbone.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+            own = label_log_probabilities(self.backbone, states, attention_mask, self._tries, None)
+        if self._readout is None:
+            return own
+        with self._attachment.bare():
+            states = self.backbone.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        together: Tensor = self._readout(own, states, attention_mask)
+        return together
+
+
+class _LinearReadout(nn.Module):
+    """Log-probabilities (B, K) of embedding and readout together, as `Readout.beside` has them."""
+
+    def __init__(self, readout: Readout) -> None:
+        super().__init__()
+        weights = readout.weights.astype(np.float32) * np.float32(readout.scale)
+        self._weights = nn.Parameter(torch.from_numpy(weights), requires_grad=False)
+        self._bias = nn.Parameter(torch.from_numpy(readout.bias.astype(np.float32)), requires_grad=False)
+        self._share = readout.share
+
+    def forward(self, own: Tensor, states: Tensor, attention_mask: Tensor) -> Tensor:
+        present = attention_mask[..., None].to(states.dtype)  # (B, S, 1)
+        mean = (states * present).sum(1) / present.sum(1)  # (B, h)
+        scores = (mean @ self._weights.T + self._bias).softmax(-1)
+        return ((1.0 - self._share) * own.exp() + self._share * scores).log()
+
+
+def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
+    """Write `model.onnx`, the tokenizer, `labels.json` and a README; the model is compared with what is served.
+
+    Args:
+        services: where the version is.
+        reference: TASK[@latest|@vN|@ALIAS].
+        output: folder, made when missing.
+
+    Raises:
+        NotFoundError: no such version.
+        DamagedError: stored bytes do not match their digest, or are gone; or the model answers otherwise than the
+            service.
+        PinMismatchError: the base or the hypernetwork that the version is pinned to is not at hand.
+        InputError: the packages for it are missing, or the T5 is too large for a file of ONNX.
+        NotAllowedError, StorageError: the folder cannot be written.
+    """
+    runtime = _packages()
+    with services.database.read() as session:
+        version = VersionRepository(session).resolve(reference)
+    base = require_base(services, version)
+    z = verified_embedding(services.read(version.artifact), version)
+    readout = readout_of(services, version)
+    engine = engine_at(services, base, version.hypernetwork_version)
+    size = sum(parameter.numel() * 4 for parameter in engine.backbone.parameters())
+    if size > MOST_BYTES:
+        raise InputError(
+            f"The T5 of base {base.name} has {size / 1e9:.1f} GB, and a file of ONNX holds 2 GB.",
+            "Export it with --format adapters.",
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / MODEL
+        write_model(Conditioned(engine, z, version.words, readout), engine, path)
+        _require_agreement(runtime, path, engine, partial(_served, engine, z, version, readout))
+        parts = {MODEL: partial(_copy, path), **_beside(version, base, engine)}
+        return Fetched(version, write_parts(output, parts))
+
+
+def write_model(conditioned: Conditioned, engine: Engine, path: Path) -> None:
+    """Trace the model and write it, for batches and texts of any length."""
+    input_ids, mask = pad(_ids(engine), engine.encoder.pad_id)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of the tracer, about sizes that are the same for every text
+        torch.onnx.export(
+            conditioned.eval(),
+            (input_ids.to(engine.device), mask.to(engine.device)),
+            str(path),
+            input_names=["input_ids", "attention_mask"],
+            output_names=["log_probabilities"],
+            dynamic_axes={
+                "input_ids": {0: "rows", 1: "tokens"},
+                "attention_mask": {0: "rows", 1: "tokens"},
+                "log_probabilities": {0: "rows"},
+            },
+            opset_version=OPSET,
+            dynamo=False,
+        )
+
+
+def _ids(engine: Engine) -> list[list[int]]:
+    return engine.encoder.encode([*((first, None) for first, _ in _TRIED), *_TRIED])
+
+
+def _served(
+    engine: Engine, z: np.ndarray, version: EmbeddingVersion, readout: Readout | None, ids: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """Log-probabilities (n, K) as a predictor has them."""
+    logs: np.ndarray = np.log(probabilities_of(engine, ids, z, engine.trie(version.words), readout))
+    return logs
+
+
+def _require_agreement(runtime: Any, path: Path, engine: Engine, served: Any) -> None:
+    """Raise DamagedError unless the written model answers as the service does, alone and padded."""
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    ids = _ids(engine)
+    expected = served(ids)
+    for rows in (list(range(len(ids))), *([row] for row in range(len(ids)))):
+        input_ids, mask = pad([ids[row] for row in rows], engine.encoder.pad_id)
+        (logs,) = session.run(None, {"input_ids": input_ids.numpy(), "attention_mask": mask.numpy()})
+        apart = float(np.abs(logs - expected[rows]).max())
+        if not apart <= AGREES_TO:
+            raise DamagedError(
+                f"The model as ONNX answers otherwise than the service (by {apart:.2g} in log-probability).",
+                "Export it with --format adapters.",
+            )
+
+
+def _beside(version: EmbeddingVersion, base: Base, engine: Engine) -> dict[str, Any]:
+    """What the model is asked with: tokenizer, labels, README."""
+    labels = {
+        "labels": list(version.labels),
+        "words": list(version.words),
+        "low": version.low,
+        "high": version.high,
+        "pairs": version.pairs,
+        "pair_separator": engine.encoder.pair_separator,
+        "max_tokens": engine.encoder.max_tokens,
+        "end_of_sequence": engine.encoder.eos_id,
+        "padding": engine.encoder.pad_id,
+    }
+    files = {
+        "labels.json": json.dumps(labels, ensure_ascii=False, indent=2).encode() + b"\n",
+        "README.md": onnx_readme(version, base, engine, AGREES_TO).encode(),
+    }
+    for name in _TOKENIZER:
+        if (base.folder / "backbone" / name).is_file():
+            files[name] = (base.folder / "backbone" / name).read_bytes()
+    return {name: partial(write_whole, content=content) for name, content in files.items()}
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A copy, whole or not at all."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _packages() -> Any:
+    try:
+        import onnx  # noqa: F401 - what writes the model needs it
+        import onnxruntime
+    except ImportError as error:
+        raise InputError(
+            f"ONNX needs a package that is not installed: {error.name}.", "pip install 'onboard[onnx]'"
+        ) from error
+    return onnxruntime

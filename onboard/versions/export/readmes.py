@@ -1,0 +1,109 @@
+"""The README of an export: all that somebody needs to know who has nothing but the folder."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onboard.bases import Base
+from onboard.data.regression import Buckets
+from onboard.domain.dataset import label_text
+from onboard.domain.task import EmbeddingVersion, texts_taken
+from onboard.model.adapter import LAYER_NORM_EPS
+from onboard.model.engine import Engine
+
+_ADAPTERS: Final = """\
+# Adapters of {version.reference}
+
+Weights that stand after the sub-layers of one frozen T5 and make it answer this task.
+They belong to the T5 of the base `{base.name}`, whose digest is `{version.backbone_digest}`.
+
+`adapters.safetensors` holds float32 tensors named `STACK.block.LAYER.POSITION.PART`:
+
+- STACK: `encoder` ({sizes[encoder_layers]} layers), `decoder` ({sizes[decoder_layers]} layers)
+- POSITION: `feed_forward`, `self_attention` (the decoder's cross-attention has none)
+- PART: `down` (b, h), `down_bias` (b), `up` (h, b), `up_bias`, `gamma`, `beta` (h each); \
+h = {sizes[d_model]}, b = {sizes[bottleneck]}
+
+The output y of the sub-layer, before its dropout and its skip connection, becomes
+
+    y + layer_norm(up · gelu(down · y + down_bias) + up_bias) · gamma + beta
+
+with the tanh form of GELU, and a layer norm over h (epsilon {epsilon:g}).
+
+{asking}
+The answer is the likeliest of these words, each of which ends in end-of-sequence. At every step only the tokens with \
+which one of the words goes on compete (a softmax over these); where there is one, its probability is 1.
+{number}
+{words}
+{readout}"""
+_READOUT: Final = """
+## The readout
+
+`readout.safetensors` answers beside the adapters: softmax(scale · weights · x + bias), where x is the mean of the \
+encoder's states over the tokens, without adapters. `share` of the probabilities is its own, the rest that of the words.
+"""
+_ONNX: Final = """\
+# {version.reference} as one ONNX model
+
+`model.onnx` takes int64 `input_ids` and `attention_mask` (rows, tokens), the mask 1 where a token is no padding, and \
+gives float32 `log_probabilities` (rows, labels), in the order of `labels.json`.
+The T5 of the base `{base.name}` (`{version.backbone_digest}`), the task's adapters, its words{readout} are in it. \
+When it was written its answers were compared with those of the service: they agree to {agrees:g}.
+
+{asking}
+```python
+import json
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+facts = json.load(open("labels.json"))
+tokens = Tokenizer.from_file("tokenizer.json").encode("A text.", add_special_tokens=False).ids
+ids = np.array([tokens[: facts["max_tokens"] - 1] + [facts["end_of_sequence"]]])
+session = onnxruntime.InferenceSession("model.onnx")
+(logs,) = session.run(None, {{"input_ids": ids, "attention_mask": np.ones_like(ids)}})
+print(dict(zip(facts["labels"] or facts["words"], np.exp(logs[0]))))
+```
+{number}
+{words}
+"""
+_ASKING: Final = """\
+## Asking
+
+The task takes {takes}.
+Its tokens are those of the text and the end-of-sequence token, without a prefix; of a pair those of the first text, \
+of `{encoder.pair_separator}`, of the second, and end-of-sequence.
+More than {encoder.max_tokens} are cut, the longer text first.
+"""
+_NUMBER: Final = "The number is the mean of the answers, weighted by their probabilities.\n"
+
+
+def adapters_readme(version: EmbeddingVersion, base: Base, engine: Engine) -> str:
+    """Of `--format adapters`."""
+    readout = "" if version.readout is None else _READOUT
+    sizes, epsilon = engine.hypernetwork.sizes, LAYER_NORM_EPS
+    return _filled(_ADAPTERS, version, base, engine, readout=readout, sizes=sizes, epsilon=epsilon)
+
+
+def onnx_readme(version: EmbeddingVersion, base: Base, engine: Engine, agrees: float) -> str:
+    """Of `--format onnx`. `agrees`: to how much in log-probability."""
+    readout = "" if version.readout is None else " and its readout"
+    return _filled(_ONNX, version, base, engine, readout=readout, agrees=agrees)
+
+
+def _filled(text: str, version: EmbeddingVersion, base: Base, engine: Engine, **more: object) -> str:
+    takes = "one text or two" if version.pairs is None else texts_taken(version.pairs).partition(":")[0]
+    asking = _ASKING.format(takes=takes, encoder=engine.encoder)
+    number = "" if version.labels else _NUMBER
+    return text.format(version=version, base=base, asking=asking, number=number, words=_words(version), **more)
+
+
+def _words(version: EmbeddingVersion) -> str:
+    if version.labels:
+        answers = [" ".join(label_text(label).split()).replace("|", "&#124;") for label in version.labels]
+    else:
+        assert version.low is not None
+        assert version.high is not None
+        answers = [f"{value:.6g}" for value in Buckets(version.low, version.high).values]
+    rows = [f"| {answer} | {word} |" for answer, word in zip(answers, version.words, strict=True)]
+    return "\n".join(["| answer | word |", "|---|---|", *rows])
