@@ -17,6 +17,7 @@ from onboard.api.intake import Intake
 from onboard.api.pages import ROUTERS as PAGES
 from onboard.api.pages.live import Pulse
 from onboard.api.pages.overview import Overview
+from onboard.api.pages.task_map import Maps
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.routes import ROUTERS
 from onboard.api.shelf import Shelf
@@ -65,6 +66,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.services = services
         await run_in_threadpool(register_base, services, find_base(services.settings.base))
         app.state.shelf = Shelf(services)
+        app.state.maps = Maps(app.state.shelf)
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
         app.state.readers, app.state.pulse, app.state.overview = Readers(), Pulse(), Overview()

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from onboard.api.app import create_app
 from onboard.domain.job import JobState
 from onboard.operations.access import create_token, sign_in
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
+from onboard.services import Services
 from support.registry_samples import add_job, claim_job
 
 HTML: Final = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
 EVIL: Final = "<script>alert('x')</script>\"'"
+
+
+def app_without_base(services: Services, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
+    """The application; no base is looked for, as pages need none until somebody asks for predictions."""
+    monkeypatch.setattr("onboard.api.app.find_base", lambda _: None)
+    monkeypatch.setattr("onboard.api.app.register_base", lambda *_: None)
+    monkeypatch.setattr("workers.waking.start_worker", lambda *_: False)
+    monkeypatch.setattr("onboard.api.pages.submit.start_worker", lambda *_: False)
+    return create_app(services.settings)
 
 
 def signed_in(app: FastAPI, database: Database, *scopes: str) -> TestClient:

@@ -6,7 +6,20 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from onboard.api.pages import assets, job, jobs, live, overview, task, tasks
+from onboard.api.pages import (
+    access,
+    assets,
+    hypernetworks,
+    job,
+    jobs,
+    live,
+    overview,
+    submit,
+    task,
+    task_map,
+    tasks,
+    webhooks,
+)
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     assets.router,
@@ -16,4 +29,9 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     job.router,
     tasks.router,
     task.router,
+    task_map.router,
+    hypernetworks.router,
+    submit.router,
+    access.router,
+    webhooks.router,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 NOT_KNOWN: Final = "–"
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page
+_PART: Final = re.compile("[a-z-]{1,32}")
 _MOST_LETTERS: Final = 2000  # of an address
 _MEBIBYTE: Final = 2**20
 
@@ -37,6 +39,12 @@ NAVIGATION: Final = (
     ("/", "Overview", "o", Scope.READ),
     ("/jobs", "Jobs", "j", Scope.READ),
     ("/tasks", "Tasks", "t", Scope.READ),
+    ("/map", "Map", "m", Scope.READ),
+    ("/hypernetworks", "Hypernetworks", "h", Scope.READ),
+    ("/submit", "Submit", "s", Scope.SUBMIT),
+    ("/tokens", "Tokens", "k", Scope.ADMIN),
+    ("/audit", "Audit", "a", Scope.ADMIN),
+    ("/webhooks", "Webhooks", "w", Scope.OPS),
 )
 
 
@@ -80,7 +88,12 @@ def error_page(request: Request, error: OnboardError) -> Response:
     """What is wrong and what mends it."""
     error = error.outside
     listed = error.data.get("problems")
-    more = {"error": error, "problems": listed if isinstance(listed, list) else []}
+    target = request.headers.get("hx-target", "")  # the part of the page that it is shown in
+    more = {
+        "error": error,
+        "problems": listed if isinstance(listed, list) else [],
+        "target": target if _PART.fullmatch(target) else "",
+    }
     return HTMLResponse(_rendered(request, "error.html", **more), error.http_status)
 
 

@@ -51,6 +51,25 @@ TABLE: Final = """
     POST    /tasks/{task}/promote                           promote
     POST    /tasks/{task}/rollback                          promote
     POST    /tasks/{task}/try                               read
+    GET     /submit                                         submit
+    GET     /submit.json                                    submit
+    POST    /submit                                         submit
+    POST    /submit/check                                   submit
+    GET     /map                                            read
+    GET     /map.json                                       read
+    GET     /hypernetworks                                  read
+    GET     /hypernetworks.json                             read
+    GET     /hypernetworks/{version}                        read
+    GET     /hypernetworks/{version}.json                   read
+    POST    /hypernetworks/{version}/revert                 ops
+    GET     /tokens                                         admin
+    GET     /tokens.json                                    admin
+    POST    /tokens                                         admin
+    POST    /tokens/revoke                                  admin
+    GET     /audit                                          admin
+    GET     /audit.json                                     admin
+    GET     /webhooks                                       ops
+    GET     /webhooks.json                                  ops
     GET     /v1/me                                          any token
     GET     /docs                                           read
     GET     /openapi.json                                   read

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from support.browsing import signed_in
+from support.browsing import app_without_base, signed_in
 
-from onboard.api.app import create_app
 from onboard.domain.access import ALL_SCOPES, Scope
 from onboard.services import Services, open_services
 from onboard.settings import Settings
@@ -33,16 +32,13 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> MemoryDoorbell:
     """The bell of the queues, which nobody hears."""
     bell = MemoryDoorbell()
     monkeypatch.setattr("workers.waking.doorbell", lambda *_, **__: bell)
-    monkeypatch.setattr("workers.waking.start_worker", lambda *_: False)
     return bell
 
 
 @pytest.fixture
 def page_app(services: Services, rung: MemoryDoorbell, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The application; no base is looked for."""
-    monkeypatch.setattr("onboard.api.app.find_base", lambda _: None)
-    monkeypatch.setattr("onboard.api.app.register_base", lambda *_: None)
-    return create_app(services.settings)
+    return app_without_base(services, monkeypatch)
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@
     stream = new EventSource(live.dataset.live);
     for (const kind of KINDS) stream.addEventListener(kind, news);
     stream.addEventListener("end", close);
-    stream.onopen = () => live.removeAttribute("aria-busy");
+    stream.onopen = () => part()?.removeAttribute("aria-busy");
     stream.onerror = () => {
       part()?.setAttribute("aria-busy", "true"); // shown as: not connected
       if (stream && stream.readyState === EventSource.CLOSED) {
@@ -59,9 +59,12 @@
     else if (part()) { news(); open(); }
   });
   setInterval(() => { if (part()?.dataset.live && Date.now() - askedAt > STALE_MS) news(); }, STALE_MS / 3);
-  document.addEventListener("htmx:responseError", (event) => {
-    // the session is over, or what the page is about is gone: the whole page says so
-    if (event.detail.xhr.status === 401 || event.detail.xhr.status === 404) location.reload();
+  document.addEventListener("htmx:responseError", () => location.reload()); // the session is over: the form says so
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, target } = event.detail;
+    const isPage = xhr.getResponseHeader("content-type")?.startsWith("text/html");
+    // what is open stays as it is while the service cannot answer
+    if (!isPage || (xhr.status >= 500 && target.id === "live")) event.detail.shouldSwap = false;
   });
   document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.isConnected ? event.detail.target : document));
   document.addEventListener("htmx:afterSettle", () => localTimes(document));
@@ -71,7 +74,7 @@
     const form = event.target;
     const question = event.submitter?.dataset.confirm || form.dataset.confirm;
     if (form.dataset.sent || (question && !confirm(question))) { event.preventDefault(); return; }
-    if (form.method === "post") form.dataset.sent = "1"; // twice is once
+    if (form.method === "post" && !event.defaultPrevented) form.dataset.sent = "1"; // twice is once
   });
   window.addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
