@@ -14,6 +14,10 @@ from onboard.api import guarding, openapi, problems
 from onboard.api.access import require_guarded
 from onboard.api.following import Readers
 from onboard.api.intake import Intake
+from onboard.api.pages import ROUTERS as PAGES
+from onboard.api.pages.live import Pulse
+from onboard.api.pages.overview import Overview
+from onboard.api.pages.task_map import Maps
 from onboard.api.prediction_queue import PredictionQueue
 from onboard.api.routes import ROUTERS
 from onboard.api.shelf import Shelf
@@ -51,7 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings
     problems.install(app)
-    for router in ROUTERS:
+    for router in (*ROUTERS, *PAGES):
         app.include_router(router)
     openapi.install(app)
     guarding.install(app, app.state.settings)
@@ -67,9 +71,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.services = services
         await run_in_threadpool(register_base, services, find_base(services.settings.base))
         app.state.shelf = Shelf(services)
+        app.state.maps = Maps(app.state.shelf)
         app.state.metrics = make_registry(services.database)
         app.state.predictions = PredictionQueue(services)
-        app.state.readers = Readers()
+        app.state.readers, app.state.pulse, app.state.overview = Readers(), Pulse(), Overview()
         with upload_folder(services.settings.resolved_home) as folder, Intake(services.settings, folder) as intake:
             app.state.uploads = folder
             app.state.receiving = UploadPlaces(MAX_AT_ONCE)

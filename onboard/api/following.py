@@ -34,16 +34,25 @@ class Readers:
         """Let all streams end within a moment, as the service leaves. Their readers come again, and go on elsewhere."""
         self._ending = True
 
+    @property
+    def ending(self) -> bool:
+        """Whether the service leaves."""
+        return self._ending
+
     def require_room(self) -> None:
         """Raise UnavailableError when too many read already."""
         if self._present >= self._most:
             raise UnavailableError("Too many follow jobs.", "Try again later, or ask for the job now and then.")
 
-    async def follow(self, database: Database, job_id: str, since: int) -> AsyncIterator[str]:
+    def follow(self, database: Database, job_id: str, since: int) -> AsyncIterator[str]:
         """The events above `since` as they come, and the job itself as event `end` once it has ended."""
+        return self.present(_follow(database, job_id, since, lambda: self._ending))
+
+    async def present(self, texts: AsyncIterator[str]) -> AsyncIterator[str]:
+        """What comes, to a reader who counts among those who follow."""
         self._present += 1
         try:
-            async for text in _follow(database, job_id, since, lambda: self._ending):
+            async for text in texts:
                 yield text
         finally:
             self._present -= 1

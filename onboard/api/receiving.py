@@ -49,6 +49,21 @@ async def _job(request: Request) -> AsyncIterator[Received]:
         yield read_form(JobForm, upload)
 
 
+async def _typed(request: Request) -> AsyncIterator[Received]:
+    async with _received(request) as upload:
+        _drop_blanks(upload)
+        yield read_form(JobForm, upload)
+
+
+def _drop_blanks(upload: Upload) -> None:
+    """Browsers send what nobody filled in: empty texts, and files without a name."""
+    upload.fields = {
+        name: filled for name, given in upload.fields.items() if (filled := [text for text in given if text.strip()])
+    }
+    for name in [name for name, given in upload.names.items() if not given]:
+        del upload.files[name], upload.names[name]
+
+
 @asynccontextmanager
 async def _received(request: Request) -> AsyncIterator[Upload]:
     places: UploadPlaces = request.app.state.receiving
@@ -59,6 +74,7 @@ async def _received(request: Request) -> AsyncIterator[Upload]:
 
 ReceivedDataset = Annotated[Received, Depends(_dataset)]
 ReceivedJob = Annotated[Received, Depends(_job)]
+TypedJob = Annotated[Received, Depends(_typed)]  # a job's form as a browser sends it
 
 
 def read_form(form: type[BaseModel], upload: Upload) -> Received:

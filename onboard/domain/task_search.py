@@ -21,6 +21,8 @@ class TaskSearch:
         metric: name of a metric that its latest version has, measured on its test rows, else on its validation rows.
         at_least: the metric is at least so good; for log_loss and mse at most so large.
         weak: whether the latest version is weak.
+        name: part of its name.
+        shipped: whether it came with a base.
     """
 
     label: str | None = None
@@ -28,6 +30,8 @@ class TaskSearch:
     metric: str | None = None
     at_least: float | None = None
     weak: bool | None = None
+    name: str | None = None
+    shipped: bool | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError for what could fit nothing, or would not count."""
@@ -40,13 +44,15 @@ class TaskSearch:
             raise InputError("There is a bound, but no metric that it is for.", "Name one: --metric accuracy")
 
     @property
-    def everything(self) -> bool:
-        """Whether it excludes nothing."""
-        return self == TaskSearch()
+    def by_row(self) -> bool:
+        """Whether the row of a task decides alone, whatever its labels and its latest version."""
+        return self == TaskSearch(name=self.name, shipped=self.shipped)
 
     def fits(self, task: Task, latest: EmbeddingVersion | None) -> bool:
         """Whether a task with this latest version is looked for."""
         if self.label is not None and self.label not in map(label_text, task.labels):
+            return False
+        if (self.name or "") not in task.name or self.shipped not in (None, task.source):
             return False
         if self.kind is not None and task.kind != self.kind:
             return False

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from onboard.domain.failures import FailureGroup, grouped
 from onboard.domain.figures import Ended, EndedJob, QueueFigures, QueuesSeen, percentile
 from onboard.domain.forecast import starts_in
 from onboard.domain.job import Job, JobState
@@ -21,6 +22,7 @@ from onboard.errors import SlotTakenError
 from onboard.jobs.time_left import running_jobs
 from onboard.registry.clock import read_clock
 from onboard.registry.database import Database
+from onboard.registry.events import EventRepository
 from onboard.registry.job_figures import JobFigures
 from onboard.registry.workers import QueueRepository, WorkerRepository
 
@@ -126,6 +128,22 @@ def open_jobs(database: Database, most: int) -> OpenJobs:
         queued = JobFigures(session).queued(most)
         in_all = sum(queue.queued for queue in QueueRepository(session).list())
     return OpenJobs(now, running, _numbered(queued), in_all)
+
+
+def failures(database: Database) -> list[FailureGroup]:
+    """The jobs that failed or died within a day, grouped by what went wrong, the latest fault first."""
+    with database.snapshot() as session:
+        return grouped(JobFigures(session).failed(read_clock(session)))
+
+
+def pulse(database: Database) -> str:
+    """Text that differs once something happened: to a job, a worker or a queue. Heartbeats alone are nothing."""
+    with database.snapshot() as session:
+        workers = sorted(
+            (worker.name, worker.shown_state, worker.job or "") for worker in WorkerRepository(session).list()
+        )
+        paused = sorted(status.name for status in QueueRepository(session).list() if status.paused)
+        return repr((EventRepository(session).newest(), workers, paused))
 
 
 def running_job(database: Database, job: Job) -> RunningJob | None:

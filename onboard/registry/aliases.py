@@ -83,11 +83,14 @@ class AliasRepository(Repository):
             OutboxRepository(self._session).add(MOVED, document)
         return move
 
-    def rollback(self, task: str, alias: str, *, expected: int | None = None, actor: str | None = None) -> AliasMove:
+    def rollback(
+        self, task: str, alias: str, *, expected: int | None = None, actor: str | None = None, because: str = ""
+    ) -> AliasMove:
         """Point the alias at the version that it named before its present one; again goes one further back.
 
         Args:
             expected: the version that it must name at present (compare and swap).
+            because: why, for the history.
 
         Raises:
             NotFoundError: there is no such alias.
@@ -107,7 +110,8 @@ class AliasRepository(Repository):
                 task=task,
                 alias=alias,
             )
-        return self.move(task, alias, before[-1], actor=actor, reason=_ROLLBACK)
+        reason = f"{_ROLLBACK}: {because}" if because else _ROLLBACK
+        return self.move(task, alias, before[-1], actor=actor, reason=reason)
 
     def history(self, task: str, alias: str, limit: int | None = None) -> Sequence[AliasMove]:
         """Every move of the alias, or the last `limit`, newest first."""
@@ -129,7 +133,7 @@ class AliasRepository(Repository):
         )
         line: list[int] = []
         for version, reason in moves:
-            if reason == _ROLLBACK:
+            if reason.partition(":")[0] == _ROLLBACK:
                 del line[-1:]
             if line[-1:] != [version]:  # in histories of earlier releases a rollback could lead anywhere
                 line.append(version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
 from onboard.domain.job import EVENTS_AT_ONCE, EventKind, JobEvent, Stage
 from onboard.registry.clock import database_now
@@ -50,6 +50,10 @@ class EventRepository(Repository):
             .limit(limit)
         )
         return [_event(row) for row in rows]
+
+    def newest(self) -> int:
+        """The id of the newest event of all jobs; 0 before the first."""
+        return self._session.scalars(select(func.max(JobEventRow.id))).one() or 0
 
 
 def _event(row: JobEventRow) -> JobEvent:

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from sqlalchemy import and_, case, func, literal_column, or_, select
 
+from onboard.domain.failures import FailedJob
 from onboard.domain.figures import EndedJob
-from onboard.domain.job import Job, JobState
+from onboard.domain.job import Job, JobState, Stage
 from onboard.domain.running import Attempt
 from onboard.registry.jobs import to_job
 from onboard.registry.repository import Repository
@@ -20,6 +21,7 @@ from onboard.registry.tables import JobEventRow, JobRow
 
 WINDOW_SECONDS: Final = 24 * 3600.0
 MOST_ENDED: Final = 5_000  # jobs; a window with more of them is cut short, and says so
+MOST_FAILED: Final = 500  # jobs whose reasons are compared
 MOST_TIMED: Final = 200  # jobs whose stages are compared with those of running ones
 
 # Written out, not bound: SQLite takes a partial index only for the very words that it was made with.
@@ -78,6 +80,27 @@ class JobFigures(Repository):
         if len(rows) > most:
             rows, window_seconds = rows[:most], max(rows[most - 1][-1], 1.0)
         return [EndedJob(queue, JobState(state), *figures) for queue, state, *figures in rows], window_seconds
+
+    def failed(
+        self, now: float, window_seconds: float = WINDOW_SECONDS, most: int = MOST_FAILED
+    ) -> Sequence[FailedJob]:
+        """The jobs that failed or died in the window, newest first; at most so many."""
+        ended = JobRow.finished_at > now - window_seconds
+        numbers = (  # without reading the wide rows
+            select(JobRow.number)
+            .where(ended, JobRow.state.in_([JobState.FAILED, JobState.DEAD]))
+            .order_by(JobRow.finished_at.desc())
+            .limit(most)
+        )
+        statement = (
+            select(JobRow.id, JobRow.task, JobRow.queue, JobRow.state, JobRow.stage, JobRow.finished_at, JobRow.error)
+            .where(JobRow.number.in_(numbers))
+            .order_by(JobRow.finished_at.desc())
+        )
+        return [
+            FailedJob(job, task, queue, JobState(state), Stage(stage) if stage else None, finished_at or now, error)
+            for job, task, queue, state, stage, finished_at, error in self._session.execute(statement)
+        ]
 
     def ahead(self, job: Job, now: float) -> int:
         """How many queued jobs of its queue are claimed before `job`: more urgent or older, and due when it is."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import ColumnElement, Select, func, select, update
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import (
@@ -17,6 +18,7 @@ from onboard.domain.job import (
     require_time_limit,
     require_transition,
 )
+from onboard.domain.job_search import JobSearch
 from onboard.domain.names import require_name
 from onboard.domain.release import release_number
 from onboard.errors import ConflictError, NotFoundError
@@ -114,16 +116,33 @@ class JobRepository(Repository):
         limit: int = 50,
     ) -> Sequence[Job]:
         """Jobs, newest first; `before` (a job's id) reads on where the last page ended."""
-        statement = select(JobRow).order_by(JobRow.number.desc()).limit(limit)
-        if states is not None:
-            statement = statement.where(JobRow.state.in_(list(states)))
-        for column, asked in ((JobRow.task, task), (JobRow.queue, queue), (JobRow.owner, owner)):
-            if asked is not None:
-                statement = statement.where(column == asked)
-        if before is not None:
-            edge = self._row(select(JobRow).where(JobRow.id == before), before)
-            statement = statement.where(JobRow.number < edge.number)
-        return [to_job(row) for row in self._session.scalars(statement)]
+        if states is not None and not states:
+            return []
+        search = JobSearch(tuple(states or ()), task, queue, owner)
+        return self.page(search, None if before is None else self.number_of(before), limit)
+
+    def page(
+        self, search: JobSearch, edge: int | None, limit: int, *, oldest_first: bool = False
+    ) -> builtins.list[Job]:
+        """Jobs that fit, newest first unless the oldest are to be.
+
+        Args:
+            edge: number of the last job of the page before; None begins.
+        """
+        statement = select(JobRow).where(*_fitting(search)).limit(limit)
+        order = JobRow.number if oldest_first else JobRow.number.desc()
+        if edge is not None:
+            statement = statement.where(JobRow.number > edge if oldest_first else JobRow.number < edge)
+        return [to_job(row) for row in self._session.scalars(statement.order_by(order))]
+
+    def number_of(self, job_id: str) -> int:
+        """Where a job stands in the order of submission. Raises NotFoundError."""
+        return self._row(select(JobRow).where(JobRow.id == job_id), job_id).number
+
+    def counts(self, search: JobSearch) -> dict[JobState, int]:
+        """How many jobs that fit stand where; states without any are left out."""
+        statement = select(JobRow.state, func.count()).where(*_fitting(search)).group_by(JobRow.state)
+        return {JobState(state): count for state, count in self._session.execute(statement)}
 
     def cancel(self, job_id: str) -> Job:
         """Cancel a queued job at once; ask a running one to stop. Raises NotFoundError, ConflictError when finished."""
@@ -200,3 +219,9 @@ def to_job(row: JobRow) -> Job:
         state=JobState(row.state),
         stage=Stage(row.stage) if row.stage else None,
     )
+
+
+def _fitting(search: JobSearch) -> builtins.list[ColumnElement[bool]]:
+    columns = ((JobRow.task, search.task), (JobRow.queue, search.queue), (JobRow.owner, search.owner))
+    conditions = [column == asked for column, asked in columns if asked is not None]
+    return [*conditions, JobRow.state.in_(search.states)] if search.states else conditions

@@ -76,22 +76,26 @@ class SearchRepository(Repository):
     ) -> Sequence[tuple[Task, EmbeddingVersion | None]]:
         """The tasks that fit (or the first `limit`), by name and after `after`, each with its latest version."""
         tasks: list[tuple[Task, EmbeddingVersion | None]] = []
-        for task, latest in self._all(after, min(limit or _CHUNK, _CHUNK) if search.everything else _CHUNK):
+        chunk = min(limit or _CHUNK, _CHUNK) if search.by_row else _CHUNK
+        for task, latest in self._all(search, after, chunk):
             if search.fits(task, latest):
                 tasks.append((task, latest))
             if len(tasks) == limit:
                 break
         return tasks
 
-    def _all(self, after: str | None, chunk: int) -> Iterator[tuple[Task, EmbeddingVersion | None]]:
-        """Every task after a name with its latest version, read a chunk at a time."""
+    def _all(self, search: TaskSearch, after: str | None, chunk: int) -> Iterator[tuple[Task, EmbeddingVersion | None]]:
+        """Every task after a name whose row fits, with its latest version, read a chunk at a time."""
         last = after or ""
+        fitting = [] if search.shipped is None else [TaskRow.source.is_(search.shipped)]
+        if search.name:
+            fitting.append(TaskRow.name.contains(search.name, autoescape=True))
         while True:
             statement = (
                 select(TaskRow, EmbeddingVersionRow)
                 .outerjoin(AliasRow, and_(AliasRow.task == TaskRow.name, AliasRow.alias == LATEST))
                 .outerjoin(EmbeddingVersionRow, names_version())
-                .where(TaskRow.name > last, TaskRow.deleted_at.is_(None))
+                .where(TaskRow.name > last, TaskRow.deleted_at.is_(None), *fitting)
                 .order_by(TaskRow.name)
                 .limit(chunk)
             )

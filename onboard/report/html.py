@@ -34,12 +34,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["code"] = _code
-    environment.filters["explained"] = _explained
+    environment.filters["code"] = code
+    environment.filters["explained"] = explained
     return environment
 
 
-def _explained(cell: str) -> Markup:
+def explained(cell: str) -> Markup:
     """A cell or a name, with the explanation of a term that stands in it alone."""
     from markupsafe import Markup, escape
 
@@ -47,7 +47,7 @@ def _explained(cell: str) -> Markup:
     return Markup('<abbr title="{}" tabindex="0">{}</abbr>').format(explanation, cell) if explanation else escape(cell)
 
 
-def _code(sentence: str) -> Markup:
+def code(sentence: str) -> Markup:
     """What stands between backticks as code; everything is escaped. An odd backtick stays a backtick."""
     from markupsafe import Markup, escape
 

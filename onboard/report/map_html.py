@@ -14,22 +14,23 @@ _LETTER: Final = 0.62 * FONT_SIZE  # pixels; no letter of the fixed-width fonts 
 
 
 def render_map(document: Mapping[str, Any]) -> str:
-    """The page of the document of `onboard.versions.task_map.map_tasks`.
+    """The page of the document of `onboard.versions.task_map.map_tasks`."""
+    return environment().get_template("map.html").render(**map_parts(document))
+
+
+def map_parts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What map_body.html and map_style.html show of it.
 
     It holds the map twice, and shows the one that fits: a wide map would have its letters too small on a phone.
     """
     wide, narrow = (lay_out(document, lambda name, _: _LETTER * len(name), canvas) for canvas in (WIDE, NARROW))
-    return (
-        environment()
-        .get_template("map.html")
-        .render(
-            layout=wide,
-            layouts={"wide": wide, "narrow": narrow},
-            legend=[outline(family.shape, 0, 0, 5.5) for family in wide.families],
-            rows=map_rows(document),
-            size=FONT_SIZE,
-        )
-    )
+    return {
+        "layout": wide,
+        "layouts": {"wide": wide, "narrow": narrow},
+        "legend": [outline(family.shape, 0, 0, 5.5) for family in wide.families],
+        "rows": map_rows(document),
+        "size": FONT_SIZE,
+    }
 
 
 def map_rows(document: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:

@@ -33,6 +33,7 @@ def promote(
     if_better: bool = False,
     expected: int | None = None,
     manifests: Manifests | None = None,
+    because: str = "",
 ) -> AliasMove:
     """Let an alias mean this version; every move is kept. One that it means already is no move.
 
@@ -44,6 +45,7 @@ def promote(
             version, or nothing, than always giving the commonest answer.
         expected: the version that the alias must mean at present; 0 for none.
         manifests: of the bases that were read already.
+        because: why, for the history.
 
     Raises:
         InputError: no reference, or no name for an alias.
@@ -59,17 +61,19 @@ def promote(
     if if_better or alias == LATEST:
         expected = _require_good(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
-        reason = "promoted: better" if if_better else "promoted"
+        reason = ": ".join(
+            filter(None, ("promoted", ", ".join(filter(None, ("better" if if_better else "", because)))))
+        )
         moved = AliasRepository(session).move(
             version.task, alias, version.version, expected=expected, actor=actor(), reason=reason
         )
         return _recorded(session, "alias.promote", moved)
 
 
-def rollback(services: Services, task: str, alias: str, *, expected: int | None = None) -> AliasMove:
+def rollback(services: Services, task: str, alias: str, *, expected: int | None = None, because: str = "") -> AliasMove:
     """Let an alias mean the version that it meant before. See `AliasRepository.rollback` for what it raises."""
     with services.database.write() as session:
-        moved = AliasRepository(session).rollback(task, alias, expected=expected, actor=actor())
+        moved = AliasRepository(session).rollback(task, alias, expected=expected, actor=actor(), because=because)
         return _recorded(session, "alias.rollback", moved)
 
 

@@ -30,7 +30,7 @@ _FILE = file_answers("The weights.")
 @router.get("", response_model=HypernetworkList, dependencies=_READ)
 def list_line(services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
     """The line of a base, oldest first; `head` marks the one that new tasks are learned with."""
-    return list_hypernetworks(services.database, _digest(services, base))
+    return list_hypernetworks(services.database, digest_of_base(services, base))
 
 
 @router.get("/{version}.safetensors", response_class=Response, responses=_FILE, dependencies=_READ)
@@ -38,7 +38,7 @@ def download_hypernetwork(
     version: Number, services: OpenServices, base: BaseDigest = None, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The weights of a version; their SHA-256 is the ETag."""
-    artifact = hypernetwork_artifact(services.database, _digest(services, base), version)
+    artifact = hypernetwork_artifact(services.database, digest_of_base(services, base), version)
     # without a digest of the base the same address may mean another file some day
     caching = IMMUTABLE if base else REVALIDATE
     return answer(lambda: _weights(services, artifact), etag(artifact), if_none_match, SAFETENSORS, caching)
@@ -47,20 +47,21 @@ def download_hypernetwork(
 @router.get("/{version}", response_model=HypernetworkDetail, dependencies=_READ)
 def show_version(version: Number, services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
     """One version: digest, parent, the job that tuned it, what is pinned to it, the guard's verdict."""
-    return show_hypernetwork(services.database, _digest(services, base), version)
+    return show_hypernetwork(services.database, digest_of_base(services, base), version)
 
 
 @router.post("/{version}/revert", response_model=HypernetworkReverted, dependencies=[Depends(requires(Scope.OPS))])
 def revert_to_version(version: Number, services: OpenServices, base: BaseDigest = None) -> dict[str, Any]:
     """Make a version the head again: new tasks are learned under it, and nothing that is published changes."""
-    return revert_hypernetwork(services.database, _digest(services, base), version)
+    return revert_hypernetwork(services.database, digest_of_base(services, base), version)
 
 
 def _weights(services: Services, artifact: str) -> FilePath | bytes:
     return services.file(artifact) or services.read(artifact)
 
 
-def _digest(services: Services, digest: str | None) -> str:
+def digest_of_base(services: Services, digest: str | None) -> str:
+    """The digest, of the default base where none is given."""
     return digest or _default_digest(services.settings.base)
 
 

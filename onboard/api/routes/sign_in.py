@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from onboard.api.access import SESSION_COOKIE, signed_in
+from onboard.api.access import SESSION_COOKIE
 from onboard.api.deps import OpenServices
 from onboard.api.guarding import caller_address, session_cookie
 from onboard.api.limits import RateLimit
 from onboard.api.sign_in_page import sign_in_page
-from onboard.domain.access import Identity, Scope
 from onboard.errors import SignInError
 from onboard.operations.access import SESSION_SECONDS, sign_in, sign_in_by_code, sign_out
 
@@ -49,12 +48,6 @@ def sign_browser_out(request: Request, services: OpenServices) -> Response:
     answer = RedirectResponse("/login", _AFTERWARDS)
     answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
     return answer
-
-
-@router.get("/")
-def show_start(identity: Annotated[Identity, Depends(signed_in)]) -> Response:
-    """What a signed-in browser sees first: the description if it may read that, else what it may."""
-    return RedirectResponse("/docs" if identity.may(Scope.READ) else "/v1/me", _AFTERWARDS)
 
 
 def _signed_in(request: Request, begin: Callable[[], str]) -> Response:

@@ -220,7 +220,8 @@ def test_generators_of_clients_accept_the_description(app: FastAPI) -> None:
 
 
 def test_the_documentation_lists_every_route_with_its_scope_and_every_code(app: FastAPI) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
+    docs = Path(__file__).parents[3] / "docs"
+    page = "".join((docs / name).read_text(encoding="utf-8") for name in ("api.md", "pages.md"))
     listed = dict(re.findall(r"^\| `([A-Z]+ /[^`?]*)[^`]*` \| (\w+) \|", page, re.MULTILINE))
     routes = {
         f"{method} {(route.path or '').replace(':path', '')}": str(scope_of(route) or unscoped(route.path or ""))

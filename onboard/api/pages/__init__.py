@@ -1,0 +1,37 @@
+"""The pages that `onboard serve` shows in a browser; `ROUTERS` is what the application includes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from onboard.api.pages import (
+    access,
+    assets,
+    hypernetworks,
+    job,
+    jobs,
+    live,
+    overview,
+    submit,
+    task,
+    task_map,
+    tasks,
+    webhooks,
+)
+
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    assets.router,
+    live.router,
+    overview.router,
+    jobs.router,
+    job.router,
+    tasks.router,
+    task.router,
+    task_map.router,
+    hypernetworks.router,
+    submit.router,
+    access.router,
+    webhooks.router,
+)

@@ -1,0 +1,60 @@
+"""Who may, and who did: tokens are made and ended, and every change is listed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices, decode_number
+from onboard.api.pages.frame import PageRoute, page, to
+from onboard.domain.access import LIFETIME, Scope
+from onboard.operations.access import changes, create_token, list_tokens, revoke_token
+
+PAGE: Final = 100  # changes
+_MOST_LETTERS: Final = 64
+_ADMIN: Final = [Depends(requires(Scope.ADMIN))]
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute, dependencies=_ADMIN)
+
+
+@router.get("/tokens")
+@router.get("/tokens.json")
+def show_tokens(
+    request: Request, services: OpenServices, include_ended: Annotated[bool, Query(alias="all")] = False
+) -> Response:
+    """The tokens that work now, or all of them, without their secrets."""
+    tokens = list_tokens(services.database, include_ended=include_ended)
+    document = {"tokens": [token.to_json() for token in tokens]}
+    return page(request, "tokens.html", document, everything=include_ended, scopes=list(Scope), lifetime=LIFETIME)
+
+
+@router.post("/tokens")
+def make_token(
+    request: Request,
+    services: OpenServices,
+    scope: Annotated[list[str] | None, Form(max_length=len(Scope))] = None,
+    name: Annotated[str, Form(max_length=_MOST_LETTERS)] = "",
+    expires: Annotated[str, Form(max_length=_MOST_LETTERS)] = LIFETIME,
+) -> Response:
+    """Make a token; its secret is shown this once."""
+    token, secret = create_token(services.database, name.strip() or None, scope or [], expires.strip())
+    return page(request, "token.html", token.to_json(), secret=secret)
+
+
+@router.post("/tokens/revoke")
+def end_token(services: OpenServices, token: Annotated[str, Form(max_length=_MOST_LETTERS)]) -> Response:
+    """End a token for good."""
+    revoke_token(services.database, token)
+    return to("/tokens")
+
+
+@router.get("/audit")
+@router.get("/audit.json")
+def show_changes(
+    request: Request, services: OpenServices, before: Annotated[str | None, Query(max_length=_MOST_LETTERS)] = None
+) -> Response:
+    """Who changed what, newest first."""
+    return page(request, "audit.html", changes(services.database, PAGE, decode_number(before)), before=before)

@@ -1,0 +1,184 @@
+"""What all pages have in common: how they are rendered, their `.json` twins, and errors as pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import Depends, Form, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from onboard import report
+from onboard.api import problems
+from onboard.api.pages.assets import address
+from onboard.domain.access import Identity, Scope
+from onboard.domain.moment import seconds_text
+from onboard.errors import InputError, OnboardError
+from onboard.report.html import code, explained
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+NOT_KNOWN: Final = "–"
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+_AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page
+_PART: Final = re.compile("[a-z-]{1,32}")
+_MOST_LETTERS: Final = 2000  # of an address
+_MEBIBYTE: Final = 2**20
+
+# Address, name, key after `g`, and the scope that it takes, of every page that the frame leads to.
+NAVIGATION: Final = (
+    ("/", "Overview", "o", Scope.READ),
+    ("/jobs", "Jobs", "j", Scope.READ),
+    ("/tasks", "Tasks", "t", Scope.READ),
+    ("/map", "Map", "m", Scope.READ),
+    ("/hypernetworks", "Hypernetworks", "h", Scope.READ),
+    ("/submit", "Submit", "s", Scope.SUBMIT),
+    ("/tokens", "Tokens", "k", Scope.ADMIN),
+    ("/audit", "Audit", "a", Scope.ADMIN),
+    ("/webhooks", "Webhooks", "w", Scope.OPS),
+)
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages, for whoever asked for a page."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler that FastAPI makes, and around it what makes pages of errors."""
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except OnboardError as error:
+                if not _is_for_people(request):
+                    raise
+                problems.log(request.method, request.url.path, error)
+                return error_page(request, error)
+            except RequestValidationError as error:
+                if not _is_for_people(request):
+                    raise
+                return error_page(request, _of_validation(error))
+
+        return handled
+
+
+def page(
+    request: Request, template: str, document: Mapping[str, Any], status: int = HTTPStatus.OK, **more: Any
+) -> Response:
+    """A document as a page; at an address that ends in .json as it is.
+
+    Args:
+        more: what only the page shows.
+    """
+    if request.url.path.endswith(".json"):
+        return JSONResponse(dict(document), status)
+    return HTMLResponse(_rendered(request, template, document=document, **more), status)
+
+
+def error_page(request: Request, error: OnboardError) -> Response:
+    """What is wrong and what mends it."""
+    error = error.outside
+    listed = error.data.get("problems")
+    target = request.headers.get("hx-target", "")  # the part of the page that it is shown in
+    more = {
+        "error": error,
+        "problems": listed if isinstance(listed, list) else [],
+        "target": target if _PART.fullmatch(target) else "",
+    }
+    return HTMLResponse(_rendered(request, "error.html", **more), error.http_status)
+
+
+async def came_from(back: Annotated[str, Form(max_length=_MOST_LETTERS)] = "/") -> str:
+    """The page of ours that a form stood on, as it says itself: no browser names it, as we ask it not to."""
+    ours = back.startswith("/") and not back.startswith("//") and back.isprintable() and "\\" not in back
+    return back if ours else "/"
+
+
+CameFrom = Annotated[str, Depends(came_from)]
+
+
+def to(place: str) -> Response:
+    """To another page, after something was changed."""
+    return RedirectResponse(place, _AFTERWARDS)
+
+
+def _rendered(request: Request, template: str, **given: Any) -> str:
+    identity: Identity = request.state.identity
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            identity=identity,
+            may={scope.value: identity.may(scope) for scope in Scope},
+            navigation=[(place, name, key) for place, name, key, scope in NAVIGATION if identity.may(scope)],
+            path=request.url.path,
+            query=f"?{request.url.query}" if request.url.query else "",
+            **given,
+        )
+    )
+
+
+@cache
+def environment() -> Environment:
+    """The templates of the pages, and behind them the charts of the report; what they are given is escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader([_TEMPLATES, Path(report.__file__).parent]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(code=code, explained=explained, moment=moment, duration=duration, count=count, size=size)
+    environment.globals.update(asset=address, unknown=NOT_KNOWN)
+    return environment
+
+
+def moment(iso: str | None) -> Markup:
+    """A moment (ISO 8601) as people read it; scripts put it into the reader's zone, the exact one stands in a title."""
+    from markupsafe import Markup
+
+    if iso is None:
+        return Markup(NOT_KNOWN)
+    shown = datetime.fromisoformat(iso).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(iso, shown)
+
+
+def duration(seconds: float | None) -> str:
+    """ "3 min 20 s"; a dash where it is not known."""
+    return NOT_KNOWN if seconds is None else seconds_text(max(seconds, 0.0))
+
+
+def count(number: float | None) -> str:
+    """ "12,345"; a dash where it is not known."""
+    return NOT_KNOWN if number is None else f"{number:,.0f}"
+
+
+def size(bytes_: float | None) -> str:
+    """ "1,024 MiB"; a dash where it is not known."""
+    return NOT_KNOWN if bytes_ is None else f"{bytes_ / _MEBIBYTE:,.0f} MiB"
+
+
+def _is_for_people(request: Request) -> bool:
+    if request.url.path.endswith(".json"):
+        return False
+    return "text/html" in request.headers.get("accept", "") or "hx-request" in request.headers
+
+
+def _of_validation(error: RequestValidationError) -> InputError:
+    """The first thing that is wrong with an address or a form, with what it may be."""
+    (first, *_) = error.errors()
+    field = ".".join(map(str, first["loc"][1:])) or str(first["loc"][0])
+    may_be = (first.get("ctx") or {}).get("expected")
+    remedy = f"It may be {may_be}." if may_be else "Correct it in the address or in the form."
+    return InputError(f"{field}: {str(first['msg']).rstrip('.')}.", remedy, field=field)

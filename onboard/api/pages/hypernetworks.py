@@ -1,0 +1,46 @@
+"""Hypernetworks: the line of a base, one version with the guard's verdict on every earlier task, and going back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Form, Path, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.pages.frame import PageRoute, page, to
+from onboard.api.routes.hypernetworks import BaseDigest, digest_of_base
+from onboard.domain.access import Scope
+from onboard.hypernetworks.line import list_hypernetworks, revert_hypernetwork, show_hypernetwork
+from onboard.report.tuned import GUARD_HEAD, guard_notes, guard_rows
+
+_READ: Final = [Depends(requires(Scope.READ))]
+_OPS: Final = [Depends(requires(Scope.OPS))]
+Number = Annotated[int, Path(ge=1, le=999_999_999)]
+
+router = APIRouter(prefix="/hypernetworks", include_in_schema=False, route_class=PageRoute)
+
+
+@router.get("", dependencies=_READ)
+@router.get(".json", dependencies=_READ)
+def show_line(request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
+    """The line of a base, the newest first on the page."""
+    return page(request, "hypernetworks.html", list_hypernetworks(services.database, digest_of_base(services, base)))
+
+
+@router.get("/{version}", dependencies=_READ)
+@router.get("/{version}.json", dependencies=_READ)
+def show_one(version: Number, request: Request, services: OpenServices, base: BaseDigest = None) -> Response:
+    """One version: what is pinned to it, and what the guard found of each earlier task."""
+    document = show_hypernetwork(services.database, digest_of_base(services, base), version)
+    guard = document["guard"] or {}
+    more = {"guard_head": GUARD_HEAD, "guard": guard_rows(guard), "notes": guard_notes(guard)}
+    return page(request, "hypernetwork.html", document, **more)
+
+
+@router.post("/{version}/revert", dependencies=_OPS)
+def revert(version: Number, services: OpenServices, base: Annotated[str, Form(max_length=80)]) -> Response:
+    """Make a version the head again."""
+    revert_hypernetwork(services.database, base, version)
+    return to(f"/hypernetworks/{version}?base={digest_of_base(services, base)}")

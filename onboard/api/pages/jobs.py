@@ -1,0 +1,151 @@
+"""Jobs: filtered, counted, paged by key; some or all that fit cancelled or tried again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.pages.frame import PageRoute, page
+from onboard.domain.access import Scope
+from onboard.domain.job import JobState
+from onboard.domain.job_search import JobSearch
+from onboard.errors import InputError
+from onboard.jobs.control import brief
+from onboard.jobs.many import MOST_AT_ONCE, Change, Changed, change_matching, change_selected, jobs_page
+from workers.waking import wake
+
+PAGE: Final = 50  # jobs
+_MOST_LETTERS: Final = 200
+_READ: Final = [Depends(requires(Scope.READ))]
+_SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
+Sort = Literal["newest", "oldest"]
+Text = Annotated[str, Query(max_length=_MOST_LETTERS)]
+FormText = Annotated[str, Form(max_length=_MOST_LETTERS)]
+Asked = Annotated[Change, Form()]
+Number = Annotated[int, Form(ge=0, lt=2**31)]
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address says: a link that is sent shows the same jobs."""
+
+    search: JobSearch
+    sort: Sort
+
+    def address(self, **changes: Any) -> str:
+        """The address of the same list, or of one that differs in this."""
+        search = self.search
+        given: dict[str, Any] = {
+            "state": [state.value for state in search.states], "task": search.task, "queue": search.queue,
+            "owner": search.owner, "sort": None if self.sort == "newest" else self.sort, **changes,
+        }  # fmt: skip
+        query = urlencode({name: value for name, value in given.items() if value}, doseq=True)
+        return f"/jobs?{query}" if query else "/jobs"
+
+    @property
+    def command(self) -> str:
+        """The command that lists the same."""
+        states = "".join(f" --state {state.value}" for state in self.search.states)
+        return f"onboard jobs list{states}" + (f" --task {self.search.task}" if self.search.task else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a change of all jobs that fit has come: where to go on, and what was done before."""
+
+    after: str
+    done: int
+    refused: int
+
+
+def _search(state: list[JobState] | None, task: str, queue: str, owner: str) -> JobSearch:
+    return JobSearch(tuple(state or ()), task.strip() or None, queue.strip() or None, owner.strip() or None)
+
+
+def _filters(
+    state: Annotated[list[JobState] | None, Query()] = None,
+    task: Text = "",
+    queue: Text = "",
+    owner: Text = "",
+    sort: Annotated[Sort, Query()] = "newest",
+) -> Filters:
+    return Filters(_search(state, task, queue, owner), sort)
+
+
+def _posted(
+    state: Annotated[list[JobState] | None, Form()] = None,
+    task: FormText = "",
+    queue: FormText = "",
+    owner: FormText = "",
+) -> Filters:
+    return Filters(_search(state, task, queue, owner), "newest")
+
+
+def _progress(after: FormText = "", done: Number = 0, refused: Number = 0) -> Progress:
+    return Progress(after, done, refused)
+
+
+@router.get("/jobs", dependencies=_READ)
+@router.get("/jobs.json", dependencies=_READ)
+def list_jobs(
+    request: Request, services: OpenServices, filters: Annotated[Filters, Depends(_filters)], after: Text = ""
+) -> Response:
+    """A page of the jobs that fit, newest first."""
+    jobs = jobs_page(services.database, filters.search, after or None, PAGE, oldest_first=filters.sort == "oldest")
+    document = {
+        "jobs": [brief(job) for job in jobs.jobs],
+        "counts": {state.value: jobs.counts.get(state, 0) for state in JobState},
+        "matching": jobs.matching(filters.search),
+        "next": jobs.jobs[-1].id if jobs.more else None,
+    }
+    more = {"filters": filters, "search": filters.search, "after": after, "states": list(JobState)}
+    return page(request, "jobs.html", document, **more)
+
+
+@router.post("/jobs/selected", dependencies=_SUBMIT)
+def change_jobs(
+    change: Asked,
+    request: Request,
+    services: OpenServices,
+    filters: Annotated[Filters, Depends(_posted)],
+    job: Annotated[list[str] | None, Form(max_length=PAGE)] = None,
+) -> Response:
+    """Cancel or retry the jobs whose boxes are ticked."""
+    if not job:
+        raise InputError("No job is selected.", "Tick the boxes of those that are meant, or take all that match.")
+    changed = change_selected(services.database, change, job)
+    return _told(request, services, change, changed, filters, Progress("", 0, 0))
+
+
+@router.post("/jobs/matching", dependencies=_SUBMIT)
+def change_all_jobs(
+    change: Asked,
+    request: Request,
+    services: OpenServices,
+    filters: Annotated[Filters, Depends(_posted)],
+    progress: Annotated[Progress, Depends(_progress)],
+) -> Response:
+    """Cancel or retry the next hundred jobs that fit; the page that answers asks for those after them by itself."""
+    changed = change_matching(services.database, change, filters.search, progress.after or None, MOST_AT_ONCE)
+    return _told(request, services, change, changed, filters, progress)
+
+
+def _told(
+    request: Request, services: Any, change: Change, changed: Changed, filters: Filters, before: Progress
+) -> Response:
+    for queue in sorted(changed.queues):
+        wake(services, queue, outside=True)
+    request.app.state.overview.forget()
+    so_far = Progress(changed.after or "", before.done + changed.done, before.refused + changed.refused)
+    document = {"change": change, "done": so_far.done, "refused": so_far.refused, "next": changed.after}
+    return page(
+        request, "jobs_changed.html", document, filters=filters, search=filters.search, refusals=changed.refusals
+    )

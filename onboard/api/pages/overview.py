@@ -1,0 +1,107 @@
+"""The first page: queues, workers, what runs and waits, and what failed lately; to be left open by the ops team."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Form, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires, signed_in
+from onboard.api.deps import OpenServices
+from onboard.api.pages.frame import CameFrom, PageRoute, page, to
+from onboard.api.schemas.jobs import NAME
+from onboard.domain.access import Identity, Scope, sorted_scopes
+from onboard.domain.names import MOST_LETTERS
+from onboard.jobs.control import drain, set_paused
+from onboard.jobs.status import failures, open_jobs, queues, workers
+from onboard.registry.database import Database
+from workers.waking import wake
+
+_FRESH_SECONDS: Final = 1.0
+_MOST_WAITING: Final = 10  # jobs that are named
+_READ: Final = [Depends(requires(Scope.READ))]
+_OPS: Final = [Depends(requires(Scope.OPS))]
+QueueName = Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)]
+WorkerName = Annotated[str, Form(max_length=200)]
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+class Overview:
+    """The overview's document, read once a second however many have the page open. Safe in threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read_at = -_FRESH_SECONDS
+        self._document: dict[str, Any] = {}
+
+    def read(self, database: Database) -> dict[str, Any]:
+        """The document, at most a second old."""
+        with self._lock:
+            if time.monotonic() - self._read_at >= _FRESH_SECONDS:
+                self._document = _document(database)
+                self._read_at = time.monotonic()
+            return self._document
+
+    def forget(self) -> None:
+        """Read anew next time: somebody changed something, and looks at what became of it."""
+        with self._lock:
+            self._read_at = -_FRESH_SECONDS
+
+
+@router.get("/overview.json", dependencies=_READ)
+def read_overview(request: Request, services: OpenServices) -> Response:
+    """The overview as a document."""
+    return page(request, "overview.html", _overview(request).read(services.database))
+
+
+@router.get("/")
+def show_start(request: Request, services: OpenServices, identity: Annotated[Identity, Depends(signed_in)]) -> Response:
+    """The overview; to who may not read it, what he may."""
+    if not identity.may(Scope.READ):
+        return page(request, "start.html", {"scopes": sorted_scopes(identity.scopes)})
+    return page(request, "overview.html", _overview(request).read(services.database))
+
+
+@router.post("/queue/pause", dependencies=_OPS)
+def pause_queue(request: Request, services: OpenServices, queue: QueueName, back: CameFrom) -> Response:
+    """Hold a queue's waiting jobs back."""
+    set_paused(services.database, queue, paused=True)
+    return _changed(request, back)
+
+
+@router.post("/queue/resume", dependencies=_OPS)
+def resume_queue(request: Request, services: OpenServices, queue: QueueName, back: CameFrom) -> Response:
+    """Let a paused queue go on."""
+    set_paused(services.database, queue, paused=False)
+    wake(services, queue, outside=True)
+    return _changed(request, back)
+
+
+@router.post("/workers/drain", dependencies=_OPS)
+def drain_worker(request: Request, services: OpenServices, worker: WorkerName, back: CameFrom) -> Response:
+    """Let a worker finish its job, take no other, and leave."""
+    drain(services.database, worker)
+    return _changed(request, back)
+
+
+def _overview(request: Request) -> Overview:
+    overview: Overview = request.app.state.overview
+    return overview
+
+
+def _changed(request: Request, back: str) -> Response:
+    _overview(request).forget()
+    return to(back)
+
+
+def _document(database: Database) -> dict[str, Any]:
+    return {
+        **queues(database).to_json(),
+        "workers": workers(database).to_json()["workers"],
+        "jobs": open_jobs(database, _MOST_WAITING).to_json(),
+        "failures": [group.to_json() for group in failures(database)],
+    }

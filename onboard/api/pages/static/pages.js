@@ -1,0 +1,112 @@
+// Live parts, the reader's time zone, keys, and copying. Pages work without it: then one reloads them oneself.
+"use strict";
+(() => {
+  const QUIET_MS = 1000; // news of one second are one asking
+  const AGAIN_MS = 3000; // after which a closed stream is opened again
+  const STALE_MS = 15000; // ages grow though nothing happens
+  const KINDS = ["news", "state", "stage_started", "stage_finished", "note", "end"];
+
+  // --- times ---------------------------------------------------------------------------------------------------------
+  const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  function localTimes(root) {
+    for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
+      const moment = new Date(time.dateTime);
+      if (isNaN(moment)) continue;
+      time.textContent = local.format(moment);
+      time.dataset.local = "";
+    }
+  }
+
+  // --- live parts ----------------------------------------------------------------------------------------------------
+  // <section id="live" data-live="/live" hx-get="…" hx-select="#live" hx-trigger="news" hx-swap="outerHTML">
+  let stream = null;
+  let due = null;
+  let askedAt = Date.now();
+  const part = () => document.querySelector("[data-live]");
+  // whoever selects rows, types, or has opened something must not lose it
+  const inUse = () => part().querySelector("input:checked:not([type=hidden]), textarea:focus, input:focus, details[open]") !== null;
+
+  function ask() {
+    due = null;
+    if (!part() || document.hidden || inUse()) return;
+    askedAt = Date.now();
+    htmx.trigger(part(), "news");
+  }
+  function news() {
+    due ??= setTimeout(ask, QUIET_MS);
+  }
+  function open() {
+    const live = part();
+    if (!live || !live.dataset.live || stream || document.hidden) return;
+    stream = new EventSource(live.dataset.live);
+    for (const kind of KINDS) stream.addEventListener(kind, news);
+    stream.addEventListener("end", close);
+    stream.onopen = () => part()?.removeAttribute("aria-busy");
+    stream.onerror = () => {
+      part()?.setAttribute("aria-busy", "true"); // shown as: not connected
+      if (stream && stream.readyState === EventSource.CLOSED) {
+        close();
+        setTimeout(() => { news(); open(); }, AGAIN_MS);
+      }
+    };
+  }
+  function close() {
+    stream?.close();
+    stream = null;
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) close();
+    else if (part()) { news(); open(); }
+  });
+  setInterval(() => { if (part()?.dataset.live && Date.now() - askedAt > STALE_MS) news(); }, STALE_MS / 3);
+  document.addEventListener("htmx:responseError", () => location.reload()); // the session is over: the form says so
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, target } = event.detail;
+    const isPage = xhr.getResponseHeader("content-type")?.startsWith("text/html");
+    // what is open stays as it is while the service cannot answer
+    if (!isPage || (xhr.status >= 500 && target.id === "live")) event.detail.shouldSwap = false;
+  });
+  document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.isConnected ? event.detail.target : document));
+  document.addEventListener("htmx:afterSettle", () => localTimes(document));
+
+  // --- forms ---------------------------------------------------------------------------------------------------------
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    const question = event.submitter?.dataset.confirm || form.dataset.confirm;
+    if (form.dataset.sent || (question && !confirm(question))) { event.preventDefault(); return; }
+    if (form.method === "post" && !event.defaultPrevented) form.dataset.sent = "1"; // twice is once
+  });
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  });
+  document.addEventListener("change", (event) => {
+    const box = event.target;
+    if (!box.matches?.("[data-all]")) return;
+    for (const other of document.querySelectorAll(`input[name="${box.dataset.all}"]`)) other.checked = box.checked;
+  });
+  document.addEventListener("click", (event) => {
+    const copied = event.target.closest?.("[data-copy]");
+    if (copied) navigator.clipboard?.writeText(document.getElementById(copied.dataset.copy).textContent).then(() => { copied.textContent = "Copied"; });
+    if (event.target.closest?.("[data-help]")) document.getElementById("help").showModal();
+  });
+
+  // --- keys ----------------------------------------------------------------------------------------------------------
+  let went = 0;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, dialog[open]")) return;
+    if (event.key === "?") document.getElementById("help")?.showModal();
+    else if (event.key === "/") {
+      const search = document.querySelector("[data-search]");
+      if (search) { event.preventDefault(); search.focus(); }
+    } else if (event.key === "g") went = Date.now();
+    else if (Date.now() - went < 1500) {
+      const link = document.querySelector(`nav [data-key="${CSS.escape(event.key)}"]`);
+      went = 0;
+      if (link) location.assign(link.href);
+    }
+  });
+
+  for (const element of document.querySelectorAll("[data-needs-script]")) element.hidden = false;
+  localTimes(document);
+  open();
+})();

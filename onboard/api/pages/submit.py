@@ -1,0 +1,70 @@
+"""Submitting a dataset: checked before anything is queued, then the page of its job."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires
+from onboard.api.deps import ClientLeft, OpenServices
+from onboard.api.intake import Intake
+from onboard.api.pages.frame import PageRoute, page, to
+from onboard.api.receiving import TypedJob
+from onboard.domain.access import Identity, Scope
+from onboard.domain.submission import Field, Submission, fields_of
+from onboard.report.warned import dataset_warnings
+from workers.waking import start_worker
+
+_FIRST: Final = ("dataset", "task")  # the others are rarely changed
+_MOST_LETTERS: Final = 200
+_SUBMIT: Final = [Depends(requires(Scope.SUBMIT))]
+Submitter = Annotated[Identity, Depends(requires(Scope.SUBMIT))]
+Key = Annotated[str, Query(min_length=1, max_length=_MOST_LETTERS)]
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@router.get("/submit", dependencies=_SUBMIT)
+@router.get("/submit.json", dependencies=_SUBMIT)
+def show_form(request: Request, task: Annotated[str, Query(max_length=_MOST_LETTERS)] = "") -> Response:
+    """The form of a submission, made of its declaration."""
+    shown = [field for field in fields_of(Submission) if field.option.form is not None]
+    document = {"fields": [_described(field) for field in shown]}
+    return page(request, "submit.html", document, first=_FIRST, task=task, key=secrets.token_hex(12))
+
+
+@router.post("/submit/check", dependencies=_SUBMIT)
+def check_dataset(received: TypedJob, request: Request, left: ClientLeft) -> Response:
+    """What the checks say of a dataset, and how long its job would take; nothing is queued."""
+    intake: Intake = request.app.state.intake
+    report = intake.check(received.submission(), received.upload.content_bytes, left)
+    return page(request, "checked.html", report, warnings=dataset_warnings(report))
+
+
+@router.post("/submit")
+def submit_job(
+    identity: Submitter, received: TypedJob, services: OpenServices, request: Request, left: ClientLeft, key: Key
+) -> Response:
+    """Submit a dataset; the same form sent twice is one job."""
+    intake: Intake = request.app.state.intake
+    job, _ = intake.submit(received.submission(key=key), identity.name, received.upload.content_bytes, left)
+    start_worker(services, job.queue)
+    request.app.state.overview.forget()
+    place = f"/jobs/{job.id}"
+    return Response(headers={"HX-Redirect": place}) if "hx-request" in request.headers else to(place)
+
+
+def _described(field: Field) -> dict[str, Any]:
+    default = field.default if isinstance(field.default, (str, int, float)) else ""
+    return {
+        "name": field.name,
+        "flag": field.flag,
+        "help": field.option.form or field.option.help,
+        "default": default,
+        "choices": list(field.choices),
+        "kind": "file" if field.is_file else "flag" if field.type is bool else "text",
+        "times": 2 if field.repeated else 1,
+    }

@@ -1,0 +1,181 @@
+"""One task: its versions and aliases, moved forwards and back; compared, fetched, and tried on texts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires
+from onboard.api.deps import ClientLeft, OpenServices, decode_number
+from onboard.api.pages.frame import PageRoute, page, to
+from onboard.api.routes.embeddings import OpenShelf
+from onboard.api.routes.tasks import TaskName
+from onboard.api.schemas.jobs import NAME
+from onboard.domain.access import Scope
+from onboard.domain.limits import MAX_TEXT_CHARACTERS
+from onboard.domain.names import LATEST, MOST_LETTERS, Reference
+from onboard.report.charts import RowChart, Scale, Track
+from onboard.report.reading import label_name
+from onboard.report.versions import measured_text, versions_chart
+from onboard.versions.card import render_card
+from onboard.versions.describe import describe_task, resolve, versions_page
+from onboard.versions.promote import alias_history, promote, rollback
+from workers.waking import start_webhook_worker
+
+PAGE: Final = 50  # versions
+_MOVES: Final = 20  # of an alias that are shown
+_MOST_DIGITS: Final = 10  # of a version's number
+_MOST_REASON: Final = 200  # letters
+_READ: Final = [Depends(requires(Scope.READ))]
+_PROMOTE: Final = [Depends(requires(Scope.PROMOTE))]
+Ref = Annotated[str, Query(pattern=NAME, max_length=MOST_LETTERS)]
+Alias = Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)]
+Seen = Annotated[int, Form(ge=0, le=999_999_999)]
+Number = Annotated[int, Form(ge=1, le=999_999_999)]
+Because = Annotated[str, Form(max_length=_MOST_REASON)]
+Text = Annotated[str, Form(max_length=MAX_TEXT_CHARACTERS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How an alias is to be moved.
+
+    Args:
+        seen: what each alias meant when the page was made.
+        because: why, in one line.
+    """
+
+    seen: dict[str, int]
+    if_better: bool
+    because: str
+
+
+def _move(
+    seen: Annotated[list[str] | None, Form(max_length=1000)] = None,
+    if_better: Annotated[bool, Form()] = False,
+    because: Because = "",
+) -> Move:
+    pairs = (entry.partition("=") for entry in seen or ())
+    return Move(
+        {alias: int(number) for alias, _, number in pairs if number.isdecimal() and len(number) < _MOST_DIGITS},
+        if_better,
+        _one_line(because),
+    )
+
+
+def _texts(text: Text = "", text_a: Text = "", text_b: Text = "") -> dict[str, str]:
+    given = {"text": text, "text_a": text_a, "text_b": text_b}
+    return {name: value for name, value in given.items() if value.strip()}
+
+
+router = APIRouter(prefix="/tasks/{task}", include_in_schema=False, route_class=PageRoute)
+
+
+@router.get("", dependencies=_READ)
+@router.get(".json", dependencies=_READ)
+def show_task(
+    task: TaskName,
+    request: Request,
+    services: OpenServices,
+    before: Annotated[str | None, Query(max_length=MOST_LETTERS)] = None,
+) -> Response:
+    """A task with a page of its versions, newest first, and the last moves of its aliases."""
+    listed = versions_page(services.database, task, PAGE, decode_number(before))
+    listed["versions"].reverse()  # the newest first
+    document = {
+        **describe_task(services.database, task),
+        "versions": listed["versions"],
+        "next": listed["next"],
+        "moves": {alias: _moves(services, task, alias) for alias in listed["aliases"]},
+    }
+    latest = [] if document["latest"] is None else resolve(services.database, task)
+    return page(
+        request,
+        "task.html",
+        document,
+        chart=versions_chart(document["versions"]),
+        measured=measured_text,
+        card=render_card(latest[0]) if latest else "",
+        before=before,
+    )
+
+
+@router.get("/compare", dependencies=_READ)
+@router.get("/compare.json", dependencies=_READ)
+def compare(task: TaskName, a: Ref, b: Ref, request: Request, shelf: OpenShelf) -> Response:
+    """Two versions on rows that neither was trained on; the verdict is about `b`."""
+    made = shelf.comparison(Reference.parse(f"{task}@{a}"), Reference.parse(f"{task}@{b}"))
+    return page(request, "compare.html", json.loads(made))
+
+
+@router.post("/promote", dependencies=_PROMOTE)
+def promote_version(
+    task: TaskName,
+    services: OpenServices,
+    shelf: OpenShelf,
+    version: Number,
+    alias: Alias,
+    move: Annotated[Move, Depends(_move)],
+) -> Response:
+    """Let an alias mean a version, if it still means what the page said."""
+    expected = move.seen.get(alias, 0)
+    promote(
+        services, f"{task}@v{version}", alias, if_better=move.if_better, expected=expected,
+        manifests=shelf.manifests, because=move.because,
+    )  # fmt: skip
+    start_webhook_worker(services)
+    return to(f"/tasks/{task}")
+
+
+@router.post("/rollback", dependencies=_PROMOTE)
+def roll_back(task: TaskName, services: OpenServices, alias: Alias, seen: Seen, because: Because = "") -> Response:
+    """Let an alias mean what it meant before, if it still means what the page said."""
+    rollback(services, task, alias, expected=seen, because=_one_line(because))
+    start_webhook_worker(services)
+    return to(f"/tasks/{task}")
+
+
+@router.post("/try", dependencies=_READ)
+def try_texts(
+    task: TaskName,
+    request: Request,
+    left: ClientLeft,
+    texts: Annotated[dict[str, str], Depends(_texts)],
+    ref: Annotated[str, Form(pattern=NAME, max_length=MOST_LETTERS)] = LATEST,
+) -> Response:
+    """The answer to a text, or to a pair of them, with every label's probability."""
+    (answer,) = request.app.state.predictions.predict([{"task": task, "ref": ref, **texts}], left)
+    document = {**answer.to_json(probabilities=True), "weak": answer.weak}
+    return page(request, "tried.html", document, chart=_shares(document), texts=texts)
+
+
+def _moves(services: Any, task: str, alias: str) -> list[dict[str, Any]]:
+    _, moves = alias_history(services.database, task, alias, _MOVES)
+    return [move.to_json() for move in moves]
+
+
+def _shares(answer: dict[str, Any]) -> RowChart:
+    """Every label with its probability as a bar, the likeliest first."""
+    shares = sorted(answer["probabilities"], key=lambda share: -share["probability"])
+    scale = Scale(0.0, 1.0)
+    return RowChart(
+        title="Probability of each label",
+        origin=0.0,
+        tracks=[
+            Track(
+                label=label_name(share["label"]),
+                shown=f"{100 * share['probability']:.1f}%",
+                at=scale.at(share["probability"]),
+                emphasised=index == 0,
+            )
+            for index, share in enumerate(shares)
+        ],
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

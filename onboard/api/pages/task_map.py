@@ -1,0 +1,53 @@
+"""The map of tasks: every task's latest embedding in two dimensions, with its nearest tasks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires
+from onboard.api.pages.frame import PageRoute, page
+from onboard.api.shelf import Shelf
+from onboard.domain.access import Scope
+from onboard.domain.names import LATEST
+from onboard.report.map_html import map_parts
+from onboard.storage.cache import Cache
+from onboard.versions.task_map import Embedded, map_tasks
+
+_KEPT: Final = 2  # maps, by the tag of all embeddings
+_READ: Final = [Depends(requires(Scope.READ))]
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+class Maps:
+    """The map of the present embeddings, made anew once one of them changes. Safe in threads.
+
+    Args:
+        shelf: where the embeddings stand.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._maps = Cache[str, dict[str, Any]](_KEPT)
+
+    def document(self) -> dict[str, Any]:
+        """The document of `onboard tasks map --json`. Raises DamagedError, StorageError."""
+        tag, make = self._shelf.everything(LATEST)
+        return self._maps.get_alone(tag, lambda: _map(make()))
+
+
+@router.get("/map", dependencies=_READ)
+@router.get("/map.json", dependencies=_READ)
+def show_map(request: Request) -> Response:
+    """Where the tasks lie beside one another."""
+    maps: Maps = request.app.state.maps
+    document = maps.document()
+    return page(request, "map_page.html", document, parts=lambda: map_parts(document))
+
+
+def _map(embeddings: bytes) -> dict[str, Any]:
+    return map_tasks([Embedded.from_document(document) for document in json.loads(embeddings)["embeddings"]])

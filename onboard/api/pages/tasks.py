@@ -1,0 +1,65 @@
+"""Tasks: searched by name, label and how good they are; those that came with the base apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from onboard.api.access import requires
+from onboard.api.deps import OpenServices
+from onboard.api.pages.frame import PageRoute, page
+from onboard.domain.access import Scope
+from onboard.domain.task_search import TaskSearch
+from onboard.report.versions import measured_text
+from onboard.versions.describe import list_tasks
+
+PAGE: Final = 50  # tasks
+_MOST_LETTERS: Final = 1000
+_READ: Final = [Depends(requires(Scope.READ))]
+Text = Annotated[str, Query(max_length=_MOST_LETTERS)]
+Choice = Annotated[Literal["", "no", "yes"], Query()]
+_CHOSEN: Final = {"": None, "no": False, "yes": True}
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address says: a link that is sent shows the same tasks."""
+
+    name: str
+    label: str
+    weak: str
+    shipped: str
+
+    @property
+    def search(self) -> TaskSearch:
+        """The tasks that are looked for."""
+        return TaskSearch(
+            label=self.label or None, weak=_CHOSEN[self.weak], name=self.name or None, shipped=_CHOSEN[self.shipped]
+        )
+
+    def address(self, **changes: Any) -> str:
+        """The address of the same list, or of one that differs in this."""
+        given = {"name": self.name, "label": self.label, "weak": self.weak, "shipped": self.shipped, **changes}
+        query = urlencode({name: value for name, value in given.items() if value})
+        return f"/tasks?{query}" if query else "/tasks"
+
+
+def _filters(name: Text = "", label: Text = "", weak: Choice = "", shipped: Choice = "no") -> Filters:
+    return Filters(name.strip(), label.strip(), weak, shipped)
+
+
+@router.get("/tasks", dependencies=_READ)
+@router.get("/tasks.json", dependencies=_READ)
+def show_tasks(
+    request: Request, services: OpenServices, filters: Annotated[Filters, Depends(_filters)], after: Text = ""
+) -> Response:
+    """A page of the tasks that fit, by name."""
+    tasks = list_tasks(services.database, filters.search, PAGE + 1, after or None)
+    document = {"tasks": tasks[:PAGE], "next": tasks[PAGE - 1]["task"] if len(tasks) > PAGE else None}
+    return page(request, "tasks.html", document, filters=filters, after=after, measured=measured_text)

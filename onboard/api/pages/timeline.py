@@ -1,0 +1,85 @@
+"""The way of a job, attempt by attempt, read from its events: wait, then the stages, each with its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from onboard.domain.job import JobState, Stage
+from onboard.domain.moment import from_iso
+
+WAIT: Final = "wait"
+_RUNNING: Final = JobState.RUNNING.value
+
+
+@dataclass(slots=True)
+class Step:
+    """A stage of an attempt, or the wait before it.
+
+    Args:
+        state: done, now, stopped (the attempt ended in it) or open (still to come).
+        seconds: that it took; None while it lasts, and where an earlier attempt had done it.
+        began_at: ISO 8601; None where it has not begun in this attempt.
+    """
+
+    name: str
+    state: str
+    seconds: float | None = None
+    began_at: str | None = None
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of a job; number 0 is a job that nobody has claimed yet."""
+
+    number: int
+    steps: list[Step] = field(default_factory=list)
+
+    def stop(self) -> None:
+        """Whatever it was in the middle of has ended there."""
+        for step in self.steps:
+            step.state = "stopped" if step.state == "now" else step.state
+
+
+def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> list[Attempt]:
+    """The attempts of a job, in their order; the last one with the stages that are still to come.
+
+    Args:
+        job: its document.
+        events: its events as documents, from the first on.
+    """
+    attempts: list[Attempt] = []
+    queued_at: str | None = job["created_at"]
+    for event in events:
+        if event["kind"] == "state" and event["message"] == _RUNNING:
+            waited = Step(WAIT, "done", from_iso(event["at"]) - from_iso(queued_at), queued_at)
+            attempts.append(Attempt(event["attempt"], [waited]))
+        elif event["kind"] == "state":
+            if attempts:
+                attempts[-1].stop()
+            if event["message"] == JobState.QUEUED:
+                queued_at = event["at"]
+        elif event["stage"] and attempts:
+            _enter(attempts[-1], event)
+    if job["state"] == JobState.QUEUED:
+        attempts.append(Attempt(job["attempt"] + 1 if attempts else 0, [Step(WAIT, "now", None, queued_at)]))
+    if attempts and not JobState(job["state"]).finished:
+        attempts[-1].steps += _still_to_come(attempts)
+    return attempts
+
+
+def _enter(attempt: Attempt, event: Mapping[str, Any]) -> None:
+    if event["kind"] == "stage_started":
+        attempt.steps.append(Step(event["stage"], "now", None, event["at"]))
+    elif event["kind"] == "stage_finished":
+        for step in attempt.steps:
+            if step.name == event["stage"] and step.state == "now":
+                step.state, step.seconds = "done", event["seconds"]
+
+
+def _still_to_come(attempts: Sequence[Attempt]) -> list[Step]:
+    """Stages that the last attempt has not entered; what an earlier one finished is not done again."""
+    entered = {step.name for step in attempts[-1].steps}
+    done = {step.name for attempt in attempts[:-1] for step in attempt.steps if step.state == "done"}
+    return [Step(stage, "done" if stage in done else "open") for stage in Stage if stage not in entered]

@@ -1,0 +1,126 @@
+"""Use cases: a page of the jobs that fit a search, with counts; many of them cancelled or retried, a part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from onboard.domain.job import Job, JobState
+from onboard.domain.job_search import JobSearch
+from onboard.errors import ConflictError, NotFoundError
+from onboard.registry.database import Database
+from onboard.registry.jobs import JobRepository
+
+Change = Literal["cancel", "retry"]
+MOST_AT_ONCE: Final = 100  # jobs that one call changes
+_MOST_REFUSALS: Final = 5  # that are told
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """A page of jobs.
+
+    Args:
+        counts: how many jobs stand where that fit all of the search but its states.
+        more: whether there are jobs after the last one.
+    """
+
+    jobs: Sequence[Job]
+    counts: dict[JobState, int]
+    more: bool
+
+    def matching(self, search: JobSearch) -> int:
+        """How many jobs fit in all."""
+        return sum(count for state, count in self.counts.items() if not search.states or state in search.states)
+
+
+@dataclass(slots=True)
+class Changed:
+    """What became of a part of many jobs.
+
+    Args:
+        done: jobs that were changed.
+        refused: jobs that could not be.
+        refusals: why, of the first few.
+        queues: those that jobs were queued in.
+        after: id of the last job that was looked at, to go on after it; None when that was the last of all.
+    """
+
+    done: int = 0
+    refused: int = 0
+    refusals: list[str] = field(default_factory=list)
+    queues: set[str] = field(default_factory=set)
+    after: str | None = None
+
+
+def jobs_page(
+    database: Database, search: JobSearch, after: str | None, limit: int, *, oldest_first: bool = False
+) -> JobPage:
+    """The jobs that fit, newest first unless the oldest are to be, with the counts of one moment.
+
+    Args:
+        after: id of the last job of the page before.
+
+    Raises:
+        NotFoundError: there is no such job (any more).
+    """
+    with database.snapshot() as session:
+        repository = JobRepository(session)
+        edge = None if after is None else repository.number_of(after)
+        jobs = repository.page(search, edge, limit + 1, oldest_first=oldest_first)
+        return JobPage(jobs[:limit], repository.counts(search.of_any_state), len(jobs) > limit)
+
+
+def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> Changed:
+    """Cancel or retry jobs by their ids, each on its own. Nobody is woken by it."""
+    changed = Changed()
+    for job_id in dict.fromkeys(jobs):
+        _change(database, change, job_id, changed)
+    return changed
+
+
+def change_matching(
+    database: Database, change: Change, search: JobSearch, after: str | None = None, most: int = MOST_AT_ONCE
+) -> Changed:
+    """Cancel or retry the next jobs that fit, from the newest on: what is submitted meanwhile stays as it is.
+
+    Jobs that this change is not for (those that have ended are not cancelled, only those are retried) are passed over.
+
+    Args:
+        after: `Changed.after` of the call before.
+
+    Raises:
+        NotFoundError: the job `after` is gone.
+    """
+    possible = [state for state in JobState if _is_for(change, state) and (not search.states or state in search.states)]
+    changed = Changed()
+    if not possible:
+        return changed
+    narrowed = JobSearch(tuple(possible), search.task, search.queue, search.owner)
+    jobs = jobs_page(database, narrowed, after, most)
+    for job in jobs.jobs:
+        _change(database, change, job.id, changed)
+    changed.after = jobs.jobs[-1].id if jobs.more else None
+    return changed
+
+
+def _is_for(change: Change, state: JobState) -> bool:
+    if change == "cancel":
+        return not state.finished
+    return state.finished and state is not JobState.SUCCEEDED
+
+
+def _change(database: Database, change: Change, job_id: str, changed: Changed) -> None:
+    try:
+        with database.write() as session:
+            jobs = JobRepository(session)
+            job = jobs.cancel(job_id) if change == "cancel" else jobs.retry(job_id)
+    except (ConflictError, NotFoundError) as error:
+        changed.refused += 1
+        if len(changed.refusals) < _MOST_REFUSALS:
+            changed.refusals.append(error.message)
+        return
+    changed.done += 1
+    if change == "retry":
+        changed.queues.add(job.queue)

@@ -1,0 +1,174 @@
+"""The pages in a real browser against a real server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from support import chromium
+from support.browsing import app_without_base, fail
+from support.registry_samples import add_job, register_sample_base, running_job, sample_task, sample_version
+from support.watched_jobs import running, worker
+
+from onboard.domain.access import ALL_SCOPES
+from onboard.domain.job import Stage
+from onboard.operations.access import create_token, offer_code, revoke_token
+from onboard.registry.versions import VersionRepository
+from onboard.services import Services
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = [pytest.mark.timeout(1800)]
+SLOW_MS = 240_000  # whoever waits for a page on a busy machine
+PHONE = {"width": 390, "height": 844}
+PLACES = (
+    "/",
+    "/jobs",
+    "/jobs/{job}",
+    "/tasks",
+    "/tasks/mood",
+    "/hypernetworks",
+    "/submit",
+    "/tokens",
+    "/audit",
+    "/webhooks",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[playwright.Browser]:
+    if absent := chromium.absent():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{absent} is not installed, and CI=true")
+        pytest.skip(f"{absent} is not installed (apt-get install chromium)")
+    with chromium.chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def app(services: Services, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("onboard.api.routes.hypernetworks._default_digest", lambda _: sample_version().base_digest)
+    register_sample_base(services.database)
+    return app_without_base(services, monkeypatch)
+
+
+@pytest.fixture
+def token(services: Services) -> str:
+    return create_token(services.database, "tester", list(ALL_SCOPES))[1]
+
+
+def opened(browser: playwright.Browser, port: int, token: str, **context) -> playwright.Page:
+    """A page whose reader has signed in by the form."""
+    page = browser.new_context(base_url=f"http://127.0.0.1:{port}", **context).new_page()
+    page.set_default_timeout(SLOW_MS)
+    playwright.expect.set_options(timeout=SLOW_MS)
+    page.goto("/jobs")
+    page.fill("#token", token)
+    page.click("button")
+    page.wait_for_url("**/")
+    return page
+
+
+def test_it_is_live_and_acts_in_place_and_recovers_when_the_server_comes_back(
+    browser, app, services: Services, token: str
+) -> None:
+    expect = playwright.expect
+    worker(services.database, "w1")
+    with chromium.listening(app) as port:
+        page = opened(browser, port, token)
+        problems: list[str] = []
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        expect(page.get_by_text("Nothing failed.")).to_be_visible()
+        fail(services.database, "mood", "The disk is full.")
+        expect(page.get_by_text("1 × The disk is full.")).to_be_visible()
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Drain").click()
+        expect(page.locator(".state.draining")).to_be_visible()
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("button", name="Resume")).to_be_visible()
+        assert problems == []
+    expect(page.locator("#live[aria-busy=true]")).to_be_attached()
+    fail(services.database, "mood", "It is back.")
+    with chromium.listening(app, port):
+        expect(page.get_by_text("1 × It is back.")).to_be_visible()
+        page.keyboard.press("g")
+        page.keyboard.press("j")
+        page.wait_for_url("**/jobs")
+        page.keyboard.press("/")
+        expect(page.locator("[data-search]")).to_be_focused()
+        page.locator("[data-search]").blur()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.context.close()
+
+
+def test_jobs_by_the_hundred_one_job_and_a_token_that_ends_in_the_middle(
+    browser, app, services: Services, token: str
+) -> None:
+    expect = playwright.expect
+    for _ in range(201):
+        add_job(services.database, "mood")
+    with chromium.listening(app) as port:
+        page = opened(browser, port, token)
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.goto("/jobs?state=queued")
+        page.locator('button[formaction="/jobs/matching"][value="cancel"]').click()
+        expect(page.get_by_text("That is all.")).to_be_visible()
+        expect(page.locator("#progress")).to_contain_text("201 cancelled")
+        worker(services.database, "w2")
+        job = running(services.database, "w2", ago=20, stage=Stage.TRAIN, note="step 1")
+        page.goto(f"/jobs/{job.id}")
+        expect(page.get_by_text("step 1").first).to_be_visible()
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.get_by_text("asked to stop at its next step")).to_be_visible()
+        revoke_token(services.database, "tester")
+        add_job(services.database, "other")
+        page.goto("/")
+        expect(page.locator("#token")).to_be_visible()
+        page.context.close()
+
+
+def test_without_scripts_everything_is_readable_and_forms_work(browser, app, services: Services) -> None:
+    expect = playwright.expect
+    worker(services.database, "w1")
+    with chromium.listening(app) as port:
+        page = browser.new_context(base_url=f"http://127.0.0.1:{port}", java_script_enabled=False).new_page()
+        page.set_default_timeout(SLOW_MS)
+        page.goto(f"/login?code={offer_code(services.database)}")
+        expect(page.get_by_role("cell", name="w1")).to_be_visible()
+        page.get_by_role("button", name="Drain").click()
+        expect(page.locator(".state.draining")).to_be_visible()
+        page.goto("/submit")
+        rows = "".join(f'{{"text": "day {row}", "label": "{"ab"[row % 2]}"}}\n' for row in range(40))
+        files = [{"name": "weather.jsonl", "mimeType": "application/json", "buffer": rows.encode()}]
+        page.set_input_files("#dataset", files)
+        page.get_by_role("button", name="Check only").click()
+        expect(page.get_by_text("nothing was queued")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.locator("#token")).to_be_visible()
+        page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits_a_phone(browser, app, services: Services, token: str, scheme: str) -> None:
+    database = services.database
+    worker(database, "w1", gpus=[{"name": "H100", "memory_used_bytes": 2**30, "memory_total_bytes": 2**33}])
+    running(database, "w1", ago=20, stage=Stage.TRAIN, note="step 1")
+    failed = fail(database, "mood", "The disk is full.")
+    for _ in range(2):
+        job = running_job(database, "mood")
+        version = sample_version("mood", job=job.id)
+        with database.write() as session:
+            VersionRepository(session).publish(version, sample_task("mood"), attempt=job.attempt, result={})
+    with chromium.listening(app) as port:
+        page = opened(browser, port, token, color_scheme=scheme, viewport=PHONE)
+        wrong: dict[str, object] = {}
+        for place in PLACES:
+            page.goto(place.format(job=failed))
+            if listed := chromium.violations(page):
+                wrong[place] = listed
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            if wide > PHONE["width"]:
+                wrong[f"{place} is wide"] = wide
+        assert wrong == {}
+        page.context.close()

@@ -1,0 +1,165 @@
+"""The list of jobs: filters in the address, pages by key, many jobs changed at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import unescape
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from support.browsing import EVIL, fail, without_quoted_scripts
+from support.registry_samples import add_job, claim_job
+
+from onboard.domain.job import JobState
+from onboard.domain.job_search import JobSearch
+from onboard.jobs.many import change_matching, change_selected, jobs_page
+from onboard.registry.database import Database
+from onboard.registry.jobs import JobRepository
+from onboard.services import Services
+from onboard.testing import MemoryDoorbell
+
+
+def jobs_on(page: str) -> list[str]:
+    return re.findall(r'name="job" value="([0-9a-f]{12})"', page)
+
+
+def states_of(database: Database, jobs: Sequence[str]) -> list[str]:
+    with database.read() as session:
+        return [JobRepository(session).get(job).state.value for job in jobs]
+
+
+def test_pages_go_by_key_and_counts_are_of_all_states(database: Database) -> None:
+    jobs = [add_job(database, "mood", queue="gpu").id for _ in range(5)]
+    add_job(database, "other")
+    failed = fail(database, "mood", "No.")
+    search = JobSearch((JobState.QUEUED,), task="mood")
+    first = jobs_page(database, search, None, 3)
+    assert ([job.id for job in first.jobs], first.more) == (jobs[:1:-1], True)
+    assert first.counts == {JobState.QUEUED: 5, JobState.FAILED: 1}
+    assert (first.matching(search), first.matching(search.of_any_state)) == (5, 6)
+    add_job(database, "mood")  # what comes meanwhile shifts nothing
+    second = jobs_page(database, search, first.jobs[-1].id, 3)
+    assert ([job.id for job in second.jobs], second.more) == (jobs[1::-1], False)
+    oldest = jobs_page(database, JobSearch(queue="gpu"), None, 2, oldest_first=True)
+    assert [job.id for job in oldest.jobs] == jobs[:2]
+    assert jobs_page(database, JobSearch(states=(JobState.FAILED,)), None, 9).jobs[0].id == failed
+
+
+def test_those_that_match_are_changed_part_by_part_and_no_others(database: Database) -> None:
+    jobs = [fail(database, "mood", "No.") for _ in range(5)]
+    other, waiting = fail(database, "other", "No."), add_job(database, "mood").id
+    search, after, parts = JobSearch(task="mood"), None, []
+    while True:
+        changed = change_matching(database, "retry", search, after, most=2)
+        parts.append((changed.done, changed.refused, sorted(changed.queues)))
+        after = changed.after
+        if after is None:
+            break
+    assert parts == [(2, 0, ["default"]), (2, 0, ["default"]), (1, 0, ["default"])]
+    assert states_of(database, [*jobs, other, waiting]) == ["queued"] * 5 + ["failed", "queued"]
+    assert change_matching(database, "cancel", JobSearch((JobState.FAILED,))).done == 0
+
+
+def test_what_cannot_be_changed_is_told_and_the_rest_is_done(database: Database) -> None:
+    failed, waiting = fail(database, "mood", "No."), add_job(database, "mood").id
+    changed = change_selected(database, "cancel", [failed, waiting, "0123456789ab", waiting])
+    assert (changed.done, changed.refused) == (1, 2)
+    assert "failed" in changed.refusals[0]
+    assert "0123456789ab" in changed.refusals[1]
+
+
+def test_the_address_says_what_is_shown(browser: TestClient, services: Services) -> None:
+    failed = fail(services.database, "mood", "Bad row.")
+    waiting = add_job(services.database, "mood", owner="somebody", queue="gpu").id
+    for query, shown in (
+        ("", [waiting, failed]),
+        ("?sort=oldest", [failed, waiting]),
+        ("?state=failed", [failed]),
+        ("?state=failed&state=queued&task=mood", [waiting, failed]),
+        ("?owner=somebody", [waiting]),
+        ("?queue=gpu&task=", [waiting]),
+        ("?task=nobody", []),
+    ):
+        page = browser.get(f"/jobs{query}").text
+        assert jobs_on(page) == shown, query
+        document = browser.get(f"/jobs.json{query}").json()
+        assert [job["job"] for job in document["jobs"]] == shown, query
+        assert f'href="/jobs.json{query}"' in unescape(page), query
+    page = browser.get("/jobs?state=failed&task=mood").text
+    assert re.findall(r'href="([^"]*)" aria-current="true"', page) == ["/jobs?state=failed&amp;task=mood"]
+    assert "<code>onboard jobs list --state failed --task mood</code>" in page
+
+
+def test_a_filter_that_does_not_parse_says_which_values_do(browser: TestClient) -> None:
+    for query, value in (("state=broken", "dead"), ("sort=sideways", "oldest")):
+        answer = browser.get(f"/jobs?{query}")
+        assert answer.status_code == 422
+        assert value in answer.text
+        assert 'role="alert"' in answer.text
+    assert browser.get("/jobs?after=0123456789ab").status_code == 404
+
+
+def test_a_long_list_has_pages(browser: TestClient, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onboard.api.pages.jobs.PAGE", 2)
+    jobs = [add_job(services.database, "mood").id for _ in range(3)]
+    page = browser.get("/jobs?task=mood").text
+    (following,) = re.findall(r'href="([^"]*)" rel="next"', page)
+    last = browser.get(unescape(following)).text
+    assert jobs_on(page) + jobs_on(last) == jobs[::-1]
+    assert 'rel="next"' not in last
+    assert 'href="/jobs?task=mood">First page' in last
+
+
+def test_selected_jobs_are_changed(browser: TestClient, services: Services, rung: MemoryDoorbell) -> None:
+    jobs = [fail(services.database, "mood", "No.") for _ in range(3)]
+    answer = browser.post("/jobs/selected", data={"change": "retry", "job": jobs[:2], "task": "mood"})
+    assert "<b>2</b> queued again" in answer.text
+    assert 'href="/jobs?task=mood"' in answer.text
+    assert states_of(services.database, jobs) == ["queued", "queued", "failed"]
+    assert rung.rung == {"default": 1}
+    assert browser.post("/jobs/selected", data={"change": "cancel"}).status_code == 422
+    assert browser.post("/jobs/selected", data={"change": "delete", "job": jobs}).status_code == 422
+
+
+def test_all_that_match_are_changed_by_a_page_that_goes_on_by_itself(
+    browser: TestClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onboard.api.pages.jobs.MOST_AT_ONCE", 2)
+    jobs = [add_job(services.database, "mood").id for _ in range(5)]
+    other = add_job(services.database, "other").id
+    form: dict[str, Any] = {"change": "cancel", "task": "mood", "state": "queued"}
+    done = []
+    while form:
+        page = browser.post("/jobs/matching", data=form).text
+        done += re.findall(r"<b>(\d+)</b> cancelled", page)
+        form = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page)) if "Go on" in page else {}
+    assert done == ["2", "4", "5"]
+    assert states_of(services.database, [*jobs, other]) == ["cancelled"] * 5 + ["queued"]
+
+
+def test_who_may_only_read_selects_nothing(reader: TestClient, services: Services) -> None:
+    job = add_job(services.database, "mood").id
+    page = reader.get("/jobs").text
+    assert job in page
+    assert "checkbox" not in page
+    assert "/jobs/selected" not in page
+    for place in ("/jobs/selected", "/jobs/matching"):
+        assert reader.post(place, data={"change": "cancel", "job": job}).status_code == 403
+
+
+def test_what_users_wrote_is_text_in_the_list(browser: TestClient, services: Services) -> None:
+    add_job(services.database, "mood", owner=EVIL)
+    fail(services.database, "mood", EVIL)
+    without_quoted_scripts(browser.get("/jobs").text)
+    without_quoted_scripts(browser.get("/jobs", params={"task": EVIL, "queue": EVIL, "owner": EVIL}).text)
+    without_quoted_scripts(browser.get("/jobs", params={"state": EVIL}).text + "&lt;script&gt;alert")
+    without_quoted_scripts(browser.post("/jobs/selected", data={"change": "cancel", "job": EVIL}).text)
+
+
+def test_a_running_job_that_was_asked_to_stop_says_so(browser: TestClient, services: Services) -> None:
+    add_job(services.database, "mood")
+    job = claim_job(services.database)
+    browser.post(f"/jobs/{job.id}/cancel")
+    assert "asked to stop" in browser.get("/jobs").text
