@@ -30,7 +30,7 @@ def blocks() -> list[str]:
     return [block for _, block in parts]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_the_tutorial_ends_with_two_versions_and_what_it_promises(somebody: Place) -> None:
     for block in blocks():
         done = subprocess.run(
@@ -51,7 +51,7 @@ def test_the_tutorial_ends_with_two_versions_and_what_it_promises(somebody: Plac
     assert (somebody.folder / "handed-on" / "embedding.safetensors").is_file()
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_the_notebook_runs_from_the_first_cell_to_the_last(somebody: Place) -> None:
     program = (
         "import sys, nbformat\n"

@@ -112,3 +112,8 @@ def test_the_command_logs_by_task_and_refuses_what_has_not_ended(
     monkeypatch.setattr("cli.local.LocalGateway.job", lambda self, job: document)
     logged = command_line("mlflow", "log", "tickets", "--uri", store, "--json")
     assert (logged.code, logged.document["new"], logged.document["version"]) == (0, True, 3), logged.err
+    monkeypatch.setattr("cli.remote.RemoteGateway.job", lambda self, job: document)
+    monkeypatch.setenv("ONBOARD_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ONBOARD_TOKEN", "onb_nobody")
+    elsewhere = command_line("mlflow", "log", "tickets", "--uri", store, "--json")
+    assert (elsewhere.document["new"], elsewhere.document["run"]) == (False, logged.document["run"]), elsewhere.err
