@@ -102,6 +102,10 @@ class Asker:
         """One GET; returns its ETag. Raises RuntimeError when it is answered with another status."""
         return self._answer("GET", path, status, headers)[0].get("ETag", "")
 
+    def size(self, path: str, headers: Mapping[str, str] | None = None) -> int:
+        """Bytes of what one GET is answered with. Raises RuntimeError as `ask`."""
+        return len(self._answer("GET", path, 200, headers)[1])
+
     def post(
         self,
         path: str,

@@ -254,5 +254,6 @@ def _refusal(scope: Scope, error: OnboardError) -> ASGIApp:
     """Browsers that open a page without a session get the sign-in form; all others a problem."""
     wants_page = scope["path"] == "/" or "text/html" in Headers(scope=scope).get("accept", "")
     if isinstance(error, SignInError) and scope["method"] in SAFE_METHODS and wants_page:
-        return sign_in_page(error.http_status)
+        query = scope["query_string"].decode("latin-1")
+        return sign_in_page(error.http_status, place=f"{scope['path']}?{query}" if query else scope["path"])
     return problems.of_error(error)

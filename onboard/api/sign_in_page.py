@@ -9,6 +9,8 @@ from typing import Final
 
 from starlette.responses import HTMLResponse
 
+MOST_LETTERS: Final = 2000  # of an address
+
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -29,6 +31,7 @@ $trouble
 <form method="post" action="/login">
 <label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<input type="hidden" name="place" value="$place">
 <button>Sign in</button>
 </form>
 <p>On the machine of the service, <code>onboard token create NAME --scope read</code> makes a token, and every start of
@@ -39,12 +42,19 @@ $trouble
 """)
 
 
-def sign_in_page(status: int = 200, trouble: str = "") -> HTMLResponse:
+def sign_in_page(status: int = 200, trouble: str = "", place: str = "/") -> HTMLResponse:
     """The form to sign in.
 
     Args:
         trouble: what went wrong before, in one sentence.
+        place: the page of ours that was asked for.
     """
     said = f'<p role="alert">{escape(trouble)}</p>' if trouble else ""
     headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None
-    return HTMLResponse(_PAGE.substitute(trouble=said), status, headers)
+    return HTMLResponse(_PAGE.substitute(trouble=said, place=escape(own_place(place))), status, headers)
+
+
+def own_place(given: str) -> str:
+    """An address of ours that a form named, to lead there afterwards; the first page in place of anything else."""
+    ours = given.startswith("/") and not given.startswith("//") and given.isprintable() and "\\" not in given
+    return given if ours and len(given) <= MOST_LETTERS else "/"

@@ -22,6 +22,7 @@ class JobPage:
     """A page of jobs.
 
     Args:
+        jobs: without what is wide: see `JobRepository.briefs`.
         counts: how many jobs stand where that fit all of the search but its states.
         more: whether there are jobs after the last one.
     """
@@ -68,7 +69,7 @@ def jobs_page(
     with database.snapshot() as session:
         repository = JobRepository(session)
         edge = None if after is None else repository.number_of(after)
-        jobs = repository.page(search, edge, limit + 1, oldest_first=oldest_first)
+        jobs = repository.briefs(search, edge, limit + 1, oldest_first=oldest_first)
         return JobPage(jobs[:limit], repository.counts(search.of_any_state), len(jobs) > limit)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select, update
 from sqlalchemy.orm import Session
@@ -119,25 +120,31 @@ class JobRepository(Repository):
         if states is not None and not states:
             return []
         search = JobSearch(tuple(states or ()), task, queue, owner)
-        return self.page(search, None if before is None else self.number_of(before), limit)
+        edge = None if before is None else self.number_of(before)
+        statement = _paged(select(JobRow), search, edge, oldest_first=False).limit(limit)
+        return [to_job(row) for row in self._session.scalars(statement)]
 
-    def page(
+    def briefs(
         self, search: JobSearch, edge: int | None, limit: int, *, oldest_first: bool = False
     ) -> builtins.list[Job]:
-        """Jobs that fit, newest first unless the oldest are to be.
+        """Jobs that fit, newest first unless the oldest are to be, without what is wide.
+
+        Their spec says the task only, their result the version only.
 
         Args:
             edge: number of the last job of the page before; None begins.
         """
-        statement = select(JobRow).where(*_fitting(search)).limit(limit)
-        order = JobRow.number if oldest_first else JobRow.number.desc()
-        if edge is not None:
-            statement = statement.where(JobRow.number > edge if oldest_first else JobRow.number < edge)
-        return [to_job(row) for row in self._session.scalars(statement.order_by(order))]
+        columns = [column for column in JobRow.__table__.columns if column.name not in ("spec", "result")]
+        asked = select(*columns, JobRow.result["version"].as_integer().label("version"))
+        statement = _paged(asked, search, edge, oldest_first=oldest_first).limit(limit)
+        return [_brief(row) for row in self._session.execute(statement)]
 
     def number_of(self, job_id: str) -> int:
         """Where a job stands in the order of submission. Raises NotFoundError."""
-        return self._row(select(JobRow).where(JobRow.id == job_id), job_id).number
+        number = self._session.scalars(select(JobRow.number).where(JobRow.id == job_id)).one_or_none()
+        if number is None:
+            raise _no_job(job_id)
+        return number
 
     def counts(self, search: JobSearch) -> dict[JobState, int]:
         """How many jobs that fit stand where; states without any are left out."""
@@ -200,7 +207,7 @@ class JobRepository(Repository):
     def _row(self, statement: Select[JobRow], job_id: str) -> JobRow:
         row = self._session.scalars(statement).one_or_none()
         if row is None:
-            raise NotFoundError(f"There is no job {job_id}.", "List them with: onboard jobs list", job=job_id)
+            raise _no_job(job_id)
         return row
 
     def _change(self, present: Job, target: JobState, **values: object) -> Job:
@@ -219,6 +226,29 @@ def to_job(row: JobRow) -> Job:
         state=JobState(row.state),
         stage=Stage(row.stage) if row.stage else None,
     )
+
+
+def _brief(row: Any) -> Job:
+    return record_of(
+        Job,
+        row,
+        spec=JobSpec(task=row.task, dataset=""),
+        state=JobState(row.state),
+        stage=Stage(row.stage) if row.stage else None,
+        result=None if row.version is None else {"version": row.version},
+    )
+
+
+def _no_job(job_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no job {job_id}.", "List them with: onboard jobs list", job=job_id)
+
+
+def _paged(statement: Select[Any], search: JobSearch, edge: int | None, *, oldest_first: bool) -> Select[Any]:
+    """By the order of submission, after the edge."""
+    statement = statement.where(*_fitting(search))
+    if edge is not None:
+        statement = statement.where(JobRow.number > edge if oldest_first else JobRow.number < edge)
+    return statement.order_by(JobRow.number if oldest_first else JobRow.number.desc())
 
 
 def _fitting(search: JobSearch) -> builtins.list[ColumnElement[bool]]:

@@ -87,7 +87,7 @@ class SearchRepository(Repository):
     def _all(self, search: TaskSearch, after: str | None, chunk: int) -> Iterator[tuple[Task, EmbeddingVersion | None]]:
         """Every task after a name whose row fits, with its latest version, read a chunk at a time."""
         last = after or ""
-        fitting = [] if search.shipped is None else [TaskRow.source.is_(search.shipped)]
+        fitting: list[ColumnElement[bool]] = [] if search.shipped is None else [TaskRow.source.is_(search.shipped)]
         if search.name:
             fitting.append(TaskRow.name.contains(search.name, autoescape=True))
         while True:

@@ -61,12 +61,11 @@ def promote(
     if if_better or alias == LATEST:
         expected = _require_good(services, version, Reference(version.task, alias), expected, if_better, manifests)
     with services.database.write() as session:
-        reason = ": ".join(
-            filter(None, ("promoted", ", ".join(filter(None, ("better" if if_better else "", because)))))
-        )
+        said = ", ".join(filter(None, ("better" if if_better else "", because)))
         moved = AliasRepository(session).move(
-            version.task, alias, version.version, expected=expected, actor=actor(), reason=reason
-        )
+            version.task, alias, version.version, expected=expected, actor=actor(),
+            reason=f"promoted: {said}" if said else "promoted",
+        )  # fmt: skip
         return _recorded(session, "alias.promote", moved)
 
 

@@ -65,7 +65,8 @@ def opened(browser: playwright.Browser, port: int, token: str, **context) -> pla
     page.goto("/jobs")
     page.fill("#token", token)
     page.click("button")
-    page.wait_for_url("**/")
+    playwright.expect(page.locator("nav [aria-current=page]")).to_have_text("Jobs")
+    page.goto("/")
     return page
 
 

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from onboard import report
 from onboard.api import problems
 from onboard.api.pages.assets import address
+from onboard.api.sign_in_page import MOST_LETTERS, own_place
 from onboard.domain.access import Identity, Scope
 from onboard.domain.moment import seconds_text
 from onboard.errors import InputError, OnboardError
@@ -31,7 +32,6 @@ NOT_KNOWN: Final = "–"
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _AFTERWARDS: Final = 303  # See Other: the answer to what was posted is another page
 _PART: Final = re.compile("[a-z-]{1,32}")
-_MOST_LETTERS: Final = 2000  # of an address
 _MEBIBYTE: Final = 2**20
 
 # Address, name, key after `g`, and the scope that it takes, of every page that the frame leads to.
@@ -97,10 +97,9 @@ def error_page(request: Request, error: OnboardError) -> Response:
     return HTMLResponse(_rendered(request, "error.html", **more), error.http_status)
 
 
-async def came_from(back: Annotated[str, Form(max_length=_MOST_LETTERS)] = "/") -> str:
+async def came_from(back: Annotated[str, Form(max_length=MOST_LETTERS)] = "/") -> str:
     """The page of ours that a form stood on, as it says itself: no browser names it, as we ask it not to."""
-    ours = back.startswith("/") and not back.startswith("//") and back.isprintable() and "\\" not in back
-    return back if ours else "/"
+    return own_place(back)
 
 
 CameFrom = Annotated[str, Depends(came_from)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Form, Path, Request
 from starlette.responses import Response
@@ -35,7 +35,7 @@ def show_one(version: Number, request: Request, services: OpenServices, base: Ba
     """One version: what is pinned to it, and what the guard found of each earlier task."""
     document = show_hypernetwork(services.database, digest_of_base(services, base), version)
     guard = document["guard"] or {}
-    more = {"guard_head": GUARD_HEAD, "guard": guard_rows(guard), "notes": guard_notes(guard)}
+    more: dict[str, Any] = {"guard_head": GUARD_HEAD, "guard": guard_rows(guard), "notes": guard_notes(guard)}
     return page(request, "hypernetwork.html", document, **more)
 
 

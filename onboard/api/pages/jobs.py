@@ -53,8 +53,10 @@ class Filters:
     @property
     def command(self) -> str:
         """The command that lists the same."""
-        states = "".join(f" --state {state.value}" for state in self.search.states)
-        return f"onboard jobs list{states}" + (f" --task {self.search.task}" if self.search.task else "")
+        options = [f"--state {state.value}" for state in self.search.states]
+        if self.search.task:
+            options.append(f"--task {self.search.task}")
+        return " ".join(["onboard jobs list", *options])
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def list_jobs(
         "matching": jobs.matching(filters.search),
         "next": jobs.jobs[-1].id if jobs.more else None,
     }
-    more = {"filters": filters, "search": filters.search, "after": after, "states": list(JobState)}
+    more: dict[str, Any] = {"filters": filters, "search": filters.search, "after": after, "states": list(JobState)}
     return page(request, "jobs.html", document, **more)
 
 

@@ -51,7 +51,7 @@ class Filters:
 
 
 def _filters(name: Text = "", label: Text = "", weak: Choice = "", shipped: Choice = "no") -> Filters:
-    return Filters(name.strip(), label.strip(), weak, shipped)
+    return Filters(name.strip().lower(), label.strip(), weak, shipped)
 
 
 @router.get("/tasks", dependencies=_READ)

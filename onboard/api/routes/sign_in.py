@@ -12,7 +12,7 @@ from onboard.api.access import SESSION_COOKIE
 from onboard.api.deps import OpenServices
 from onboard.api.guarding import caller_address, session_cookie
 from onboard.api.limits import RateLimit
-from onboard.api.sign_in_page import sign_in_page
+from onboard.api.sign_in_page import MOST_LETTERS, own_place, sign_in_page
 from onboard.errors import SignInError
 from onboard.operations.access import SESSION_SECONDS, sign_in, sign_in_by_code, sign_out
 
@@ -33,10 +33,13 @@ def show_form(
 
 @router.post("/login")
 def sign_in_by_form(
-    request: Request, services: OpenServices, token: Annotated[str, Form(max_length=_MOST_LETTERS)]
+    request: Request,
+    services: OpenServices,
+    token: Annotated[str, Form(max_length=_MOST_LETTERS)],
+    place: Annotated[str, Form(max_length=MOST_LETTERS)] = "/",
 ) -> Response:
-    """A session by a token."""
-    return _signed_in(request, lambda: sign_in(services.database, token.strip()))
+    """A session by a token; then the page that was asked for."""
+    return _signed_in(request, lambda: sign_in(services.database, token.strip()), own_place(place))
 
 
 @router.post("/logout")
@@ -50,8 +53,8 @@ def sign_browser_out(request: Request, services: OpenServices) -> Response:
     return answer
 
 
-def _signed_in(request: Request, begin: Callable[[], str]) -> Response:
-    """To the start with the cookie of a new session, or the form again. Raises RateLimitError: too many failed."""
+def _signed_in(request: Request, begin: Callable[[], str], place: str = "/") -> Response:
+    """To the place with the cookie of a new session, or the form again. Raises RateLimitError: too many failed."""
     failures: RateLimit = request.app.state.failures
     address = caller_address(request.scope)
     failures.require(address)
@@ -59,8 +62,8 @@ def _signed_in(request: Request, begin: Callable[[], str]) -> Response:
         cookie = begin()
     except SignInError as error:
         failures.take(address)
-        return sign_in_page(error.http_status, error.message)
-    answer = RedirectResponse("/", _AFTERWARDS)
+        return sign_in_page(error.http_status, error.message, place)
+    answer = RedirectResponse(place, _AFTERWARDS)
     answer.set_cookie(
         SESSION_COOKIE,
         cookie,

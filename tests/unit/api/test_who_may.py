@@ -302,6 +302,22 @@ def test_the_first_page_is_the_form_without_a_session_and_the_overview_with_one(
     assert "local" in client.get("/").text
 
 
+def test_who_has_signed_in_is_led_to_the_page_that_was_asked_for(client: TestClient, tiny_services: Services) -> None:
+    secret = access.create_token(tiny_services.database, "page", [Scope.READ])[1]
+    form = client.get("/jobs?task=a&state=failed", headers={"Accept": "text/html"}).text
+    assert 'value="/jobs?task=a&amp;state=failed"' in form
+    for place, leads in (
+        ("/jobs?task=a&state=failed", "/jobs?task=a&state=failed"),
+        ("//evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("/\\evil.example", "/"),
+    ):
+        answer = client.post("/login", data={"token": secret, "place": place}, headers=HERE)
+        assert answer.headers["location"] == leads
+    wrong = client.post("/login", data={"token": "wrong", "place": '/jobs?"><script>'}, headers=HERE)
+    assert 'value="/jobs?&quot;&gt;&lt;script&gt;"' in wrong.text
+
+
 def test_a_link_is_not_used_up_when_no_session_begins(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     code = access.offer_code(database)
     with monkeypatch.context() as broken:

@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import update
 from support.browsing import EVIL, fail, without_quoted_scripts
-from support.registry_samples import add_job, claim_job
+from support.registry_samples import add_job, claim_job, publish, register_sample_base
+from support.watched_jobs import ended
 
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobSearch
+from onboard.jobs.control import brief
 from onboard.jobs.many import change_matching, change_selected, jobs_page
 from onboard.registry.database import Database
 from onboard.registry.jobs import JobRepository
+from onboard.registry.tables import JobRow
 from onboard.services import Services
 from onboard.testing import MemoryDoorbell
 
@@ -45,6 +49,26 @@ def test_pages_go_by_key_and_counts_are_of_all_states(database: Database) -> Non
     oldest = jobs_page(database, JobSearch(queue="gpu"), None, 2, oldest_first=True)
     assert [job.id for job in oldest.jobs] == jobs[:2]
     assert jobs_page(database, JobSearch(states=(JobState.FAILED,)), None, 9).jobs[0].id == failed
+
+
+def test_a_page_has_of_each_job_what_a_list_shows(database: Database) -> None:
+    register_sample_base(database)
+    publish(database, "mood")
+    add_job(database, "mood", owner="somebody", priority=7)
+    fail(database, "mood", "No.")
+    with database.read() as session:
+        whole = JobRepository(session).list(task="mood")
+    jobs = jobs_page(database, JobSearch(task="mood"), None, 9).jobs
+    # the version of a result is that of the sample's: it has none
+    assert [{**brief(job), "version": None} for job in jobs] == [{**brief(job), "version": None} for job in whole]
+
+
+def test_the_version_of_a_job_is_read_from_its_result(database: Database) -> None:
+    ended(database, ago=1)
+    with database.write() as session:
+        session.execute(update(JobRow).values(result={"version": 4, "seconds": {}}))
+    (job,) = jobs_page(database, JobSearch(), None, 9).jobs
+    assert brief(job)["version"] == 4
 
 
 def test_those_that_match_are_changed_part_by_part_and_no_others(database: Database) -> None:

@@ -55,6 +55,7 @@ def test_tasks_are_found_by_name_label_and_weakness(browser: TestClient, databas
         ("", ["mood", "moody", "topic_1"]),
         ("?name=mood", ["mood", "moody"]),
         ("?name=_1", ["topic_1"]),
+        ("?name=%20TOPIC", ["topic_1"]),
         ("?name=%25", []),
         ("?label=sport", ["topic_1"]),
         ("?weak=yes", ["moody"]),

@@ -23,8 +23,10 @@
   let due = null;
   let askedAt = Date.now();
   const part = () => document.querySelector("[data-live]");
-  // whoever selects rows, types, or has opened something must not lose it
-  const inUse = () => part().querySelector("input:checked:not([type=hidden]), textarea:focus, input:focus, details[open]") !== null;
+  // whoever selects rows or types must not lose that
+  const inUse = () => part().querySelector("input:checked:not([type=hidden]), textarea:focus, input:focus") !== null;
+  const summaries = (selector) => [...document.querySelectorAll(`#live ${selector} > summary`)];
+  let unfolded = []; // what the reader has opened stays so
 
   function ask() {
     due = null;
@@ -65,9 +67,13 @@
     const isPage = xhr.getResponseHeader("content-type")?.startsWith("text/html");
     // what is open stays as it is while the service cannot answer
     if (!isPage || (xhr.status >= 500 && target.id === "live")) event.detail.shouldSwap = false;
+    else if (target.id === "live") unfolded = summaries("details[open]").map((summary) => summary.textContent);
   });
   document.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.isConnected ? event.detail.target : document));
-  document.addEventListener("htmx:afterSettle", () => localTimes(document));
+  document.addEventListener("htmx:afterSettle", () => {
+    localTimes(document);
+    for (const summary of summaries("details")) summary.parentElement.open ||= unfolded.includes(summary.textContent);
+  });
 
   // --- forms ---------------------------------------------------------------------------------------------------------
   document.addEventListener("submit", (event) => {
