@@ -136,7 +136,7 @@ def test_without_scripts_everything_is_readable_and_forms_work(browser, app, ser
         page = browser.new_context(base_url=f"http://127.0.0.1:{port}", java_script_enabled=False).new_page()
         page.set_default_timeout(SLOW_MS)
         page.goto(f"/login?code={offer_code(services.database)}")
-        expect(page.get_by_role("cell", name="w1")).to_be_visible()
+        expect(page.locator("th", has_text="w1")).to_be_visible()
         page.get_by_role("button", name="Drain").click()
         expect(page.locator(".state.draining")).to_be_visible()
         page.goto("/submit")
