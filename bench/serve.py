@@ -25,6 +25,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -164,7 +165,9 @@ def lora(backbone: Any, tasks: int) -> Any:
     config = LoraConfig(
         task_type=TaskType.SEQ_2_SEQ_LM, r=LORA_RANK, lora_alpha=16, target_modules=["q", "v"], init_lora_weights=False
     )
-    model = get_peft_model(backbone, config, adapter_name=_name(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PEFT asks for a name that transformers is about to change
+        model = get_peft_model(backbone, config, adapter_name=_name(0))
     for task in range(1, tasks):
         model.add_adapter(_name(task), config)
     return model.eval().requires_grad_(False)
