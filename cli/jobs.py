@@ -48,11 +48,20 @@ def show(
     label_next: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the texts to label next: CSV to ….csv, else JSONL.")
     ] = None,
+    label_tool: Annotated[
+        str | None, typer.Option(metavar="TOOL", help="Write them for label-studio or argilla to import.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """A job in full: why it waits, where it is, result, candidates, stages, warnings."""
     from cli.open_jobs import running_lines, waiting_lines
 
+    if label_tool is not None:
+        from cli.prediction_files import require_label_tool
+
+        require_label_tool(label_tool)
+        if label_next is None:
+            raise InputError("--label-tool needs a file to write to.", "--label-next FILE")
     with connected(register=False) as service:
         document = service.job(job)
     if report is not None:
@@ -62,7 +71,7 @@ def show(
     if label_next is not None:
         from cli.prediction_files import write_label_next
 
-        write_label_next(document, label_next)
+        write_label_next(document, label_next, label_tool)
     wait, running = document["waiting"], document["running"]
     lines = [*(waiting_lines(wait) if wait else []), *(running_lines(running) if running else [])]
     emit(document, as_json, lambda: _rendered(document, lines))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -16,6 +17,7 @@ from onboard.domain.printable import printable_json
 from onboard.errors import InputError, NotAllowedError, NotFoundError
 from onboard.serving.bulk.asked import COLUMNS, renamed
 
+LABEL_TOOLS: Final = ("label-studio", "argilla")
 # What makes a spreadsheet run a cell as a formula (OWASP, CSV injection), the full-width forms included.
 FORMULA_STARTS: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
@@ -73,8 +75,13 @@ def write_answers(
     _write(rows, path, "--output another file")
 
 
-def _write(rows: Sequence[Mapping[str, Any]], path: Path, remedy: str) -> None:
-    write = _write_csv if path.suffix.lower() == ".csv" else _write_jsonl
+def _write(
+    rows: Sequence[Mapping[str, Any]],
+    path: Path,
+    remedy: str,
+    write: Callable[[Sequence[Mapping[str, Any]], TextIO], None] | None = None,
+) -> None:
+    write = write or (_write_csv if path.suffix.lower() == ".csv" else _write_jsonl)
     try:
         with path.open("w", encoding="utf-8", newline="") as stream:
             write(rows, stream)
@@ -82,25 +89,53 @@ def _write(rows: Sequence[Mapping[str, Any]], path: Path, remedy: str) -> None:
         raise _unwritable(path, error, remedy) from error
 
 
-def write_label_next(job: Mapping[str, Any], path: Path) -> None:
-    """Write the texts that a job advises to label next, the most uncertain first, with an empty label each.
+def write_label_next(job: Mapping[str, Any], path: Path, tool: str | None = None) -> None:
+    """Write the texts that a job advises to label next, the most uncertain first.
+
+    Args:
+        tool: label-studio or argilla: a JSON array that it imports; None is a table with an empty label each.
 
     Raises:
+        InputError: no such tool.
         NotFoundError: it advises none.
         NotAllowedError: the file cannot be written.
     """
-    rows = [
-        {**{field: row[field] for field in ("text", "text_a", "text_b") if field in row}, "label": None}
-        for row in (job.get("label_next") or {}).get("rows", ())
-    ]
-    if not rows:
+    require_label_tool(tool)
+    advised = (job.get("label_next") or {}).get("rows", ())
+    if not advised:
         raise NotFoundError(
             f"Job {job['job']} names no texts to label next.",
             f"Hand some in with it: onboard submit FILE --task {job['task']} --unlabelled FILE",
             job=job["job"],
         )
-    _write(rows, path, "--label-next another file")
+    texts = [{field: row[field] for field in ("text", "text_a", "text_b") if field in row} for row in advised]
+    remedy = "--label-next another file"
+    if tool is None:
+        _write([{**text, "label": None} for text in texts], path, remedy)
+    elif tool == "label-studio":
+        tasks = [{"data": {**text, "onboard": _doubt(row)}} for text, row in zip(texts, advised, strict=True)]
+        _write(tasks, path, remedy, _write_array)
+    else:
+        empty: dict[str, Any] = {"metadata": {}, "suggestions": {}, "responses": {}, "vectors": {}}
+        records = [
+            {"id": f"{job['job']}-{place}", "fields": text, **empty} for place, text in enumerate(texts, start=1)
+        ]
+        _write(records, path, remedy, _write_array)
     say(f"texts to label next: {path}")
+
+
+def require_label_tool(tool: str | None) -> None:
+    """Raise InputError where it is no tool that texts to label next are written for."""
+    if tool is not None and tool not in LABEL_TOOLS:
+        remedy = f"Use one of {', '.join(LABEL_TOOLS)}; without it the file is a table."
+        raise InputError(f"{tool!r} is no choice of --label-tool.", remedy, label_tool=tool)
+
+
+def _doubt(row: Mapping[str, Any]) -> str:
+    """What the version would answer now, for whoever labels: `good 0.52, bad 0.48`, or `3.4 ± 0.8`."""
+    if "value" in row:
+        return f"{row['value']} ± {row['spread']}"
+    return ", ".join(f"{label_text(answer['label'])} {answer['probability']:.2f}" for answer in row.get("answers", ()))
 
 
 def _unwritable(path: Path, error: OSError, remedy: str = "--output another file") -> NotAllowedError:
@@ -110,6 +145,11 @@ def _unwritable(path: Path, error: OSError, remedy: str = "--output another file
 def _write_jsonl(rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
     """A row is a line to every reader, also to those that end one at a line separator of Unicode."""
     stream.writelines(printable_json(json.dumps(row, ensure_ascii=False)) + "\n" for row in rows)
+
+
+def _write_array(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:
+    json.dump(list(rows), stream, ensure_ascii=False, indent=1)
+    stream.write("\n")
 
 
 def _write_csv(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:

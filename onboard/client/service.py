@@ -173,7 +173,7 @@ class Onboard(Tasks, Operations, Predictions):
         for event in self._followed(name, timeout_seconds):
             if on_event is not None:
                 on_event(event)
-        return _require_success(self.job(name))
+        return require_success(self.job(name))
 
     def _followed(self, job: str, timeout_seconds: float | None) -> Iterator[JobEventSeen]:
         """The events of a job until it has ended, each once. A service that goes away meanwhile is waited for.
@@ -247,7 +247,7 @@ def _default_cache() -> Path:
         raise InputError("There is no home for the cache.", "Onboard(url, token, cache=FOLDER)") from error
 
 
-def _require_success(job: JobStatus) -> JobStatus:
+def require_success(job: JobStatus) -> JobStatus:
     """The job, if it succeeded. Raises JobFailedError, CancelledError."""
     if job.state is JobState.SUCCEEDED:
         return job

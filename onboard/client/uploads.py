@@ -10,6 +10,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, BinaryIO, Concatenate, Final, ParamSpec, TypeVar
 
+from onboard.client.frames import as_files
 from onboard.domain.submission import asked, fields_of
 from onboard.errors import DatasetError
 
@@ -23,17 +24,22 @@ _Options = ParamSpec("_Options")
 def taking(
     declaration: Callable[_Options, _Submission],
 ) -> Callable[[Callable[[_Self, _Submission], _Answer]], Callable[Concatenate[_Self, _Options], _Answer]]:
-    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", shots=32)."""
+    """Lets a method that takes a submission be called with the submission's fields: submit("paws.jsonl", shots=32).
+
+    Datasets that the program holds may stand in the place of files, see `onboard.client.frames`.
+    """
+    declared = signature(declaration)
 
     def decorate(
         method: Callable[[_Self, _Submission], _Answer],
     ) -> Callable[Concatenate[_Self, _Options], _Answer]:
         @wraps(method)
         def call(self: _Self, /, *args: _Options.args, **options: _Options.kwargs) -> _Answer:
-            return method(self, declaration(*args, **options))
+            with as_files(declared.bind(*args, **options).arguments) as given:
+                return method(self, declaration(**given))  # type: ignore[call-arg]
 
         own, *_ = signature(method).parameters.values()
-        named = [own.replace(kind=Parameter.POSITIONAL_ONLY), *signature(declaration).parameters.values()]
+        named = [own.replace(kind=Parameter.POSITIONAL_ONLY), *declared.parameters.values()]
         call.__signature__ = signature(method).replace(parameters=named)  # type: ignore[attr-defined]  # for help()
         return call
 

@@ -15,18 +15,22 @@ from onboard.data.problems import Finding, preview
 from onboard.domain.dataset import label_key
 
 _ROWS_NAMED: Final = 20
-_TOLD: Final[dict[Reason, tuple[str, str, str]]] = {
-    "rejected": (
-        "rejected_rows",
-        "that whoever labelled them rejected, skipped or ignored",
-        "To have them, change the annotators' verdicts in {tool} and export again.",
-    ),
-    "unlabelled": ("unlabelled_rows", "that nobody has labelled", "Label them in {tool} and export again."),
-    "several_labels": (
-        "several_labels",
-        "for which one annotator chose several labels",
-        "A text has one label here: decide on one in {tool}, or make a task of each label.",
-    ),
+_TOLD: Final[dict[Reason, dict[str, str]]] = {
+    "rejected": {
+        "code": "rejected_rows",
+        "what": "that whoever labelled them rejected, skipped or ignored",
+        "remedy": "To have them, change the annotators' verdicts in {tool} and export again.",
+    },
+    "unlabelled": {
+        "code": "unlabelled_rows",
+        "what": "that nobody has labelled",
+        "remedy": "Label them in {tool} and export again.",
+    },
+    "several_labels": {
+        "code": "several_labels",
+        "what": "for which one annotator chose several labels",
+        "remedy": "A text has one label here: decide on one in {tool}, or make a task of each label.",
+    },
 }
 
 
@@ -66,9 +70,9 @@ class LeftOut:
         return findings + ([self._disputes(split)] if self.disputes else [])
 
     def _reason(self, split: str, reason: Reason, rows: list[int]) -> Finding:
-        code, what, remedy = _TOLD[reason]
-        message = f"{_counted(len(rows))} of the {split} split {what}: left out ({_named(rows)})."
-        return Finding(code, message, len(rows), remedy.format(tool=self.tool))
+        said = _TOLD[reason]
+        message = f"{_counted(len(rows))} of the {split} split {said['what']}: left out ({_named(rows)})."
+        return Finding(said["code"], message, len(rows), said["remedy"].format(tool=self.tool))
 
     def _disputes(self, split: str) -> Finding:
         settled = [dispute.row for dispute in self.disputes if dispute.label is not None]

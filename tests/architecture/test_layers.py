@@ -15,7 +15,7 @@ HEAVY = ("torch", "transformers", "sklearn", "scipy", "pyarrow", "celery", "fast
 
 # From the top down: a module may import what stands in a lower row, and its own room.
 LAYERS = (
-    ("cli", "workers", "onboard.api", "onboard.__main__"),
+    ("cli", "workers", "onboard.api", "onboard.local", "onboard.__main__"),
     ("onboard.client", "onboard.testing"),
     ("onboard.jobs", "onboard.pipeline", "onboard.serving"),
     ("onboard.versions",),

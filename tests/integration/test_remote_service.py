@@ -180,6 +180,8 @@ CASES = (
     Case("promote mood@v1 --alias v7", 2),
     Case("rollback mood --alias made-{side}", 4, changes=True),
     Case("rollback mood --alias nothing", 3),
+    Case("push mood nowhere", 2),
+    Case("pull nowhere", 2),
     Case("predict {source} --text atext"),
     Case("predict {source} --input -", given='{"text": "one"}\n{"text": "two"}\n'),
     Case("predict {source} --text-a a", 2),

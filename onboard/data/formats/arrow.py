@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from onboard.data.formats.source import open_bytes, too_large
 from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
+from onboard.data.limits import MAX_FILE_BYTES
 
 _FILE_MAGIC: Final = b"ARROW1"
 _NO_TEXT: Final = {
@@ -41,7 +43,12 @@ class ArrowReader(Reader):
             refuse_doubled(schema.names, columns, "Name the columns once each.")
             names = list(dict.fromkeys(columns))
             number = 0
+            size = 0
             for batch in batches:
+                size += batch.nbytes
+                if size > MAX_FILE_BYTES:
+                    raise too_large(row=number + 1)
+                batch.validate(full=True)  # what it says of itself may be wrong
                 values = [plain(batch.column(name)) for name in names]
                 for row in zip(*values, strict=True):
                     number += 1
@@ -52,14 +59,16 @@ class ArrowReader(Reader):
         import pyarrow as pa
 
         try:
-            with pa.memory_map(str(self._path)) as source:
-                if source.read(len(_FILE_MAGIC)) == _FILE_MAGIC:
+            with open_bytes(self._path) as stream:
+                is_file = stream.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+                stream.seek(0)
+                source = pa.PythonFile(stream, mode="r")
+                if is_file:
                     file = pa.ipc.open_file(source)
                     yield file.schema, (file.get_batch(index) for index in range(file.num_record_batches))
-                    return
-                source.seek(0)
-                stream = pa.ipc.open_stream(source)
-                yield stream.schema, iter(stream)
+                else:
+                    reader = pa.ipc.open_stream(source)
+                    yield reader.schema, iter(reader)
         except pa.ArrowException as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             raise UnreadableError("bad_arrow", f"cannot be read as Arrow: {reason}", "Write the file again.") from error

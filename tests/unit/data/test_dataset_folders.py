@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 import pytest
 from dataset_rows import balanced
 
@@ -51,6 +54,28 @@ def test_an_arrow_file_is_read(dataset, tmp_path: Path, read) -> None:
     dataset.save_to_disk(tmp_path / "saved")
     (path,) = (tmp_path / "saved").glob("*.arrow")
     assert texts(read(path)) == EXPECTED
+
+
+@pytest.mark.parametrize("write", [pa.ipc.new_file, pa.ipc.new_stream])
+@pytest.mark.parametrize("packed", [False, True])
+def test_both_kinds_of_arrow_files_are_read_packed_or_not(write, packed, tmp_path: Path, read) -> None:
+    table = pa.Table.from_pylist(ROWS)
+    stream = io.BytesIO()
+    with write(stream, table.schema) as writer:
+        writer.write_table(table)
+    path = tmp_path / ("d.arrow.gz" if packed else "d.arrow")
+    path.write_bytes(gzip.compress(stream.getvalue()) if packed else stream.getvalue())
+    assert texts(read(path)) == EXPECTED
+
+
+@pytest.mark.parametrize("cut", [10, 200, 500])
+def test_a_damaged_arrow_file_is_told(cut, tmp_path: Path, problems_of) -> None:
+    table = pa.Table.from_pylist(ROWS)
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "d.arrow").write_bytes(stream.getvalue()[:cut])
+    assert problems_of(tmp_path / "d.arrow")[0]["code"] in ("bad_arrow", "unreadable_file")
 
 
 def test_shards_of_parquet_are_one_split(dataset, tmp_path: Path, read) -> None:

@@ -1,0 +1,57 @@
+"""`onboard push` and `onboard pull`: versions on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.connection import connected
+from cli.output import AsJson, emit, say
+
+if TYPE_CHECKING:
+    from onboard.domain.task import EmbeddingVersion
+
+
+def push(
+    task: Annotated[str, typer.Argument(help="TASK[@latest|@vN|@ALIAS].")],
+    place: Annotated[str, typer.Argument(help="hf://OWNER/NAME, made where it is missing.")],
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Push the base too: all that predictions elsewhere need.")
+    ] = False,
+    licence: Annotated[str, typer.Option(metavar="NAME", help="Licence for the card, such as apache-2.0.")] = "",
+    private: Annotated[bool, typer.Option("--private", help="Show a new repository to nobody else.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put a version on the Hugging Face hub: embedding, card, pins and the digest of every file."""
+    from onboard.domain.task import EmbeddingVersion
+    from onboard.versions import shelf
+
+    where = shelf.Place.parse(place)
+    with connected() as service, tempfile.TemporaryDirectory(prefix="onboard-push-") as folder:
+        document = service.version(task)
+        version = EmbeddingVersion.from_json(document)
+        service.fetch(version.reference, Path(folder), bundle)
+        pushed = shelf.push(version, Path(folder), where, licence=licence, private=private)
+    if not pushed.has_base:
+        say(f"the base {version.base_digest} is not pushed with it; whoever pulls it needs that one, or --bundle")
+    emit({**document, **pushed.to_json()}, as_json, lambda: f"{version.reference} is on {pushed.place}")
+
+
+def pull(
+    place: Annotated[str, typer.Argument(help="hf://OWNER/NAME[@REVISION].")],
+    output: Annotated[Path | None, typer.Option(help="Folder; default ./TASK-vN.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a version from the Hugging Face hub into a folder, as `onboard fetch` writes it, verified by digest."""
+    from onboard.versions import shelf
+
+    def folder(version: EmbeddingVersion) -> Path:
+        return output or Path(f"{version.task}-v{version.version}")
+
+    pulled = shelf.pull(shelf.Place.parse(place), folder)
+    files = [str(path) for path in pulled.files]
+    document = {**pulled.version.to_json(), "commit": pulled.commit, "files": files}
+    emit(document, as_json, lambda: "\n".join([pulled.version.reference, *files]))

@@ -1,0 +1,135 @@
+"""Onboard without a server: what `onboard check`, `submit` and `predict` do here, for programs and notebooks.
+
+    from onboard import local
+
+    job = local.submit(frame, "tickets", wait=True)
+    local.predict([{"task": "tickets", "text": "My card was charged twice."}])
+
+It takes what the commands take, in their words, and frames of pandas, polars and `datasets` beside files; it returns
+what `onboard.client` returns. The home, the base and the queue are those that the environment names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from cli.local import LocalGateway
+from cli.services import opened, require_here
+from onboard.client.answers import JobEventSeen, JobStatus
+from onboard.client.checked import CheckedDataset
+from onboard.client.document import Document
+from onboard.client.frames import as_files
+from onboard.client.service import require_success
+from onboard.domain.job import EVENTS_AT_ONCE, JobState
+from onboard.domain.prediction import Prediction
+from onboard.domain.submission import Submission
+from onboard.errors import UnavailableError
+from onboard.jobs import submission as submissions
+from onboard.settings import Settings
+
+__all__ = ["check", "predict", "submit", "wait"]
+
+_HERE: Final = "this machine"
+_WORKER_LOOK_SECONDS: Final = 10.0
+
+
+def check(dataset: Any, task: str | None = None, **options: Any) -> CheckedDataset:
+    """The checks of a dataset and a time estimate; nothing is queued.
+
+    Args:
+        dataset: a file, a folder, `hf://OWNER/NAME`, a `Dataset`, a `DatasetDict`, or a frame of pandas or polars.
+        task: its name; a frame has none of its own.
+        options: as `onboard check` has them: label_field="topic", shots=32, …
+
+    Raises:
+        DatasetError: rows are wrong; `data["problems"]` names them.
+        InputError: an option is wrong, or a frame cannot be read as rows.
+        NotAllowedError: ONBOARD_API_URL names a service: `onboard.client.Onboard` asks that.
+    """
+    require_here("onboard.local")
+    with as_files({"dataset": dataset, "task": task, **options}) as asked:
+        return CheckedDataset.of(Document.of(submissions.check(Submission(**asked), Settings().base), _HERE))
+
+
+def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **options: Any) -> JobStatus:
+    """Hand a dataset in; a worker of this machine learns it.
+
+    Args:
+        dataset, task, options: as of `check`, and what `onboard submit` takes beyond.
+        wait: whether to return when the job has ended, with the version that it published.
+
+    Raises:
+        DatasetError, InputError, NotAllowedError: as of `check`; nothing was queued.
+        ConflictError: the task has another label set.
+        JobFailedError, CancelledError: with `wait`, as of `wait`.
+    """
+    require_here("onboard.local")
+    with as_files({"dataset": dataset, "task": task, **options}) as asked, opened(register=False) as services:
+        gateway = LocalGateway(services)
+        job = gateway.submit(Submission(**asked))["job"]
+        status = JobStatus.of(Document.of(gateway.job(job), _HERE))
+    return _waited(job) if wait else status
+
+
+def wait(
+    job: str | JobStatus,
+    *,
+    timeout_seconds: float | None = None,
+    on_event: Callable[[JobEventSeen], None] | None = None,
+) -> JobStatus:
+    """Wait until a job has ended, and see that it has a worker meanwhile.
+
+    Args:
+        job: its id, its task's name, or what `submit` returned.
+        timeout_seconds: how long at most; None is for ever.
+        on_event: called with each event.
+
+    Raises:
+        JobFailedError: it failed or is dead; CancelledError: it was cancelled.
+        UnavailableError: the time is over, and the job goes on.
+        NotFoundError: there is no such job.
+    """
+    require_here("onboard.local")
+    return _waited(job if isinstance(job, str) else job.id, timeout_seconds, on_event)
+
+
+def predict(inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
+    """Answers in the order of the inputs, with every label's probability; tasks may be mixed.
+
+    Args:
+        inputs: `{"task", "ref"?, "text" | "text_a", "text_b"}` each.
+
+    Raises:
+        InputError: an input is wrong; NotFoundError: no such task or version.
+    """
+    require_here("onboard.local")
+    with opened() as services:
+        return LocalGateway(services).predict(inputs, probabilities=True)
+
+
+def _waited(
+    job: str, timeout_seconds: float | None = None, on_event: Callable[[JobEventSeen], None] | None = None
+) -> JobStatus:
+    started = looked = time.monotonic()
+    seen = 0
+    with opened(register=False) as services:
+        gateway = LocalGateway(services)
+        while True:
+            news = gateway.progress(job, seen)
+            for document in news["events"]:
+                seen = document["id"]
+                if on_event is not None:
+                    on_event(JobEventSeen.of(Document.of(document, _HERE)))
+            now = time.monotonic()
+            if JobState(news["state"]).finished and len(news["events"]) < EVENTS_AT_ONCE:
+                return require_success(JobStatus.of(Document.of(gateway.job(job), _HERE)))
+            if timeout_seconds is not None and now - started > timeout_seconds:
+                raise UnavailableError(
+                    f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
+                )
+            if now - looked > _WORKER_LOOK_SECONDS:
+                looked = now
+                gateway.keep_served(news["queue"])
+            time.sleep(gateway.poll_seconds)

@@ -1,0 +1,119 @@
+"""Datasets that a program holds: of `datasets`, pandas and polars, sent to a service and read on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pandas as pd
+import polars as pl
+import pytest
+from fake_service import FakeService, answer
+from service_answers import CHECKED
+
+from onboard import local
+from onboard.domain.job import JobState
+from onboard.errors import DatasetError, InputError, NotAllowedError, UnavailableError
+
+ROWS = [{"text": f"sentence number {i}, café", "label": ("good", "bad")[i % 2]} for i in range(12)]
+ACCEPTED: dict[str, Any] = {"job": "j", "state": "queued", "task": "mood", "warning": None, "warnings": []}
+
+
+def hugging_face() -> datasets.Dataset:
+    labels = datasets.ClassLabel(names=["good", "bad"])
+    features = datasets.Features({"text": datasets.Value("string"), "label": labels})
+    return datasets.Dataset.from_list(
+        [{**row, "label": labels.str2int(row["label"])} for row in ROWS], features=features
+    )
+
+
+FRAMES: dict[str, Callable[[], Any]] = {
+    "datasets": hugging_face, "pandas": lambda: pd.DataFrame(ROWS), "polars": lambda: pl.DataFrame(ROWS),
+}  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ONBOARD_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ONBOARD_API_URL", raising=False)
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_frame_is_checked_on_this_machine(make, home: Path) -> None:
+    checked = local.check(make(), "mood")
+    assert (checked.task, checked.rows["train"]) == ("mood", 12)
+    assert {label.label for label in checked.labels} == {"good", "bad"}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_frame_goes_to_a_service_as_a_file(make, service: FakeService, tmp_path: Path) -> None:
+    service.routes["POST", "/v1/jobs"] = answer(ACCEPTED, 202)
+    service.client(tmp_path).submit(dataset=make(), task="mood", validation=pd.DataFrame(ROWS[:2]))
+    (request,) = service.requests
+    body = request.read()
+    assert b'name="dataset"; filename="dataset.' in body
+    assert b'name="validation"; filename="validation.jsonl"' in body
+    assert (b"PAR1" if make is FRAMES["datasets"] else ROWS[3]["text"].encode()) in body
+
+
+def test_the_splits_of_a_dict_are_splits(home: Path, service: FakeService, tmp_path: Path) -> None:
+    dataset = hugging_face()
+    splits = datasets.DatasetDict({"train": dataset.select(range(8)), "test": dataset.select(range(8, 12))})
+    assert local.check(splits, "mood").rows == {"train": 8, "validation": 0, "test": 4}
+    service.routes["POST", "/v1/check"] = answer(CHECKED)
+    service.client(tmp_path).check(splits, "mood")
+    assert b'name="test"; filename="test.parquet"' in service.requests[0].read()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "task", "words"),
+    [
+        (pd.DataFrame(ROWS), None, "no name of its own"),
+        (pd.Series(["a", "b"]), "mood", "Series is no table of rows"),
+        (pl.DataFrame(ROWS).lazy(), "mood", "LazyFrame is no table of rows"),
+        (hugging_face().to_iterable_dataset(), "mood", "IterableDataset is no table of rows"),
+        (datasets.DatasetDict({"train": hugging_face(), "odd": hugging_face()}), "mood", "odd is neither train"),
+        (datasets.DatasetDict({"test": hugging_face()}), "mood", "train is missing"),
+        (pd.DataFrame([["a", "x"], ["b", "y"]], columns=["text", "text"]), "mood", "cannot be written as rows"),
+        (pd.DataFrame([{"title": "a", "body": "b", "label": "x"}, {"title": "c", "body": "d", "label": "y"}]), "mood",
+         "no field that is known as the text"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_as_rows_is_said_with_the_way_out(dataset, task, words, home: Path) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        local.check(dataset, task)
+    assert caught.value.remedy
+
+
+def test_of_two_columns_that_may_be_the_text_one_is_asked_for(home: Path) -> None:
+    frame = pd.DataFrame([{"title": f"a {i}", "body": f"b {i}", "label": "xy"[i % 2]} for i in range(8)])
+    with pytest.raises(DatasetError) as caught:
+        local.check(frame, "mood")
+    assert "--text-field NAME (twice for pairs). Its fields: title, body, label" in caught.value.remedy
+    assert local.check(frame, "mood", text_field=["body"]).rows["train"] == 8
+
+
+def test_rows_of_a_frame_are_told_by_their_number_and_not_by_a_file(home: Path) -> None:
+    frame = pd.DataFrame([*ROWS, {"text": None, "label": "good"}])
+    with pytest.raises(DatasetError) as caught:
+        local.check(frame, "mood")
+    (problem,) = caught.value.data["problems"]
+    assert (problem["file"], problem["row"], problem["code"]) == ("dataset", 13, "missing_text")
+    assert caught.value.message.startswith("dataset: row 13")
+
+
+def test_a_frame_is_queued_on_this_machine_and_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.local.start_worker", lambda *_: None)
+    job = local.submit(pd.DataFrame(ROWS), "mood", shots=8)
+    assert (job.task, job.state) == ("mood", JobState.QUEUED)
+    with pytest.raises(UnavailableError, match="has not ended within 0 s"):
+        local.wait(job, timeout_seconds=0)
+
+
+def test_a_service_elsewhere_is_not_this_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONBOARD_API_URL", "http://127.0.0.1:9")
+    with pytest.raises(NotAllowedError, match=r"onboard\.local"):
+        local.check(pd.DataFrame(ROWS), "mood")

@@ -1,0 +1,249 @@
+"""`onboard push` and `onboard pull` against a small hub on this machine, and against none."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
+from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.versions.fetch import write_files
+from onboard.versions.shelf import MANIFEST, Place, pull, push
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+HERE = Place("owner/mood")
+Z = np.arange(8, dtype=np.float32)
+VERSION = EmbeddingVersion(
+    task="mood", version=2, kind="onboarded", artifact="sha256:a", embedding_digest=embedding_digest(Z),
+    backbone_digest="sha256:b", base_digest="sha256:c", hypernetwork_version=1, dataset_digest="sha256:d",
+    parent="sst2@v1", task_kind="classification", labels=("no", "yes"), words=("no", "yes"), code_version="0.1.0",
+    method="hyperformer++", seeds=(7,), job="0123456789ab", created_at=1e9,
+    metrics={"test": {"accuracy": {"value": 0.91, "low": 0.8, "high": 0.95, "n": 60}}},
+)  # fmt: skip
+
+
+class FakeHub(BaseHTTPRequestHandler):
+    """Takes commits and gives files the way the hub's API does."""
+
+    repositories: ClassVar[dict[str, dict[str, bytes]]] = {}
+    refuses: ClassVar[int] = 0
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        path = self.path.partition("?")[0]
+        if self.refuses:
+            return self.answer(self.refuses, {"error": "no"})
+        if path == "/api/repos/create":
+            asked = json.loads(body)
+            name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
+            self.repositories.setdefault(name, {})
+            return self.answer(200, {"url": f"{self.origin}/{name}"})
+        if path == "/api/validate-yaml":
+            return self.answer(200, {"errors": [], "warnings": []})
+        if "/preupload/" in path:
+            files = [
+                {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False, "oid": None}
+                for file in json.loads(body)["files"]
+            ]
+            return self.answer(200, {"files": files})
+        repository = path.removeprefix("/api/models/").partition("/commit/")[0]
+        for line in body.splitlines():
+            part = json.loads(line)
+            if part["key"] == "file":
+                content = base64.b64decode(part["value"]["content"])
+                self.repositories[repository][part["value"]["path"]] = content
+        return self.answer(200, {"commitUrl": f"{self.origin}/{repository}/commit/{COMMIT}", "commitOid": COMMIT})
+
+    def do_GET(self) -> None:
+        self.give(body=True)
+
+    def do_HEAD(self) -> None:
+        self.give(body=False)
+
+    def give(self, *, body: bool) -> None:
+        path = unquote(self.path.partition("?")[0])
+        if path.startswith("/api/models/"):
+            repository = path.removeprefix("/api/models/").partition("/revision/")[0]
+            if repository not in self.repositories:
+                return self.answer(404, {}, {"X-Error-Code": "RepoNotFound"})
+            files = self.repositories[repository]
+            siblings = [{"rfilename": name, "size": len(content)} for name, content in files.items()]
+            return self.answer(200, {"id": repository, "sha": COMMIT, "siblings": siblings})
+        repository, _, rest = path.removeprefix("/").partition("/resolve/")
+        name = rest.partition("/")[2]
+        content = self.repositories[repository][name]
+        headers = {"ETag": f'"{name}"', "X-Repo-Commit": COMMIT, "Content-Length": str(len(content))}
+        return self.send(200, content if body else b"", headers)
+
+    @property
+    def origin(self) -> str:
+        return f"http://{self.headers['Host']}"
+
+    def answer(self, status: int, document: dict[str, Any], more: dict[str, str] | None = None) -> None:
+        content = json.dumps(document).encode()
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **(more or {})}
+        self.send(status, b"" if self.command == "HEAD" else content, headers)
+
+    def send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
+        pass
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+    monkeypatch.setenv("HF_TOKEN", "hf_of_somebody")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    FakeHub.repositories = {}
+    FakeHub.refuses = 0
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What `onboard fetch --bundle` writes, in small."""
+    fetched = tmp_path / "fetched"
+    write_files(VERSION, pack_embedding(Z, embedding_facts(VERSION, "sha256:h")), fetched)
+    (fetched / "base" / "tokenizer").mkdir(parents=True)
+    (fetched / "base" / "base.json").write_text("{}")
+    (fetched / "base" / "tokenizer" / "tokenizer.json").write_text("{}")
+    return fetched
+
+
+def pulled_to(output: Path, endpoint: str, place: Place = HERE) -> list[str]:
+    pulled = pull(place, lambda version: output, endpoint=endpoint)
+    assert pulled.version == replace(VERSION, fingerprint=None)
+    return sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
+
+
+def test_what_is_pushed_is_pulled_as_it_was(endpoint: str, folder: Path, tmp_path: Path) -> None:
+    pushed = push(VERSION, folder, HERE, licence="apache-2.0", endpoint=endpoint)
+    assert (str(pushed.place), pushed.has_base) == (f"hf://owner/mood@{COMMIT}", True)
+    names = ["base/base.json", "base/tokenizer/tokenizer.json", "card.md", "embedding.safetensors"]
+    assert pulled_to(tmp_path / "pulled", endpoint) == names
+    for name in names:
+        assert (tmp_path / "pulled" / name).read_bytes() == (folder / name).read_bytes()
+    assert pulled_to(tmp_path / "pulled", endpoint) == names  # the same again changes nothing
+
+
+def test_the_card_on_the_hub_says_what_the_hub_reads(endpoint: str, folder: Path) -> None:
+    push(VERSION, folder, HERE, licence="apache-2.0", endpoint=endpoint)
+    card = FakeHub.repositories["owner/mood"]["README.md"].decode()
+    for words in ("license: apache-2.0", "library_name: onboard", "type: accuracy", "value: 0.91", "# mood@v2"):
+        assert words in card
+    assert card.startswith("---\n")
+
+
+def test_a_file_that_differs_from_its_digest_is_refused_and_nothing_is_written(
+    endpoint: str, folder: Path, tmp_path: Path
+) -> None:
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    FakeHub.repositories["owner/mood"]["base/base.json"] = b"{ }"
+    with pytest.raises(DamagedError, match=r"base/base\.json"):
+        pulled_to(tmp_path / "pulled", endpoint)
+    assert not (tmp_path / "pulled").exists()
+
+
+def spoiled(document: dict[str, Any], **files: str) -> dict[str, Any]:
+    return {**document, "files": {**document["files"], **files}}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "words"),
+    [
+        (lambda document: spoiled(document, **{"model.bin": "sha256:x"}), InputError, "model.bin"),
+        (lambda document: spoiled(document, **{"../up.json": "sha256:x"}), InputError, "up.json"),
+        (lambda document: spoiled(document, **{"gone.json": "sha256:x"}), DamagedError, "lacks gone.json"),
+        (lambda document: {**document, "format": 99}, InputError, "later release"),
+        (lambda document: {**document, "version": {**document["version"], "task": "../x"}}, InputError, "x"),
+        (lambda document: {**document, "version": {**document["version"], "version": "../../x"}}, DamagedError, "read"),
+        (lambda document: {**document, "version": {**document["version"], "embedding_digest": "sha256:0"}},
+         DamagedError, "does not match its digest"),
+        (lambda document: {}, DamagedError, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_lies_is_refused(spoil, error, words, endpoint: str, folder: Path, tmp_path: Path) -> None:
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    document = json.loads(FakeHub.repositories["owner/mood"][MANIFEST])
+    FakeHub.repositories["owner/mood"][MANIFEST] = json.dumps(spoil(document)).encode()
+    with pytest.raises(error, match=words):
+        pulled_to(tmp_path / "pulled", endpoint)
+    assert not (tmp_path / "pulled").exists()
+
+
+def test_another_base_in_the_folder_is_left_alone(endpoint: str, folder: Path, tmp_path: Path) -> None:
+    push(VERSION, folder, HERE, endpoint=endpoint)
+    (tmp_path / "pulled" / "base").mkdir(parents=True)
+    (tmp_path / "pulled" / "base" / "base.json").write_text("another")
+    with pytest.raises(ConflictError, match="holds something else"):
+        pulled_to(tmp_path / "pulled", endpoint)
+
+
+def test_nothing_that_is_executed_when_it_is_loaded_is_pushed(endpoint: str, folder: Path) -> None:
+    (folder / "base" / "pytorch_model.bin").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"pytorch_model\.bin"):
+        push(VERSION, folder, HERE, endpoint=endpoint)
+    assert FakeHub.repositories == {}
+
+
+def test_another_embedding_than_that_of_the_version_is_not_pushed(endpoint: str, folder: Path) -> None:
+    with pytest.raises(DamagedError):
+        push(replace(VERSION, embedding_digest="sha256:0"), folder, HERE, endpoint=endpoint)
+    assert FakeHub.repositories == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["owner/mood", "hf://mood", "hf://owner/mood/config", "hf://../x", "hf://a/b@", "hf://"]
+)
+def test_a_place_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="no place on the hub"):
+        Place.parse(text)
+    assert Place.parse("hf://owner/mood@v1") == Place("owner/mood", "v1")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_whoever_may_not_write_is_told_to_sign_in(status: int, endpoint: str, folder: Path) -> None:
+    FakeHub.refuses = status
+    with pytest.raises(NotAllowedError) as caught:
+        push(VERSION, folder, HERE, endpoint=endpoint)
+    assert "hf auth login" in caught.value.remedy
+
+
+def test_what_is_not_there_or_no_version_is_said(endpoint: str, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="hf://owner/mood"):
+        pulled_to(tmp_path / "pulled", endpoint)
+    FakeHub.repositories["owner/mood"] = {"model.safetensors": b"x"}
+    with pytest.raises(NotFoundError, match="holds no version of Onboard"):
+        pulled_to(tmp_path / "pulled", endpoint)
+
+
+def test_a_hub_that_refuses_connections_is_unavailable(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_TOKEN", "hf_of_somebody")
+    with pytest.raises(UnavailableError):
+        push(VERSION, folder, HERE, endpoint="http://127.0.0.1:9")
+    with pytest.raises(UnavailableError):
+        pulled_to(tmp_path / "pulled", "http://127.0.0.1:9")
