@@ -118,10 +118,10 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
     assert sorted(waiting) == []
 
 
-def test_the_hall_has_room_for_24_entries_beside_those_that_python_asks_for() -> None:
+def test_the_hall_has_room_for_25_entries_beside_those_that_python_asks_for() -> None:
     asked_for = {"__pycache__", "__init__.py", "__main__.py", "py.typed"}
     entries = {path.name for path in (ROOT / "onboard").iterdir()} - asked_for
-    assert len(entries) <= 24
+    assert len(entries) <= 25
 
 
 @pytest.mark.parametrize("room", [*STAGES, "onboard.model", "onboard.data", "onboard.domain"])
