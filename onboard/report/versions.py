@@ -52,7 +52,7 @@ def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
     low, high = min(ends) - pad, max(ends) + pad
     scale = Scale(max(0.0, low), min(1.0, high)) if deciding in SHARE_METRICS else Scale(low, high)
     return RowChart(
-        title=f"{metric_name(deciding)} of each version",
+        title=f"{'MCC' if deciding == 'mcc' else metric_name(deciding).capitalize()} of each version",
         caption=f"{better(deciding).capitalize()} is better. The lines are 95% intervals; each on rows of its own.",
         tracks=[_track(version, split, metric, deciding, scale) for version, split, metric in shown],
         ticks=[(scale.at(tick), value_text(deciding, tick)) for tick in scale.ticks()],

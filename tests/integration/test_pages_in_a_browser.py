@@ -20,6 +20,7 @@ from onboard.services import Services
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.timeout(1800)]
 SLOW_MS = 240_000  # whoever waits for a page on a busy machine
+LONG_SECONDS = 3600.0  # for which a worker lives that nobody runs
 PHONE = {"width": 390, "height": 844}
 PLACES = (
     "/",
@@ -74,7 +75,7 @@ def test_it_is_live_and_acts_in_place_and_recovers_when_the_server_comes_back(
     browser, app, services: Services, token: str
 ) -> None:
     expect = playwright.expect
-    worker(services.database, "w1")
+    worker(services.database, "w1", silent=-LONG_SECONDS)
     with chromium.listening(app) as port:
         page = opened(browser, port, token)
         problems: list[str] = []
@@ -116,7 +117,7 @@ def test_jobs_by_the_hundred_one_job_and_a_token_that_ends_in_the_middle(
         page.locator('button[formaction="/jobs/matching"][value="cancel"]').click()
         expect(page.get_by_text("That is all.")).to_be_visible()
         expect(page.locator("#progress")).to_contain_text("201 cancelled")
-        worker(services.database, "w2")
+        worker(services.database, "w2", silent=-LONG_SECONDS)
         job = running(services.database, "w2", ago=20, stage=Stage.TRAIN, note="step 1")
         page.goto(f"/jobs/{job.id}")
         expect(page.get_by_text("step 1").first).to_be_visible()
@@ -131,7 +132,7 @@ def test_jobs_by_the_hundred_one_job_and_a_token_that_ends_in_the_middle(
 
 def test_without_scripts_everything_is_readable_and_forms_work(browser, app, services: Services) -> None:
     expect = playwright.expect
-    worker(services.database, "w1")
+    worker(services.database, "w1", silent=-LONG_SECONDS)
     with chromium.listening(app) as port:
         page = browser.new_context(base_url=f"http://127.0.0.1:{port}", java_script_enabled=False).new_page()
         page.set_default_timeout(SLOW_MS)
@@ -153,7 +154,12 @@ def test_without_scripts_everything_is_readable_and_forms_work(browser, app, ser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_accessible_and_fits_a_phone(browser, app, services: Services, token: str, scheme: str) -> None:
     database = services.database
-    worker(database, "w1", gpus=[{"name": "H100", "memory_used_bytes": 2**30, "memory_total_bytes": 2**33}])
+    worker(
+        database,
+        "w1",
+        silent=-LONG_SECONDS,
+        gpus=[{"name": "H100", "memory_used_bytes": 2**30, "memory_total_bytes": 2**33}],
+    )
     running(database, "w1", ago=20, stage=Stage.TRAIN, note="step 1")
     failed = fail(database, "mood", "The disk is full.")
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from fastapi import APIRouter, Depends, Request
@@ -29,10 +30,11 @@ def show_job(job: JobId, request: Request, services: OpenServices) -> Response:
     """One job, by its id or by its task's name for the newest."""
     present = find_job(services.database, job)
     document = full_document(services.database, present)
+    shown = page_of(document)
+    if document.get("version") is None:
+        shown = replace(shown, facts=[])  # there is nothing that is pinned
     attempts = timeline(document, document["events"])
-    return page(
-        request, "job.html", document, shown=page_of(document), attempts=attempts, finished=present.state.finished
-    )
+    return page(request, "job.html", document, shown=shown, attempts=attempts, finished=present.state.finished)
 
 
 @router.post("/cancel", dependencies=_SUBMIT)

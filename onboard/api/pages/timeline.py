@@ -10,6 +10,7 @@ from onboard.domain.job import JobState, Stage
 from onboard.domain.moment import from_iso
 
 WAIT: Final = "wait"
+_ORDER: Final = {name: place for place, name in enumerate((WAIT, *Stage))}
 _RUNNING: Final = JobState.RUNNING.value
 
 
@@ -65,7 +66,9 @@ def timeline(job: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> lis
     if job["state"] == JobState.QUEUED:
         attempts.append(Attempt(job["attempt"] + 1 if attempts else 0, [Step(WAIT, "now", None, queued_at)]))
     if attempts and not JobState(job["state"]).finished:
-        attempts[-1].steps += _still_to_come(attempts)
+        attempts[-1].steps = sorted(
+            [*attempts[-1].steps, *_still_to_come(attempts)], key=lambda step: _ORDER[step.name]
+        )
     return attempts
 
 

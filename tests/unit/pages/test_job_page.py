@@ -58,7 +58,7 @@ def test_a_second_attempt_does_not_repeat_what_the_first_has_done() -> None:
     )
     attempts = shown("running", *first, *again, attempt=2)
     assert attempts[0] == (1, ["wait done 1.0", "check done 1.0", "probe stopped"])
-    assert attempts[1][1][:4] == ["wait done 6.0", "probe now", "check done", "train open"]
+    assert attempts[1][1][:4] == ["wait done 6.0", "check done", "probe now", "train open"]
 
 
 def test_a_job_that_failed_shows_where() -> None:
