@@ -91,10 +91,10 @@ def measure(settings: Settings, folder: Path, sizes: Sizes, core: int | None = N
         kinds = pages_of(job)
         with serving(settings, folder / "server.log", core) as server, closing(Asker(server.url, token)) as asker:
             pages = {what: timed(asker, place, sizes.requests, sizes.warm_up, _HTML) for what, place in kinds.items()}
+            first_bytes = sum(asker.size(place, _HTML) for place in ("/", *(f"/static/{name}" for name in _FILES)))
             alone = timed(asker, _OTHER, 10 * sizes.requests, sizes.warm_up)
             with submitted_meanwhile(services), opened(server.url, token, sizes.open_pages):
                 beside = timed(asker, _OTHER, 10 * sizes.requests, sizes.warm_up)
-            first_bytes = sum(asker.size(place, _HTML) for place in ("/", *(f"/static/{name}" for name in _FILES)))
     return {"pages": pages, "first_page_bytes": first_bytes, "alone": alone, "beside_open_pages": beside}
 
 

@@ -47,7 +47,9 @@ def chromium() -> Iterator[Browser]:
 @contextmanager
 def listening(app: FastAPI, port: int = 0) -> Iterator[int]:
     """The port at which the application answers meanwhile; streams of events end with it."""
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5, http=Deadlines)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, timeout_graceful_shutdown=5, timeout_keep_alive=600, http=Deadlines
+    )
     server = uvicorn.Server(config)
     with closing(listen("127.0.0.1", port)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
