@@ -45,7 +45,7 @@ class HubFiles:
 
     Args:
         class_names: see `FolderFiles`.
-        findings: what of it is not read, as it is too large.
+        findings: what of it is not read, as it is too large, and whether it is called otherwise now.
     """
 
     repository: str
@@ -124,12 +124,20 @@ def fetch(
             split: tuple(_placed(hub.download(info, path, asked.token), plan / path) for path in paths)
             for split, paths in chosen.items()
         }
+    findings += _renamed(asked.repository, info.id)
     return HubFiles(info.id, listed.config, info.sha or "", splits, listed.class_names, findings)
 
 
 def default_name(source: str) -> str:
     """What a task of this dataset is called unless told otherwise: the name's last part."""
     return source.removeprefix(SCHEME).partition("@")[0].rstrip("/").rpartition("/")[2]
+
+
+def _renamed(asked: str, present: str) -> tuple[Finding, ...]:
+    """A warning where the hub answers with a repository of another name than was asked for."""
+    if asked.lower() == present.lower():
+        return ()
+    return (Finding("renamed_dataset", f"{asked} is called {present} on the hub now.", 1, f"Write {SCHEME}{present}"),)
 
 
 def _revision(source: str) -> tuple[str, str | None]:

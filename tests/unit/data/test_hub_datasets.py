@@ -335,7 +335,11 @@ def test_the_hub_is_not_asked_for_owners_that_are_not_allowed(
 
 
 def test_a_name_that_leads_to_another_owner_is_not_followed(signed_in: str, tmp_path: Path) -> None:
-    assert hub.fetch("hf://owner/old", signed_in, tmp_path).repository == "elsewhere/moved"
+    fetched = hub.fetch("hf://owner/old", signed_in, tmp_path)
+    assert fetched.repository == "elsewhere/moved"
+    assert [(finding.code, finding.remedy) for finding in fetched.findings] == [
+        ("renamed_dataset", "Write hf://elsewhere/moved")
+    ]
     for terms in (HubTerms.parse("owner", ""), HubTerms.parse("", "owner")):
         with pytest.raises(NotAllowedError, match="elsewhere/moved"):
             hub.fetch("hf://owner/old", signed_in, tmp_path / "none", terms)
