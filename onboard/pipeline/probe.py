@@ -13,6 +13,7 @@ from onboard.model.cost import Passes
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.pipeline.outputs import ProbeOutput
+from onboard.pipeline.own_weights import own_start
 from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator
@@ -22,8 +23,13 @@ from onboard.versions.trained_rows import TrainedRows
 
 
 def probe_stage(attempt: Run) -> ProbeOutput:
-    """Choose the initialisation; a named one is only measured, and the label words of a task's version are mapped."""
+    """Choose the initialisation; a named one is only measured, and the label words of a task's version are mapped.
+
+    Where no embedding is trained there is nothing to choose.
+    """
     spec, bench = attempt.job.spec, attempt.bench
+    if spec.without_embedding:
+        return own_start(attempt)
     rows = bench.probed(spec.seed)
     fingerprint = bench.fingerprint(bench.encode(rows), bench.targets(rows))
     evaluator = _watched(attempt, rows)
