@@ -127,14 +127,18 @@ class EmbeddingVersion:
         """Whether it is an embedding, as far as this release knows its method."""
         return self.method in ("", *HYPERNETWORKS)
 
-    def require_embedding(self, purpose: str) -> None:
-        """Raise ConflictError unless it is an embedding, which is what it takes `purpose` ("to start from")."""
+    def require_embedding(self, purpose: str, remedy: str = "") -> None:
+        """Raise ConflictError unless it is an embedding, which is what it takes `purpose` ("to start from").
+
+        Args:
+            remedy: what to do instead; empty lists the versions of the task.
+        """
         content = self.content
         if content != "embedding":
             instead = "a readout alone" if content == "readout" else "weights of its own"
             raise ConflictError(
                 f"{self.reference} has no embedding {purpose}: its method, {self.method}, makes {instead}.",
-                f"onboard versions {self.task}", version=self.reference, method=self.method,
+                remedy or f"onboard versions {self.task}", version=self.reference, method=self.method,
             )  # fmt: skip
 
     @property

@@ -81,10 +81,7 @@ class ServedVersion:
         """About what it takes in memory."""
         letters = sum(4 * len(str(text)) for text in (*self.task.labels, *self.task.words))
         readout = 0 if self.readout is None else self.readout.weights.nbytes + self.readout.bias.nbytes
-        learned = (
-            self.learned.kept_bytes if isinstance(self.learned, TaskModule) else getattr(self.learned, "nbytes", 0)
-        )
-        return _AROUND_BYTES + learned + readout + letters + _LABEL_BYTES * len(self.task.words)
+        return _AROUND_BYTES + _bytes_of(self.learned) + readout + letters + _LABEL_BYTES * len(self.task.words)
 
 
 class ServedVersions(Protocol):
@@ -194,9 +191,9 @@ class RegistryVersions:
         if kind == "readout":
             return None  # `readout_of` reads it
         content = self._services.read(version.artifact)
-        return (
-            verified_embedding(content, version) if kind == "embedding" else module_of(content, version, self._engine)
-        )
+        if kind == "weights":
+            return module_of(content, version, self._engine)
+        return verified_embedding(content, version)
 
     def _missing(self, reference: Reference) -> ServedVersion | OnboardError:
         """Why there is no such version; it may have been published this moment."""
@@ -237,6 +234,12 @@ def fitting(served: ServedVersion, engine: Engine) -> ServedVersion:
             task=served.task.name,
         )
     return replace(served, learned=np.array(served.learned, dtype=np.float32))
+
+
+def _bytes_of(learned: Learned) -> int:
+    if learned is None:
+        return 0
+    return learned.kept_bytes if isinstance(learned, TaskModule) else learned.nbytes
 
 
 def _number(current: Current) -> tuple[str, int]:
