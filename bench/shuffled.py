@@ -34,7 +34,8 @@ COST: Final = 10.0  # points that strangers' embeddings are to cost on the mean,
 
 def exchanged(sources: Sequence[SourceTask], seed: int) -> dict[str, str]:
     """Whose embedding each source gets: another's with as many labels; who is alone with that many is left out."""
-    rng, strangers = np.random.default_rng(seed), {}
+    rng = np.random.default_rng(seed)
+    strangers: dict[str, str] = {}
     for count in sorted({len(source.labels) for source in sources}):
         names = [source.name for source in sources if len(source.labels) == count]
         order = [names[place] for place in rng.permutation(len(names))]

@@ -174,10 +174,7 @@ class DatasetJson(TypedDict, total=False):
 
 
 class ConfusionJson(TypedDict, total=False):
-    """Rows by true label (rows of the matrix) and predicted label (columns).
-
-    They were held out; with a cross-validated validation they are the training rows, each predicted without itself.
-    """
+    """True labels (rows) and predicted (columns) of held-out rows, or training rows each predicted without itself."""
 
     labels: list[JsonLabel]
     matrix: list[list[int]]

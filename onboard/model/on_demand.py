@@ -37,7 +37,7 @@ class OnDemand:
             learned = self.learned[task]
             if isinstance(learned, TaskModule):
                 own.append((place, learned))
-            else:
+            elif learned is not None:
                 pinned.setdefault(int(self.pinned[task]), []).append((place, learned))
         generated = [
             _generated(self.hypernetworks[version], [z for _, z in of_it]) for version, of_it in sorted(pinned.items())

@@ -28,7 +28,7 @@ def submit_again(document: Mapping[str, Any], **changed: str) -> str:
 
 def own_start(document: Mapping[str, Any]) -> bool:
     """Whether the job trained no embedding, so that it started from nothing."""
-    return within(document, "init", "chosen") == OWN_START
+    return bool(within(document, "init", "chosen") == OWN_START)
 
 
 def _asked(document: Mapping[str, Any]) -> dict[str, str]:
