@@ -124,13 +124,17 @@ class RemoteGateway(Versions, Operations):
         """Write a version's files, verified."""
         from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion
         from onboard.storage.readout import READOUT
-        from onboard.versions.fetch import BASE, HYPERNETWORK, write_files, write_whole
+        from onboard.versions.fetch import BASE, HYPERNETWORK, verify, write_files, write_whole
 
         version = self.version_document(reference).read_by(EmbeddingVersion.from_json)
-        embedding = self._client.embedding(version.reference)
         parts: dict[str, Callable[[Path], object]] = {}
         if bundle:
             parts[BASE] = lambda target: self.base(version.base_digest, target)
+        if version.content != "embedding":
+            weights = self._client.weights(version.reference)
+            verify(weights, version)
+            return write_files(version, weights, folder, parts)
+        embedding = self._client.embedding(version.reference)
         if bundle and version.hypernetwork_version != FIRST_HYPERNETWORK:
             parts[HYPERNETWORK] = lambda target: self.hypernetwork(embedding.pins, target)
         if bundle and version.readout is not None:

@@ -8,6 +8,8 @@ import typer
 
 from cli.connection import connected
 from cli.output import AsJson, Document, emit, say, table
+from cli.upkeep import size_text
+from onboard.domain.methods import OWN_START
 
 if TYPE_CHECKING:
     from cli.columns import Columns
@@ -39,8 +41,21 @@ def _table(document: Document) -> Columns:
         digest = version["embedding_digest"].removeprefix("sha256:")
         rows.append((
             (f"v{version['version']}{' weak' if version['weak'] else ''}", " ".join(named)), headline(version),
-            (version["parent"], f"hypernetwork v{version['hypernetwork_version']}"), digest[:_DIGEST_CHARACTERS],
+            _origin(version), (digest[:_DIGEST_CHARACTERS], _size(version)),
             (version["created_at"] or "")[:16].replace("T", " "),
         ))  # fmt: skip
-    heads = ("version", "result", "init", "embedding", "published (UTC)")
+    heads = ("version", "result", "init", "digest", "published (UTC)")
     return table(heads, rows, folded=("version", "init"))
+
+
+def _origin(version: Document) -> tuple[str, ...]:
+    """What it started from, and the hypernetwork that it is served with; its method where it has neither."""
+    if version["parent"] == OWN_START:
+        return ("–", version["method"])
+    return version["parent"], f"hypernetwork v{version['hypernetwork_version']}"
+
+
+def _size(version: Document) -> str:
+    """Of its files; a service of an earlier release does not say it."""
+    size = version.get("stored_bytes")
+    return "" if size is None else size_text(size)

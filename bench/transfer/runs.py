@@ -136,7 +136,7 @@ def _ours(cell: Cell, run: Run) -> Learned:
     lesson, passes = cell.trained[run.start].lesson, embedding_passes(run.shots)
     answered = partial(log_probabilities, ids=cell.test_ids, trie=lesson.trie, at_once=bench.scored_at_once)
     if run.method != "hypernetwork":
-        return Learned(answered(engine, z=lesson.z).argmax(1), passes, before, {"share": lesson.learned.share})
+        return Learned(answered(engine, task=lesson.z).argmax(1), passes, before, {"share": lesson.learned.share})
     tuned_on = partial(lesson.tuned, TuningSettings(), Protection(shipped_tasks(cell.base, engine)))
     tuned = tuned_on(lesson.z, lesson.rows)
     worth, losses = lesson.worth(), lesson.losses(SHARES, tuned, tuned_on)
@@ -144,7 +144,7 @@ def _ours(cell: Cell, run: Run) -> Learned:
     by_share = {}
     for share in {proposed, by_rule}:
         part = tuned.shortened(engine.hypernetwork, lesson.z, share)
-        by_share[share] = answered(engine.under(part.hypernetwork), z=part.z).argmax(1)
+        by_share[share] = answered(engine.under(part.hypernetwork), task=part.z).argmax(1)
     facts = {
         "by_share": losses.to_json(), "worth": worth.reason, "proposed": proposed, "auto_proposed": by_rule,
         "auto": packed(by_share[by_rule] == cell.truth),

@@ -18,6 +18,7 @@ from onboard.storage.cache import Cache
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.compare import compare_versions
 from onboard.versions.describe import current, named, published, resolve
+from onboard.versions.fetch import verify
 
 _KEPT: Final = 2048  # embeddings, of each form; some kilobytes each
 _KEPT_LISTS: Final = 4  # of all tasks, one a name
@@ -61,12 +62,12 @@ class Shelf:
         return self._documents.get(key, lambda: self._rendered(current))
 
     def everything(self, alias: str, files: bool = False) -> tuple[str, Callable[[], bytes]]:
-        """The tag of what the alias names in all tasks, and what makes the JSON document of it.
+        """The tag of the embeddings that the alias names in all tasks, and what makes the JSON document of them.
 
         Args:
             files: with the bytes of every `embedding.safetensors`.
         """
-        present = named(self._services.database, alias)
+        present = [version for version in named(self._services.database, alias) if version.has_embedding]
         lines = "".join(f"{version.task}@v{version.version} {version.artifact}\n" for version in present)
         tag = "sha256:" + hashlib.sha256(f"{alias} {files}\n{lines}".encode()).hexdigest()
         numbers = [(version.task, version.version) for version in present]
@@ -101,5 +102,8 @@ class Shelf:
         return base64.b64encode(self.content(version.artifact)).decode()
 
     def _with_numbers(self, version: EmbeddingVersion) -> dict[str, object]:
-        z = verified_embedding(self.content(version.artifact), version)
-        return {**version.to_json(), "z": z.tolist()}
+        content = self.content(version.artifact)
+        if version.has_embedding:
+            return {**version.to_json(), "z": verified_embedding(content, version).tolist()}
+        verify(content, version)
+        return {**version.to_json(), "z": None}

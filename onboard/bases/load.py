@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
@@ -9,10 +10,11 @@ import torch
 from onboard.bases import RESTORE, Base
 from onboard.domain.names import require_device_name
 from onboard.errors import DamagedError, InputError, UnavailableError
-from onboard.model.backbone import load_backbone
+from onboard.model.backbone import backbone_shape, load_backbone
 from onboard.model.encoding import TextEncoder
 from onboard.model.engine import Engine
 from onboard.model.memory import give_memory_back, memory_trouble_told
+from onboard.model.methods import new_task
 from onboard.model.tokenizer import load_tokenizer
 from onboard.model.weights import load_hypernetwork
 from onboard.storage.cache import Cache
@@ -95,3 +97,22 @@ def fresh_backbone(base: Base) -> tuple[Any, TextEncoder]:
     except InputError as error:  # nobody who asks for a task gave these files
         raise DamagedError(error.message, RESTORE) from error
     return backbone, TextEncoder(tokenizer, base.document["pair_separator"], base.document["max_tokens"])
+
+
+def require_fitting(base: Base, method: str, settings: Mapping[str, Any]) -> None:
+    """Whether a task can be learned on a base with weights of its own; no weights of the base are read.
+
+    Args:
+        base: that it would be learned on.
+        method: one of `onboard.domain.methods.OWN_WEIGHTS`.
+        settings: of the method.
+
+    Raises:
+        InputError: a setting that the method has not, a size that does not fit, or a base that it does not support.
+        DamagedError: the base's config.json cannot be read.
+    """
+    try:
+        backbone = backbone_shape(base.folder / "backbone")
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"The backbone of {base.name} cannot be read: {error}", RESTORE) from error
+    new_task(method, backbone, settings)

@@ -14,9 +14,10 @@ from onboard.client.document import Document
 from onboard.client.problems import error_of
 from onboard.domain.dataset import Label
 from onboard.domain.job import JobState
+from onboard.domain.methods import WEIGHTS_FORMAT
 from onboard.domain.names import Reference
 from onboard.domain.prediction import Outcome, Prediction, Unanswered
-from onboard.errors import DamagedError
+from onboard.errors import ConflictError, DamagedError
 from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 
 
@@ -93,8 +94,14 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
     """The embedding in the bytes of `embedding.safetensors`.
 
     Raises:
+        ConflictError: the version has none, but weights of its own.
         DamagedError: the bytes hold no embedding, or one of another task or version than was asked for.
     """
+    if read_facts(content).get("format") == WEIGHTS_FORMAT:
+        raise ConflictError(
+            f"{asked} has no embedding: its method, {read_facts(content).get('method')}, makes weights of its own.",
+            f"weights({str(asked)!r}) gives the file; predict() asks the version.",
+        )
     vector = unpack_embedding(content)
     vector.flags.writeable = False
     facts = read_facts(content)

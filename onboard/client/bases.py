@@ -72,6 +72,15 @@ def download_readout(connection: Connection, reference: Reference, promised: str
     return content
 
 
+def download_weights(connection: Connection, reference: Reference, promised: str) -> bytes:
+    """The file of a version without an embedding. Raises as `download_readout`."""
+    address = f"/v1/tasks/{reference.task}/embeddings/{reference.ref}.safetensors"
+    content = connection.request("GET", address, repeatable=True).content
+    if digest_of_file(content) != promised:
+        raise _damaged(f"The weights of {reference}")
+    return content
+
+
 def _listed(document: dict[str, Any]) -> list[tuple[PurePosixPath, str]]:
     """Names and digests of the files. Raises DamagedError."""
     try:

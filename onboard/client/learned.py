@@ -54,7 +54,9 @@ class PublishedVersion:
     Args:
         metrics: by split, `{"validation": {NAME: {"value", "low", "high", "n"}} | None, "test": …}`.
         pairs: as of a task.
-        init: what it started from: "sst2@v1", "random", …
+        method: that made it; None where the service is of an earlier release.
+        stored_bytes: of its files together; None likewise.
+        init: what it started from: "sst2@v1", "random", "(own)" (without an embedding), …
         aliases: the names that mean it.
         created_at: ISO 8601 in UTC.
         document: everything, as `onboard versions --json` prints it.
@@ -70,6 +72,8 @@ class PublishedVersion:
     hypernetwork_version: int
     aliases: tuple[str, ...]
     created_at: str
+    method: str | None
+    stored_bytes: int | None
     document: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -92,7 +96,8 @@ class PublishedVersion:
             document.read("task", str), document.read("version", int), document.labels("labels"),
             cast("Splits", document.part("metrics")), document.read("weak", bool), document.given("pairs", bool),
             document.read("parent", str), document.read("hypernetwork_version", int), named,
-            document.read("created_at", str), document,
+            document.read("created_at", str), document.given("method", str), document.given("stored_bytes", int),
+            document,
         )  # fmt: skip
 
 

@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 from onboard.client.aliases import Aliases
 from onboard.client.answers import MovedAlias, Pins
 from onboard.client.asking import Asking
-from onboard.client.bases import download_base, download_hypernetwork, download_readout
+from onboard.client.bases import download_base, download_hypernetwork, download_readout, download_weights
 from onboard.client.connection import PATIENCE_SECONDS
 from onboard.client.document import Document
+from onboard.domain.methods import content_of
 from onboard.domain.names import LATEST, Reference, require_alias, require_name
 from onboard.errors import NotFoundError, UnavailableError
 
@@ -112,6 +113,21 @@ class Versions(Asking):
         if promised is None:
             raise NotFoundError(f"{asked} has no readout.", f"onboard versions {asked.task}")
         return download_readout(self._connection, asked, promised)
+
+    def weights(self, reference: str | Reference) -> bytes:
+        """The file of a version without an embedding, verified: `weights.safetensors`.
+
+        Raises:
+            InputError: the version is of a method that this release does not know.
+            NotFoundError: no such version, or it is an embedding.
+            DamagedError: what came is another file.
+        """
+        document = self.version_document(reference)
+        asked = Reference(document.read("task", str), None, document.read("version", int))
+        method = document.read("method", str)
+        if content_of(method, str(asked)) == "embedding":
+            raise NotFoundError(f"{asked} is an embedding, without weights of its own.", f"embedding({str(asked)!r})")
+        return download_weights(self._connection, asked, document.read("artifact", str))
 
     def hypernetworks(self, base: str | None = None) -> dict[str, Any]:
         """The line of a base, by its name or digest; None is the service's default one. Raises NotFoundError."""

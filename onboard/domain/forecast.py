@@ -23,11 +23,13 @@ class Likeness:
         queue: stands for a class of devices.
         base: digest of the base.
         tuning: what `--tune-hypernetwork` was.
+        method: what `--method` was; empty where nothing was asked for.
     """
 
     queue: str
     base: str | None
     tuning: str
+    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)

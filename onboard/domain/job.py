@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final, Literal
 
+from onboard.domain.methods import WITHOUT_EMBEDDING, method_settings
 from onboard.domain.moment import to_iso
 from onboard.errors import ConflictError, InputError, JobFailedError
 
@@ -128,7 +129,7 @@ class JobSpec:
         dataset: digest of the snapshot of its rows ("sha256:…").
         init: "auto" (probe), "random", "mean", "fingerprint", an anchor, or an embedding's reference ("sst2@v1").
         tune_hypernetwork: never, auto or always.
-        method: name of the fine-tuning method; empty means the base's default.
+        method: name of the fine-tuning method (`onboard.domain.methods`); empty means the base's own.
         kind: what the labels are taken for.
         metric: name of the deciding metric; empty means the kind's default.
         shots: rows in total that are trained on; None means all.
@@ -136,7 +137,7 @@ class JobSpec:
         base: name, folder or digest of the base.
         new_labels: whether another label set than the task's present one is wanted.
         options: whatever else it takes; `probe` names the probe's strategy where it is not to race, `readout` is
-            "never" where none is wanted.
+            "never" where none is wanted, `method_setting` has the method's settings as NAME=VALUE.
     """
 
     task: str
@@ -156,6 +157,16 @@ class JobSpec:
     def readout(self) -> ReadoutChoice:
         """Whether a readout may answer beside the embedding."""
         return "never" if self.options.get("readout") == "never" else "auto"
+
+    @property
+    def without_embedding(self) -> bool:
+        """Whether its version is of weights of its own, or of a readout alone: no hypernetwork has a part in it."""
+        return self.method in WITHOUT_EMBEDDING
+
+    @property
+    def method_settings(self) -> dict[str, Any]:
+        """Settings of the method, by name. Raises InputError: one is of another form."""
+        return method_settings(self.options.get("method_setting", ()))
 
     def to_json(self) -> dict[str, Any]:
         """The spec as a JSON-compatible document."""

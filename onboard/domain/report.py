@@ -44,9 +44,8 @@ def require_metric(metric: str, kind: str) -> None:
     if metric and metric not in METRICS[kind]:
         raise InputError(
             f"There is no metric {metric!r} for {kind}.{did_you_mean(metric, METRICS[kind])}",
-            f"Use one of: --metric {', '.join(METRICS[kind])}",
-            metric=metric,
-        )
+            f"Use one of: --metric {', '.join(METRICS[kind])}", metric=metric,
+        )  # fmt: skip
 
 
 class MetricJson(TypedDict):
@@ -71,9 +70,8 @@ class MetricJson(TypedDict):
 
 
 MetricsJson = dict[str, MetricJson]  # by metric name
-BaselinesJson = dict[
-    str, MetricsJson
-]  # by baseline: "majority" and "tfidf_logistic_regression", or "mean" and "tfidf_ridge"
+# by baseline: "majority" and "tfidf_logistic_regression", or "mean" and "tfidf_ridge"
+BaselinesJson = dict[str, MetricsJson]
 
 
 class Splits(TypedDict, total=False):
@@ -176,10 +174,7 @@ class DatasetJson(TypedDict, total=False):
 
 
 class ConfusionJson(TypedDict, total=False):
-    """Rows by true label (rows of the matrix) and predicted label (columns).
-
-    They were held out; with a cross-validated validation they are the training rows, each predicted without itself.
-    """
+    """True labels (rows) and predicted (columns) of held-out rows, or training rows each predicted without itself."""
 
     labels: list[JsonLabel]
     matrix: list[list[int]]
@@ -190,10 +185,12 @@ class TrainingJson(TypedDict, total=False):
     """How training went. loss and z_norm: one number per step; padding_share: share of padding among the tokens.
 
     share: of the way from the start to where training went that was taken, by rows that were not trained on.
-    chosen_on: how many held-out rows chose that; null where none did (the folds may have).
+    chosen_on: held-out rows that chose that; null where none did. trained: how many numbers; settings: of the method.
     """
 
     method: str | None
+    settings: dict[str, Any] | None
+    trained: int | None
     steps: int | None
     learning_rate: float | None
     loss: list[float] | None

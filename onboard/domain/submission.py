@@ -82,7 +82,15 @@ class Submission:
             wrong="is no choice of --readout",
         ),
     ] = "auto"
-    method: Annotated[str, Option("Fine-tuning method; the base's own if left out.", limits=_SHORT)] = ""
+    method: Annotated[
+        str,
+        Option("Method; left out, the base's own: an embedding. Others: linear, compacter, …, see docs/methods.md.",
+               limits=_SHORT),
+    ] = ""  # fmt: skip
+    method_setting: Annotated[
+        Sequence[str],
+        Option("Setting of the method, such as reduction_factor=16; once for each.", limits={"max_length": 8}),
+    ] = ()
     validation: Annotated[str | Path | None, Option("File with the validation split.", checked=True)] = None
     test: Annotated[str | Path | None, Option("File with the test split.", checked=True)] = None
     unlabelled: Annotated[

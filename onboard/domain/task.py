@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onboard.domain.dataset import label_key
 from onboard.domain.documents import document_of
+from onboard.domain.methods import HYPERNETWORKS, Content, content_of
 from onboard.domain.moment import from_iso
+from onboard.errors import ConflictError
 
 if TYPE_CHECKING:
     from onboard.domain.dataset import Kind, Label
@@ -52,21 +54,23 @@ class EmbeddingVersion:
     Args:
         version: 1, 2, …; 0 until it is published.
         kind: shipped with a base, learned here, or carried: an earlier version's numbers under a later hypernetwork.
-        method: name of the fine-tuning method that made it.
+        method: name of the fine-tuning method that made it (`onboard.domain.methods`); `content` says what that is.
         artifact: digest of its tensors in the artifact store ("sha256:…").
-        embedding_digest: digest of the embedding's numbers alone.
+        embedding_digest: digest of its numbers alone: of the embedding, or of what it has instead of one.
         backbone_digest: backbone it was trained on.
         base_digest: base it belongs to.
-        hypernetwork_version: number in the base's line of hypernetworks; what it is served with, for ever.
+        hypernetwork_version: number in the base's line of hypernetworks; what it is served with, for ever. 1 where
+            no hypernetwork has a part in it.
         learned_under: hypernetwork version that its numbers were learned under, where it was carried from that one to
             `hypernetwork_version`; None where the two are the same.
         dataset_digest: snapshot of the rows; for a shipped source what the base says, or "".
-        parent: what it was initialised from: "sst2@v1", "random", "mean", "mixture", …
+        parent: what it was initialised from: "sst2@v1", "random", "mean", "mixture", …; "(own)" without an embedding.
         task_kind: classification or regression.
         labels: class labels of this version (empty for regression); `words` has one word for each.
         low: lowest value of a regression version, else None; `high` likewise.
         pairs: whether it takes two texts; None where that was never noted (earlier releases, imported bases).
         readout: digest of the file of its readout, which answers beside the embedding; None where there is none.
+        stored_bytes: of its files together, without the base's; None until it is published.
         seeds: every seed that had a part in it.
         code_version: version or digest of the code that made it.
         metrics: {"validation": {...} | None, "test": {...}} as in the result document.
@@ -98,6 +102,7 @@ class EmbeddingVersion:
     high: float | None = None
     pairs: bool | None = None
     readout: str | None = None
+    stored_bytes: int | None = None
     seeds: tuple[int, ...] = ()
     code_version: str
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -111,6 +116,30 @@ class EmbeddingVersion:
     def reference(self) -> str:
         """The reference that always means this version: `task@vN`."""
         return f"{self.task}@v{self.version}"
+
+    @property
+    def content(self) -> Content:
+        """What it is made of. Raises InputError: of a method that this release does not know."""
+        return content_of(self.method, self.reference)
+
+    @property
+    def has_embedding(self) -> bool:
+        """Whether it is an embedding, as far as this release knows its method."""
+        return self.method in ("", *HYPERNETWORKS)
+
+    def require_embedding(self, purpose: str, remedy: str = "") -> None:
+        """Raise ConflictError unless it is an embedding, which is what it takes `purpose` ("to start from").
+
+        Args:
+            remedy: what to do instead; empty lists the versions of the task.
+        """
+        content = self.content
+        if content != "embedding":
+            instead = "a readout alone" if content == "readout" else "weights of its own"
+            raise ConflictError(
+                f"{self.reference} has no embedding {purpose}: its method, {self.method}, makes {instead}.",
+                remedy or f"onboard versions {self.task}", version=self.reference, method=self.method,
+            )  # fmt: skip
 
     @property
     def origin(self) -> int:
@@ -128,11 +157,13 @@ class EmbeddingVersion:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EmbeddingVersion:
-        """Read what `to_json` wrote, here or in a older service: without mixtures, carried versions, `pairs`, readouts.
+        """Read what `to_json` wrote, here or in an older service: without mixtures, carried versions, `pairs`, readouts
+        and bytes.
 
         Raises KeyError, TypeError, ValueError for anything else.
         """
-        complete = {"mixed_from": {}, "learned_under": None, "pairs": None, "readout": None, **document}
+        later = ("learned_under", "pairs", "readout", "stored_bytes")
+        complete = {"mixed_from": {}, **dict.fromkeys(later), **document}
         facts = {declared.name: complete[declared.name] for declared in fields(cls) if declared.name not in _NOT_TOLD}
         lists = {name: tuple(facts[name]) for name in ("labels", "words", "seeds")}
         return cls(**{**facts, **lists, "created_at": from_iso(facts["created_at"])})

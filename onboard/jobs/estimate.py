@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from onboard.data.limits import FEWEST_FOLDED_ROWS, HOLDOUT_FREE_ROWS, MAX_TOKENS, PROBE_ROWS, PROBE_TOKENS
+from onboard.domain.methods import LINEAR, WITHOUT_EMBEDDING
 from onboard.model.cost import Passes
 from onboard.probe.passes import probe_passes
 from onboard.train.learning_curve import affordable_curve
@@ -21,6 +22,7 @@ from onboard.train.settings import (
     MOST_CHOOSING,
     SHARES,
     FewShotSettings,
+    OwnWeightsSettings,
     TuningSettings,
     batches_an_epoch,
 )
@@ -105,6 +107,15 @@ def _part(count: int, size: float, steps: int) -> float:
     return steps * count / batches_an_epoch(count, size)
 
 
+def own_passes(rows: int, validation: int) -> Passes:
+    """Rows of the training of a task's own weights, and of its folds; arguments as of `train_passes`."""
+    settings = OwnWeightsSettings().for_rows(rows)
+    folded = not validation and FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS
+    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)] if folded else []
+    steps = settings.steps + sum(settings.for_part(count, of=rows).steps for count in rest)
+    return Passes(rows if folded else 0, steps * min(settings.batch, rows))
+
+
 def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
     """Of a tuning by `auto` that finds something to gain: its first look, itself, its folds, and the guard.
 
@@ -123,7 +134,13 @@ def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
 
 
 def estimate_seconds(
-    size: DatasetSize, *, unlabelled: int = 0, probed: bool = True, tuned: bool = False, gpu: bool = False
+    size: DatasetSize,
+    *,
+    unlabelled: int = 0,
+    probed: bool = True,
+    tuned: bool = False,
+    gpu: bool = False,
+    method: str = "",
 ) -> float:
     """Seconds from claim to publication of one job.
 
@@ -133,10 +150,14 @@ def estimate_seconds(
         probed: whether the initialisation is chosen; one that was named is only measured.
         tuned: whether the hypernetwork learns too.
         gpu: whether the worker has one.
+        method: that is asked for; empty or a base's own learns an embedding.
     """
     tokens = min(size.mean_tokens, MAX_TOKENS)
-    probe = probe_passes(size.rows) if probed else Passes(min(size.rows, PROBE_ROWS))
-    train = train_passes(size.rows, size.validation, tokens, regression=size.regression, gpu=gpu)
+    if method in WITHOUT_EMBEDDING:  # a readout alone reads every row once
+        probe, train = Passes(), Passes(size.rows) if method == LINEAR else own_passes(size.rows, size.validation)
+    else:
+        probe = probe_passes(size.rows) if probed else Passes(min(size.rows, PROBE_ROWS))
+        train = train_passes(size.rows, size.validation, tokens, regression=size.regression, gpu=gpu)
     evaluated = Passes(size.validation + size.test + unlabelled)
     work = probe.seconds(min(tokens, PROBE_TOKENS)) + train.seconds(tokens) + evaluated.seconds(tokens)
     work += tuning_seconds(size.rows, size.validation, tokens) if tuned else 0.0

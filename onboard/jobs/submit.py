@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from onboard.bases import Base, find_base
@@ -17,6 +17,7 @@ from onboard.domain.task import SnapshotRecord
 from onboard.errors import InputError, NotFoundError
 from onboard.hypernetworks.register import register_base
 from onboard.jobs.doorbell import ring_or_warn
+from onboard.jobs.methods import as_queued, require_method
 from onboard.probe.candidates import FINGERPRINT, MEAN, RANDOM
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository
@@ -61,7 +62,8 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
         The job, and a warning when the broker could not be reached, or when no worker is known to serve the queue.
 
     Raises:
-        InputError: an unknown init, method or metric, no name of a queue, no time limit.
+        InputError: an unknown init, method or metric, a method that the base or the rows do not allow, no name of a
+            queue, no time limit.
         ConflictError: the task has another label set, the key belongs to another request, or the init is of a version
             that is being rebuilt without a deleted task.
         NotFoundError: the base does not exist.
@@ -70,7 +72,8 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
     require_time_limit(request.time_limit_seconds)
     dataset = request.checked.dataset
     base = find_base(request.spec.base)
-    _require_known(request.spec, dataset, base)
+    require_metric(request.spec.metric, dataset.kind)
+    require_method(request.spec, dataset, base)
     register_base(services, base)
     with services.database.read() as session:
         _require_init(VersionRepository(session), request.spec.init, base)
@@ -82,7 +85,7 @@ def submit(services: Services, doorbell: Doorbell, request: Request) -> tuple[Jo
     if pool is not None:
         snapshots.append(_store_snapshot(services, pool.dataset, request.spec.task))
         options["unlabelled"] = {**pool.to_json(), "digest": snapshots[-1].digest}
-    spec = JobSpec.from_json({**request.spec.to_json(), "dataset": snapshot.digest, "options": options})
+    spec = replace(as_queued(request.spec), dataset=snapshot.digest, options=options)
     with services.database.write() as session:
         for stored in snapshots:
             SnapshotRepository(session).add(stored)
@@ -109,15 +112,6 @@ def _warn_of_queue(services: Services, queue: str) -> str | None:
     )
 
 
-def _require_known(spec: JobSpec, dataset: Dataset, base: Base) -> None:
-    if spec.method not in ("", base.method):
-        raise InputError(
-            f"The base {base.name} has no method {spec.method!r}.", f"use --method {base.method}, or leave it out",
-            method=spec.method,
-        )  # fmt: skip
-    require_metric(spec.metric, dataset.kind)
-
-
 def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
     anchors = {anchor.name for anchor in base.anchors}
     if init in _PROBED or init in anchors:
@@ -135,6 +129,7 @@ def _require_init(versions: VersionRepository, init: str, base: Base) -> None:
         ) from error
     if version.base_digest != base.digest:
         raise InputError(f"{version.reference} belongs to another base than {base.name!r}.", "--init auto", init=init)
+    version.require_embedding("to start from")
     versions.require_startable(version.reference)
 
 

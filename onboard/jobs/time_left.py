@@ -38,7 +38,8 @@ def _running(attempt: Attempt, worker: WorkerRecord | None, timings: Sequence[Ti
 def _time_left(attempt: Attempt, device: str, timings: Sequence[Timing]) -> TimeLeft:
     job, report = attempt.job, _report(attempt.job)
     size = _size(report)
-    likeness = Likeness(job.queue, job.spec.options.get("base_digest"), job.spec.tune_hypernetwork)
+    spec = job.spec
+    likeness = Likeness(job.queue, spec.options.get("base_digest"), spec.tune_hypernetwork, spec.method)
     like = similar(likeness, size, timings)
     whole = _whole_seconds(job, report, device)
     if like or whole is None:
@@ -59,12 +60,14 @@ def _whole_seconds(job: Job, report: Mapping[str, Any], device: str) -> float | 
     tuned = spec.tune_hypernetwork == "always" or job.stage in (Stage.TUNE, Stage.GUARD)
     unlabelled = spec.options.get("unlabelled", {}).get("considered", 0)
     gpu, probed = device.startswith("cuda"), spec.init == "auto"
-    return estimate_seconds(size, unlabelled=unlabelled, probed=probed, tuned=tuned, gpu=gpu)
+    return estimate_seconds(
+        size, unlabelled=unlabelled, probed=probed, tuned=tuned, gpu=gpu, method=spec.method
+    )  # fmt: skip
 
 
 def _timing(timed: TimedJob) -> Timing:
     stages = {Stage(name): seconds for name, seconds in timed.stage_seconds.items() if name in set(Stage)}
-    return Timing(Likeness(timed.queue, timed.base, timed.tuning), _size(timed.report), stages)
+    return Timing(Likeness(timed.queue, timed.base, timed.tuning, timed.method), _size(timed.report), stages)
 
 
 def _report(job: Job) -> Mapping[str, Any]:

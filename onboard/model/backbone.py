@@ -50,7 +50,20 @@ def load_backbone(source: str | Path, revision: str | None = None, dtype: torch.
         ) from error
 
 
-def _read(source: str | Path, revision: str | None, dtype: torch.dtype) -> Any:
+def backbone_shape(folder: Path) -> Any:
+    """The T5 that a folder's config.json describes, without weights (on the meta device): for sizes and names.
+
+    Raises:
+        InputError: not a T5.
+        OSError: config.json cannot be read.
+    """
+    kind, config = _kind_of(folder, None)
+    with torch.device("meta"):
+        return kind(config)
+
+
+def _kind_of(source: str | Path, revision: str | None) -> tuple[Any, Any]:
+    """The class of a model, and its configuration."""
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(source, revision=revision)
@@ -58,7 +71,11 @@ def _read(source: str | Path, revision: str | None, dtype: torch.dtype) -> Any:
         raise InputError(
             f"{source} is a {config.model_type} model, not a T5.", "Use a t5, v1.1, flan, mt5 or byt5 model."
         )
-    kind = getattr(transformers, SUPPORTED[config.model_type])
+    return getattr(transformers, SUPPORTED[config.model_type]), config
+
+
+def _read(source: str | Path, revision: str | None, dtype: torch.dtype) -> Any:
+    kind, config = _kind_of(source, revision)
     if (Path(source) / QUANTISED_FILE).is_file():
         return read_quantised_backbone(source, kind, config, dtype)
     return kind.from_pretrained(source, revision=revision, config=config, dtype=dtype, use_safetensors=True)

@@ -14,7 +14,7 @@ from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.on_demand import OnDemand
 from onboard.model.scoring import LabelTrie
-from onboard.model.task_weights import Weights
+from onboard.model.task_weights import TaskWeights, Weights
 
 BATCH = 64
 ALIKE = 16  # nodes of a trie up to which it costs next to nothing beside the encoder
@@ -24,7 +24,7 @@ ALIKE = 16  # nodes of a trie up to which it costs next to nothing beside the en
 def log_probabilities(
     engine: Engine,
     ids: Sequence[Sequence[int]],
-    z: np.ndarray,
+    task: np.ndarray | TaskWeights,
     trie: LabelTrie,
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
@@ -34,7 +34,7 @@ def log_probabilities(
     Args:
         engine: the model.
         ids: token ids of n texts.
-        z: (t,) the task embedding.
+        task: its embedding (t,), or weights of its own.
         trie: of K label words.
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
@@ -45,7 +45,10 @@ def log_probabilities(
     Raises:
         OutOfMemoryError: the GPU has no room for a single row.
     """
-    generated = engine.hypernetwork(torch.from_numpy(z)[None].to(engine.device))
+    if isinstance(task, TaskWeights):
+        generated: Weights = task
+    else:
+        generated = engine.hypernetwork(torch.from_numpy(task)[None].to(engine.device))
     tasks = np.zeros(len(ids), dtype=np.int64)
     return mixed_log_probabilities(engine, ids, generated, [trie], tasks, before_batch, at_once)
 

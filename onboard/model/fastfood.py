@@ -39,6 +39,11 @@ class Fastfood:
         projected: Tensor = blocks.flatten()[: self.outputs] * self.outputs**-0.5
         return projected
 
+    @property
+    def nbytes(self) -> int:
+        """What is drawn takes, once it is."""
+        return self.size * (4 + 8 + 4 * -(-self.outputs // self.size))  # signs, order, normal numbers
+
     def _draws(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         if self._drawn is None or self._drawn[0].device != device:
             digest = hashlib.sha256(f"{self.seed} {self.name}".encode()).digest()

@@ -17,6 +17,7 @@ from onboard.model.cores import side_by_side
 from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
+from onboard.model.task_weights import Answering
 from onboard.statistics.readout import Readout
 
 
@@ -65,23 +66,26 @@ def bare_features(
 def probabilities_of(
     engine: Engine,
     ids: Sequence[Sequence[int]],
-    z: np.ndarray,
+    task: Answering,
     trie: LabelTrie,
     readout: Readout | None,
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
 ) -> np.ndarray:
-    """What an embedding and its readout, if it has one, answer together: (n, K).
+    """What a task's embedding or weights and its readout, if it has one, answer together: (n, K).
 
     Args:
         engine: under the hypernetwork of the embedding.
         ids: token ids of n texts.
-        z: (t,) the embedding.
+        task: its embedding (t,) or weights; None where the readout answers alone.
         trie: of K label words.
-        readout: of the same labels in the same order; None where the embedding answers alone.
+        readout: of the same labels in the same order; None where the embedding or the weights answer alone.
         before_batch, at_once: as of `bare_features`.
     """
-    probabilities: np.ndarray = np.exp(log_probabilities(engine, ids, z, trie, before_batch, at_once))
+    if task is None:
+        probabilities = np.zeros((len(ids), trie.labels), dtype=np.float32)
+    else:
+        probabilities = np.exp(log_probabilities(engine, ids, task, trie, before_batch, at_once))
     if readout is None or not len(ids):
         return probabilities
     return readout.beside(probabilities, bare_features(engine, ids, before_batch, at_once))

@@ -9,18 +9,17 @@ from typing import Any
 
 from torch import Tensor
 
+from onboard.domain.methods import WEIGHTS_FORMAT
 from onboard.errors import DamagedError, InputError
 from onboard.model.methods import TASK_METHODS, new_task
 from onboard.model.task_module import AGAIN, TaskModule
 from onboard.model.weights import read_tensors, write_tensors
 
-TASK_FORMAT = "onboard-task-weights-1"
-
 
 def described(module: TaskModule) -> dict[str, str]:
     """The metadata beside a task's tensors: format, method and settings, which make the same module again."""
     return {
-        "format": TASK_FORMAT, "method": module.METHOD, "settings": json.dumps(module.settings, sort_keys=True)
+        "format": WEIGHTS_FORMAT, "method": module.METHOD, "settings": json.dumps(module.settings, sort_keys=True)
     }  # fmt: skip
 
 
@@ -58,9 +57,9 @@ def task_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], backbone
             only, or of settings that do not fit this backbone.
         DamagedError: the settings cannot be read, or a tensor is not what the method has on this backbone.
     """
-    if metadata.get("format") != TASK_FORMAT:
+    if metadata.get("format") != WEIGHTS_FORMAT:
         raise InputError(
-            f"These weights are of the format {metadata.get('format')!r}; a task's own are {TASK_FORMAT}.",
+            f"These weights are of the format {metadata.get('format')!r}; a task's own are {WEIGHTS_FORMAT}.",
             "pip install -U onboard",
         )
     method = metadata.get("method", "")

@@ -96,6 +96,11 @@ class TaskModule(nn.Module, ABC):
             return 0
         return sum(parameter.numel() * parameter.element_size() for parameter in self.parameters())
 
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes in memory once it was asked, without the backbone."""
+        return sum(parameter.nbytes for parameter in self.parameters())
+
     def state(self) -> dict[str, Tensor]:
         """The tensors that a version stores, by name, on the CPU; with `METHOD` and `settings` they are the task.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -86,6 +87,7 @@ class TaskWeights:
 
 
 Weights = GeneratedAdapters | TaskWeights
+Answering = np.ndarray | TaskWeights | None  # of one task: an embedding (t,), its weights, or nothing but a readout
 
 
 def generated_weights(generated: GeneratedAdapters) -> TaskWeights:

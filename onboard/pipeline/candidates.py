@@ -166,6 +166,7 @@ def _readable(
 
 
 def _candidate(services: Services, version: EmbeddingVersion, trained: TrainedRows) -> Candidate:
+    version.require_embedding("to start from")
     z = unpack_embedding(services.read(version.artifact))
     ordered = version.task_kind == "regression"
     return Candidate(version.reference, z, version.words, ordered, trained.own(version))

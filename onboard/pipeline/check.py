@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from onboard.bases import find_base
 from onboard.data.regression import BUCKETS
@@ -30,6 +31,8 @@ def check_stage(job: Job, services: Services, progress: Progress) -> Run:
     started = time.monotonic()
     progress.stage_started(Stage.CHECK)
     base = register_base(services, find_base(job.spec.base))
+    if job.spec.without_embedding:  # no head has a part in it: it is judged and pinned as if there were only the first
+        base = replace(base, head=FIRST_HYPERNETWORK)
     if job.spec.tune_hypernetwork == "always":
         progress.raise_if_cancelled_or_fenced()
         take_slot(services, job.id, base)

@@ -17,7 +17,7 @@ from onboard.domain.names import LATEST, Reference
 from onboard.domain.progress import Progress
 from onboard.domain.report import AliasMoveJson, ConfusionJson, MetricsJson, ValidationKind
 from onboard.domain.task import EmbeddingVersion, label_keys, words_in_order
-from onboard.errors import DamagedError, NotFoundError
+from onboard.errors import DamagedError, InputError, NotFoundError
 from onboard.evaluate.baselines import Baselines, cross_validate_baselines, score_baselines
 from onboard.evaluate.crossvalidation import cross_validated
 from onboard.evaluate.evaluation import evaluate_classification, evaluate_regression, headline_metric
@@ -27,17 +27,17 @@ from onboard.evaluate.paired import Comparison, compare_classification, compare_
 from onboard.evaluate.verdicts import Weakness, may_replace, weakness
 from onboard.hypernetworks.engines import engine_at
 from onboard.model.readout import probabilities_of
+from onboard.model.task_weights import Answering
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import EvaluateOutput, Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import Together, held_out, together
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
-from onboard.storage.embedding import unpack_embedding
 from onboard.train.crossvalidation import rows_in_folds
-from onboard.versions.answers import answers
+from onboard.versions.answers import answers, task_of_version
 from onboard.versions.compare import drawn, too_large
 from onboard.versions.compare import held_out as held_out_of
-from onboard.versions.readouts import readout_of
 from onboard.versions.trained_rows import TrainedRows
 
 Metrics = dict[str, Metric]
@@ -117,10 +117,14 @@ class Judged:
         no_estimate: str | None = None,
     ) -> None:
         self.bench, self.spec, self._trained, self._progress = bench, spec, trained, progress
-        self._words, self._z, self._no_estimate = probed.words, trained.z, no_estimate
+        self._words, self._no_estimate = probed.words, no_estimate
         self._start = probed.init.get("weights") or [probed.init.get("chosen") or ""]
         self._splits = {"validation": bench.dataset.validation, "test": bench.dataset.test}
         self._made: dict[str, np.ndarray] = {}
+
+    @cached_property
+    def _task(self) -> Answering:
+        return answering(self.bench.engine, self._trained)
 
     @cached_property
     def together(self) -> Together:
@@ -151,7 +155,9 @@ class Judged:
         rows, predicted = rows_in_folds(dataset, folds.fold), "Each training row was predicted without itself"
         if len(rows) < len(dataset.train):
             predicted = f"{len(rows)} of the {len(dataset.train)} training rows were predicted without themselves"
-        reason = f"{predicted}; but they chose the initialisation and how far to go from it, so it may be too good."
+        reason = f"{predicted}; but they chose {self._chosen_in_folds()}, so it may be too good."
+        if self._trained.weights is not None:
+            reason = f"{predicted}, by weights of the other rows."
         return cross_validated(self._measured(rows, self._folded().probabilities)), "cross-validated", reason
 
     def _measured(self, rows: Sequence[Example], probabilities: np.ndarray) -> Metrics:
@@ -159,6 +165,10 @@ class Judged:
             return evaluate_regression(_values(rows), self._expectation(probabilities), self.spec.metric)
         labels = self.bench.dataset.labels
         return evaluate_classification(self._truth(rows), probabilities, self.spec.metric, labels)
+
+    def _chosen_in_folds(self) -> str:
+        alone = not self._trained.has_embedding
+        return "how regular the readout is" if alone else "the initialisation and how far to go from it"
 
     def _too_few(self) -> str:
         held, count = self.bench.left_out.get("validation", 0), len(self.bench.dataset.train)
@@ -214,7 +224,7 @@ class Judged:
             return {"alias": LATEST, "moved": True, "reason": "It is the first version.", "comparison": None}
         try:
             comparison = self._compare(services, present)
-        except DamagedError as error:
+        except (DamagedError, InputError) as error:  # the second of a method that this release does not know
             reason = f"{present.reference} cannot be read to be compared with. {error.outside.message}"
             return {"alias": LATEST, "moved": False, "reason": reason, "comparison": None, "present": present.reference}
         verdict = may_replace(comparison, weak=weak, predecessor_weak=present.weak)
@@ -231,10 +241,9 @@ class Judged:
         rows = self._shared_rows(services, present)
         if not rows:
             return None
-        z = unpack_embedding(services.read(present.artifact))
-        readout = readout_of(services, present, bench.dataset.labels)
         its_own = engine_at(services, bench.base, present.hypernetwork_version)
-        before = answers(its_own, present, z, words_in_order(present, bench.dataset.labels), rows, readout)
+        task, readout = task_of_version(services, its_own, present, bench.dataset.labels)
+        before = answers(its_own, present, task, words_in_order(present, bench.dataset.labels), rows, readout)
         after = self._predict(rows)
         if bench.buckets is not None:
             return compare_regression(_values(rows), before, self._expectation(after))
@@ -262,7 +271,7 @@ class Judged:
         engine, readout = self.bench.engine, self.together.readout
         checkpoint, ids = self._progress.raise_if_cancelled_or_fenced, self.bench.encode(rows)
         trie, at_once = engine.trie(self._words), self.bench.scored_at_once
-        return probabilities_of(engine, ids, self._z, trie, readout, checkpoint, at_once)
+        return probabilities_of(engine, ids, self._task, trie, readout, checkpoint, at_once)
 
     def _expectation(self, probabilities: np.ndarray) -> np.ndarray:
         assert self.bench.buckets is not None

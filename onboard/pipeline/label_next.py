@@ -13,6 +13,7 @@ from onboard.domain.report import LabelNextJson, NextRowJson, decimals_of
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import TrainOutput
+from onboard.pipeline.own_weights import answering
 from onboard.pipeline.readout import held_out, together
 from onboard.train.labelling import Next, label_next
 
@@ -33,7 +34,8 @@ def labelling(attempt: Run, bench: Workbench, words: Sequence[str], trained: Tra
     trie, ids = bench.engine.trie(words), bench.encode(bench.unlabelled)
     held = held_out(bench, words, trained, attempt.checkpoint)
     readout = together(bench, trained, attempt.job.spec.readout, held).readout
-    suggested = label_next(bench.engine, ids, trie, trained.z, attempt.checkpoint, bench.scored_at_once, readout)
+    task = answering(bench.engine, trained)
+    suggested = label_next(bench.engine, ids, trie, task, attempt.checkpoint, bench.scored_at_once, readout)
     rows = [_row(suggestion, bench) for suggestion in suggested]
     pool = attempt.job.spec.options["unlabelled"]
     return {

@@ -47,7 +47,9 @@ def _written(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Readout):
-        return base64.b64encode(pack_readout(value, "")).decode()
+        value = pack_readout(value, "")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     if isinstance(value, Folds):
         return _written(vars(value))
     if isinstance(value, dict):
@@ -75,6 +77,10 @@ def _folds(document: Mapping[str, Any] | None) -> Folds | None:
 
 def _readout(packed: str | None) -> Readout | None:
     return None if packed is None else unpack_readout(base64.b64decode(packed), "")
+
+
+def _bytes(packed: str | None) -> bytes | None:
+    return None if packed is None else base64.b64decode(packed)
 
 
 def _numbers(rows: Iterable[Any] | None) -> np.ndarray | None:
@@ -109,9 +115,9 @@ class ProbeOutput(StageOutput):
     """Where the training starts.
 
     Args:
-        z: (t,) float32.
+        z: (t,) float32; empty where no embedding is trained.
         words: that stand for the labels.
-        fingerprint: of the dataset, packed.
+        fingerprint: of the dataset, packed; "" where no embedding is trained.
         init: what it is, and what it was chosen from.
         known: sorted hashes (k,) of the job's rows that trained what the training starts from, or the head.
     """
@@ -127,10 +133,10 @@ class ProbeOutput(StageOutput):
 
 @dataclass(frozen=True)
 class TrainOutput(StageOutput):
-    """The embedding alone.
+    """The embedding alone, or what a method without one has trained.
 
     Args:
-        z: (t,) float32.
+        z: (t,) float32; empty without an embedding.
         training: how it went.
         folds: None without a cross-validation.
         more_rows: what more labelled rows would buy; None where that was not asked.
@@ -139,6 +145,7 @@ class TrainOutput(StageOutput):
         readout: of the same rows; None where none is wanted, or none could be made.
         read_out: its probabilities (m, K) of the rows that are in a fold, each without its fold; None without folds.
         no_readout: why there is none, where one was wanted.
+        weights: the file of the task's own weights, without the version's facts; None where the method has none.
     """
 
     z: np.ndarray
@@ -151,7 +158,15 @@ class TrainOutput(StageOutput):
     readout: Readout | None = None
     read_out: np.ndarray | None = None
     no_readout: str | None = None
-    _readers: ClassVar[_Readers] = {"z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers}
+    weights: bytes | None = None
+    _readers: ClassVar[_Readers] = {
+        "z": _floats, "folds": _folds, "readout": _readout, "read_out": _numbers, "weights": _bytes,
+    }  # fmt: skip
+
+    @property
+    def has_embedding(self) -> bool:
+        """Whether a hypernetwork answers with it; else weights of its own do, or the readout alone."""
+        return len(self.z) > 0
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from onboard.model.cost import Passes
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.candidates import collect_candidates, named_candidate
 from onboard.pipeline.outputs import ProbeOutput
+from onboard.pipeline.own_weights import own_start
 from onboard.probe.candidates import ProbeResult, in_sorted
 from onboard.probe.choice import choose, measure_named
 from onboard.probe.evaluator import Evaluator
@@ -26,8 +27,13 @@ _MOST_LIKE: Final = 3  # sources that are told in words
 
 
 def probe_stage(attempt: Run) -> ProbeOutput:
-    """Choose the initialisation; a named one is only measured, and the label words of a task's version are mapped."""
+    """Choose the initialisation; a named one is only measured, and the label words of a task's version are mapped.
+
+    Where no embedding is trained there is nothing to choose.
+    """
     spec, bench = attempt.job.spec, attempt.bench
+    if spec.without_embedding:
+        return own_start(attempt)
     rows = bench.probed(spec.seed)
     fingerprint = bench.fingerprint(bench.encode(rows), bench.targets(rows))
     evaluator = _watched(attempt, rows)

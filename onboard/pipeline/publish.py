@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from sqlalchemy.orm import Session
 
 from onboard.data.verbaliser import words_finding
@@ -28,6 +27,7 @@ from onboard.pipeline.attempt import Run
 from onboard.pipeline.evaluate import Judged
 from onboard.pipeline.outcome import Outcome, untold
 from onboard.pipeline.outputs import EvaluateOutput, ProbeOutput, TrainOutput
+from onboard.pipeline.own_weights import stored
 from onboard.pipeline.slot import HeadMovedError
 from onboard.registry.aliases import AliasRepository
 from onboard.registry.bases import BaseRepository
@@ -37,6 +37,7 @@ from onboard.registry.in_use import InUseRepository
 from onboard.registry.versions import VersionRepository
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
 from onboard.storage.readout import pack_readout
+from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.protected import newcomers
 
 
@@ -82,7 +83,7 @@ def publish(
             version is to be pinned to was collected.
     """
     started = time.monotonic()
-    draft = replace(_draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged))
+    draft = replace(_draft(attempt, probed, outcome, evaluated), readout=_stored_readout(attempt, judged, outcome))
     tuned = None
     if outcome.tuned is not None:
         facts = {"guard": outcome.guard, "tuning": outcome.tuning}
@@ -92,7 +93,7 @@ def publish(
         with attempt.services.database.read() as session:
             present = AliasRepository(session).find(draft.task, LATEST) or 0
         evaluated = _judged_against_present(attempt, judged, evaluated)  # after `present` was read, which must hold
-        version = _with_file(attempt, drafts, outcome.trained.z)
+        version = _with_file(attempt, drafts, outcome.trained)
         attempt.seconds[Stage.PUBLISH.value] = round(time.monotonic() - started, 3)
         result = result_document(attempt, drafts.version, probed, outcome, evaluated)
         result["readout"] = judged.together.facts
@@ -102,9 +103,9 @@ def publish(
             continue  # another job of this task was published in between, or `latest` moved: look again
 
 
-def _stored_readout(attempt: Run, judged: Judged) -> str | None:
-    """The digest of its file; None where the embedding answers alone."""
-    readout = judged.together.readout
+def _stored_readout(attempt: Run, judged: Judged, outcome: Outcome) -> str | None:
+    """The digest of the file of the readout beside the embedding; None where there is none of the two."""
+    readout = judged.together.readout if outcome.trained.has_embedding else None
     return None if readout is None else attempt.services.store(pack_readout(readout, attempt.base.digest), "readout")
 
 
@@ -119,14 +120,23 @@ def _numbered(attempt: Run, draft: EmbeddingVersion, tuned: HypernetworkVersion 
     return _Drafts(replace(version, hypernetwork_version=tuned.version), tuned)
 
 
-def _with_file(attempt: Run, drafts: _Drafts, z: np.ndarray) -> EmbeddingVersion:
+def _with_file(attempt: Run, drafts: _Drafts, trained: TrainOutput) -> EmbeddingVersion:
     """The drafted version with its file, which carries its number and its hypernetwork's digest."""
     hypernetwork = drafts.hypernetwork
     if hypernetwork is None:
         with attempt.services.database.read() as session:
             hypernetwork = BaseRepository(session).hypernetwork(attempt.base.digest, attempt.base.head)
-    packed = pack_embedding(z, embedding_facts(drafts.version, hypernetwork.digest))
-    return replace(drafts.version, artifact=attempt.services.store(packed, "embedding"))
+    facts = embedding_facts(drafts.version, hypernetwork.digest)
+    if trained.has_embedding:
+        return replace(drafts.version, artifact=attempt.services.store(pack_embedding(trained.z, facts), "embedding"))
+    tensors, described = stored(trained)
+    packed = pack_weights(tensors, {**facts, **described})
+    return replace(drafts.version, artifact=attempt.services.store(packed, "weights"))
+
+
+def _digest(trained: TrainOutput) -> str:
+    """Of the version's numbers alone."""
+    return embedding_digest(trained.z) if trained.has_embedding else weights_digest(stored(trained)[0])
 
 
 def _judged_against_present(attempt: Run, judged: Judged, evaluated: EvaluateOutput) -> EvaluateOutput:
@@ -204,19 +214,19 @@ def _draft(attempt: Run, probed: ProbeOutput, outcome: Outcome, evaluated: Evalu
         task=spec.task,
         kind="onboarded",
         artifact="",
-        embedding_digest=embedding_digest(outcome.trained.z),
+        embedding_digest=_digest(outcome.trained),
         backbone_digest=attempt.base.backbone_digest,
         base_digest=attempt.base.digest,
         hypernetwork_version=attempt.base.head,
         dataset_digest=spec.dataset,
         parent=probed.init["chosen"] or "",
-        fingerprint=probed.fingerprint,
-        mixed_from=probed.init["weights"] or {},
+        fingerprint=probed.fingerprint or None,
+        mixed_from=probed.init.get("weights") or {},
         task_kind=dataset.kind,
         labels=dataset.labels,
         words=probed.words,
         code_version=code_version(),
-        method=attempt.bench.base.method,
+        method=spec.method or attempt.bench.base.method,
         seeds=(spec.seed,),
         held_out=attempt.bench.held_out,
         low=dataset.low,

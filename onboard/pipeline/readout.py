@@ -78,12 +78,16 @@ class Together:
 def together(bench: Workbench, trained: TrainOutput, asked: str, held: Callable[[], Answered] | None) -> Together:
     """The readout with the share that rows want which trained neither; they may want none.
 
+    Without an embedding a readout is all of the answer, and weights of the task's own answer alone.
+
     Args:
         bench: the job's material.
         trained: the embedding as it is judged, its folds, and the readout.
         asked: "never" or "auto".
         held: measures both on the held-out rows that choose; None without any.
     """
+    if not trained.has_embedding:
+        return Together(trained.readout, trained.folds, None)
     if asked == "never":
         return Together(None, trained.folds, None)
     if trained.readout is None:
@@ -108,7 +112,7 @@ def held_out(
     """What `together` takes as `held`, measured when it is asked for; None where no held-out rows may choose."""
     validation, readout = bench.dataset.validation, trained.readout
     chosen = choosing(len(validation))
-    if not chosen or readout is None:
+    if not chosen or readout is None or not trained.has_embedding:
         return None
 
     def measure() -> Answered:

@@ -13,6 +13,7 @@ from onboard.pipeline.attempt import Run
 from onboard.pipeline.label_next import labelling
 from onboard.pipeline.material import Workbench
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.own_weights import train_own
 from onboard.pipeline.published import as_published
 from onboard.pipeline.readout import fit
 from onboard.probe.candidates import in_sorted
@@ -23,7 +24,10 @@ from onboard.train.witnesses import known_finding
 
 
 def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
-    """Train z on all training rows; without held-out rows, train it on folds as well."""
+    """Train z, or what the method has instead, on all training rows; without held-out rows, on folds as well."""
+    if attempt.job.spec.without_embedding:
+        output = train_own(attempt, probed)
+        return replace(output, label_next=labelling(attempt, attempt.bench, probed.words, output))
     bench, seed, checkpoint = attempt.bench, attempt.job.spec.seed, attempt.checkpoint
     known = in_sorted(bench.hashes(bench.dataset.train), probed.known)
     train, validation = bench.dataset.train, bench.dataset.validation
@@ -43,7 +47,12 @@ def train_stage(attempt: Run, probed: ProbeOutput) -> TrainOutput:
         folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
     output = TrainOutput(
         z=trained.z,
-        training={**learned.to_json(), "method": bench.base.method, "learning_rate": settings.learning_rate},
+        training={
+            **learned.to_json(),
+            "method": bench.base.method,
+            "trained": int(trained.z.size),
+            "learning_rate": settings.learning_rate,
+        },
         folds=folds,
         more_rows=None,
         label_next=None,

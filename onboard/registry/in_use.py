@@ -10,14 +10,17 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.registry.aliases import names_version
 from onboard.registry.repository import Repository
 from onboard.registry.tables import AliasRow, BaseRow, EmbeddingVersionRow, HypernetworkRow, JobRow, TaskRow
-from onboard.registry.versions import version_of
+from onboard.registry.versions import HAS_EMBEDDING, version_of
 
 
 class InUseRepository(Repository):
     """The versions that aliases name (`latest` is one), and the head that new ones are learned under."""
 
     def versions(self, base_digest: str) -> Sequence[EmbeddingVersion]:
-        """Every aliased version of a base's living tasks, by task and number."""
+        """Every aliased version of a base's living tasks that has an embedding, by task and number.
+
+        No head touches the others.
+        """
         statement = (
             select(EmbeddingVersionRow)
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
@@ -25,6 +28,7 @@ class InUseRepository(Repository):
                 TaskRow.deleted_at.is_(None),
                 EmbeddingVersionRow.unlearning.is_(None),  # these are about to be replaced
                 EmbeddingVersionRow.base_digest == base_digest,
+                HAS_EMBEDDING,
                 exists().where(names_version()),
             )
             .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)

@@ -48,6 +48,7 @@ class TimedJob:
     tuning: str
     stage_seconds: dict[str, float]
     report: dict[str, Any]
+    method: str = ""
 
 
 class JobFigures(Repository):
@@ -151,15 +152,16 @@ class JobFigures(Repository):
         """The jobs that succeeded lately, newest first, with the seconds of their stages."""
         parts = {name: JobRow.spec[(*_REPORT, name)] for name in ("rows", "characters", "validation")}
         base, tuning = JobRow.spec[("options", "base_digest")], JobRow.spec["tune_hypernetwork"]
+        method = JobRow.spec["method"]
         statement = (
-            select(JobRow.queue, base, tuning, JobRow.result["seconds"], *parts.values())
+            select(JobRow.queue, base, tuning, method, JobRow.result["seconds"], *parts.values())
             .where(JobRow.finished_at > now - window_seconds, JobRow.state == JobState.SUCCEEDED)
             .order_by(JobRow.finished_at.desc())
             .limit(MOST_TIMED)
         )
-        for queue, digest, tuned, seconds, *report in self._session.execute(statement):
+        for queue, digest, tuned, named, seconds, *report in self._session.execute(statement):
             if seconds:
-                yield TimedJob(queue, digest, tuned, seconds, dict(zip(parts, report, strict=True)))
+                yield TimedJob(queue, digest, tuned, seconds, dict(zip(parts, report, strict=True)), named or "")
 
 
 def _attempt(job: Job, now: float, staged_at: float | None, note: str) -> Attempt:

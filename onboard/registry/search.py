@@ -14,18 +14,23 @@ from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import names_version
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
-from onboard.registry.versions import PAIRS_AT_ONCE, version_of
+from onboard.registry.versions import HAS_EMBEDDING, PAIRS_AT_ONCE, version_of
 
 _CHUNK: Final = 500  # rows that a search looks at in one query
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What a reference names just now: enough to tell whether somebody has it already."""
+    """What a reference names just now: enough to tell whether somebody has it already.
+
+    Args:
+        has_embedding: whether it is an embedding; known only where an alias is asked for in all tasks.
+    """
 
     task: str
     version: int
     artifact: str
+    has_embedding: bool = True
 
 
 class SearchRepository(Repository):
@@ -63,7 +68,7 @@ class SearchRepository(Repository):
     def named(self, alias: str) -> Sequence[Current]:
         """What the alias names in every task that has it, by task."""
         statement = (
-            select(EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.artifact)
+            select(EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.artifact, HAS_EMBEDDING)
             .join(AliasRow, and_(names_version(), AliasRow.alias == alias))
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
             .where(TaskRow.deleted_at.is_(None))

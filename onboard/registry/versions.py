@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, exists, insert, select, tuple_, update
+from sqlalchemy import Select, and_, exists, func, insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import JobState
+from onboard.domain.methods import HYPERNETWORKS
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.domain.webhook import PUBLISHED
@@ -22,10 +23,12 @@ from onboard.registry.hypernetworks import hold_hypernetwork
 from onboard.registry.job_figures import IS_OPEN
 from onboard.registry.outbox import OutboxRepository
 from onboard.registry.repository import Repository, record_of
-from onboard.registry.tables import AliasRow, EmbeddingVersionRow, JobRow, TaskRow
+from onboard.registry.tables import AliasRow, ArtifactRow, EmbeddingVersionRow, JobRow, TaskRow
 from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
 
+# of a method that this release knows
+HAS_EMBEDDING: Final = EmbeddingVersionRow.method.in_(("", *HYPERNETWORKS))
 PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
 
 
@@ -108,13 +111,20 @@ class VersionRepository(Repository):
         require_not_unlearning(self._session, draft.parents)
         self._tasks.put(task, new_labels=new_labels)  # holds the task's lock: numbers are given out one by one
         number = self.next_number(task.name)
-        values = {**asdict(draft), "version": number, "created_at": database_now()}
+        size = self._size_of(draft)
+        values = {**asdict(draft), "version": number, "created_at": database_now(), "stored_bytes": size}
         row = self._session.scalars(insert(EmbeddingVersionRow).values(values).returning(EmbeddingVersionRow)).one()
         self._session.execute(update(TaskRow).where(TaskRow.name == task.name).values(last_version=number))
         if move_latest or self._aliases.find(task.name, LATEST) is None:
             announce = draft.kind != "source"  # what a base ships with is no news
             self._aliases.move(task.name, LATEST, number, expected=present, reason="published", announce=announce)
-        return replace(draft, version=number, created_at=row.created_at)
+        return replace(draft, version=number, created_at=row.created_at, stored_bytes=size)
+
+    def _size_of(self, draft: EmbeddingVersion) -> int | None:
+        """Bytes of its files together."""
+        files = ArtifactRow.digest.in_([digest for digest in (draft.artifact, draft.readout) if digest is not None])
+        size = self._session.scalar(select(func.sum(ArtifactRow.size_bytes)).where(files))
+        return None if size is None else int(size)
 
     def next_number(self, task: str) -> int:
         """The number that the task's next version gets; sure only while the task's lock is held."""
@@ -173,7 +183,8 @@ class VersionRepository(Repository):
     def startable(self, base_digest: str) -> Sequence[Startable]:
         """What a new task could start from: of every task its aliased versions on the base, or the newest if none is.
 
-        What was carried stands for the versions that it was carried from: their numbers are the same.
+        What was carried stands for the versions that it was carried from: their numbers are the same. Versions of
+        methods that make no embedding are none to start from.
         """
         statement = (
             select(
@@ -189,6 +200,7 @@ class VersionRepository(Repository):
                 TaskRow.deleted_at.is_(None),
                 EmbeddingVersionRow.unlearning.is_(None),
                 EmbeddingVersionRow.base_digest == base_digest,
+                HAS_EMBEDDING,
             )
             .order_by(EmbeddingVersionRow.task, EmbeddingVersionRow.version)
         )

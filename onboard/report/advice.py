@@ -9,7 +9,7 @@ from typing import Any, Literal
 from onboard.report.by_label import neglect, neglect_steps
 from onboard.report.reading import mapping, mappings, number, text, within
 from onboard.report.sentences import TRIVIAL_BASELINES, baseline_name, better, deciding_metric, fair_split, value_text
-from onboard.report.submit_again import submit_again
+from onboard.report.submit_again import own_start, submit_again
 
 FEW_ROWS = 100  # training rows below which more of them help most
 
@@ -81,12 +81,18 @@ def next_steps(document: Mapping[str, Any]) -> list[str]:
     if rows is not None and rows < FEW_ROWS and not neglect(document):
         again = submit_again(document)
         steps.append(f"Add labelled rows ({rows:.0f} were trained on) and submit again: `{again}`")
+    if own_start(document):
+        steps.append("See what other methods make of these rows: `onboard compare-methods FILE`")
+        return [*steps, *_words_alone(document)]
     other = f"another task than {text(init.get('chosen'))}" if init.get("reason") == "asked for" else "a task"
     steps.append(f"Start from {other} that you know to be alike: `{submit_again(document, init='TASK')}`")
+    return [*steps, *_words_alone(document)]
+
+
+def _words_alone(document: Mapping[str, Any]) -> list[str]:
+    """The step to a baseline that is better than the version; none where there is none."""
     stronger = _stronger_baseline(document)
-    if stronger:
-        steps.append(f"{stronger} on the same rows: for this task words alone may be enough.")
-    return steps
+    return [f"{stronger} on the same rows: for this task words alone may be enough."] if stronger else []
 
 
 def _stronger_baseline(document: Mapping[str, Any]) -> str:

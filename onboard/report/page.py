@@ -178,11 +178,14 @@ def _notes(owners: Sequence[str], columns: Sequence[Mapping[str, Any]]) -> list[
 
 
 def training_facts(training: Mapping[str, Any]) -> Facts:
-    """Method, steps, learning rate and padding."""
+    """Method, its settings, numbers trained, steps, learning rate and padding."""
     steps, rate = number(training.get("steps")), number(training.get("learning_rate"))
+    trained, settings = number(training.get("trained")), mapping(training.get("settings"))
     padding, share = number(training.get("padding_share")), number(training.get("share"))
     facts = [
         ("method", text(training.get("method"))),
+        ("settings", ", ".join(f"{name} {text(value)}" for name, value in settings.items() if text(value))),
+        ("numbers trained", "" if trained is None else f"{trained:,.0f}"),
         ("steps", "" if steps is None else f"{steps:,.0f}"),
         ("of the way taken", "" if share is None else f"{100 * share:g}%"),
         ("learning rate", "" if rate is None else f"{rate:g}"),

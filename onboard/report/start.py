@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from onboard.data.verbaliser import words_of
+from onboard.domain.methods import OWN_START
 from onboard.report.practice import practice_task
 from onboard.report.reading import any_label, label_name, listing, mapping, mappings, number, text, within
 
@@ -19,6 +20,7 @@ _MIXTURE: Final = "mixture"
 _WHAT: Final = {
     "random": "random numbers, no earlier task",
     "mean": "an average of embeddings",
+    OWN_START: "its own parameters, no earlier task",
     "fingerprint": "what the texts look like to the base, no earlier task",
     _MIXTURE: "a mixture of the best",
 }
@@ -28,6 +30,8 @@ _PLAIN = ("random", "mean")  # starts that have learned nothing of their own
 
 def start_notes(init: Mapping[str, Any]) -> list[str]:
     """What the probe's numbers do not say: an alarm, ties, what a mixture is made of, what was not even measured."""
+    if init.get("chosen") == OWN_START:
+        return []
     notes = (
         text(init.get("alarm")),
         _most_like(init),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from onboard.domain.methods import OWN_START
 from onboard.domain.report import METRICS
 from onboard.report.reading import listing, mapping, number, text, within
 
@@ -19,13 +21,22 @@ def submit_again(document: Mapping[str, Any], **changed: str) -> str:
     task = text(document.get("task")) or "NAME"
     options = {**_asked(document), **changed}
     flags = (f"--{name.replace('_', '-')} {value}" for name, value in options.items())
-    return " ".join(["onboard submit --dataset FILE --task", task, *flags])
+    settings = mapping(within(document, "training", "settings")) if "method" in options else {}
+    of_method = (f"--method-setting {name}={json.dumps(value)}" for name, value in settings.items() if number(value))
+    return " ".join(["onboard submit --dataset FILE --task", task, *flags, *of_method])
+
+
+def own_start(document: Mapping[str, Any]) -> bool:
+    """Whether the job trained no embedding, so that it started from nothing."""
+    return bool(within(document, "init", "chosen") == OWN_START)
 
 
 def _asked(document: Mapping[str, Any]) -> dict[str, str]:
     """Options that the document shows to have been given, by name."""
     asked = {}
     init, tuning = mapping(document.get("init")), mapping(document.get("tuning"))
+    if own_start(document):
+        asked["method"] = text(within(document, "training", "method"))
     if init.get("reason") == "asked for" and text(init.get("chosen")):
         asked["init"] = text(init.get("chosen"))
     metric = text(document.get("metric"))
@@ -33,7 +44,7 @@ def _asked(document: Mapping[str, Any]) -> dict[str, str]:
         asked["metric"] = metric
     if tuning.get("asked") == "always":
         asked["tune_hypernetwork"] = "always"
-    elif document.get("tuning", tuning) is None:  # of a job that was to tune nothing
+    elif document.get("tuning", tuning) is None and not own_start(document):  # of a job that was to tune nothing
         asked["tune_hypernetwork"] = "never"
     if number(within(document, "dataset", "rows", "test")):
         asked["test"] = "TEST_FILE"

@@ -24,7 +24,7 @@ TERMS: Final = {
     "tuned": "Mean loss in nats after a little training, on rows held out of that.",
     "padding": "Share of the tokens that only fill up shorter texts of a batch.",
     "of the way taken": "How far from the start to where training went: more can be too much for few rows.",
-    "method": "How the adapters are made of the embedding.",
+    "method": "What learned the task: a hypernetwork that makes adapters of an embedding, or the task's own weights.",
     "judged by": "Rows with known labels, or texts on which only the change of the answers is seen.",
     "flipped answers": "Rows or texts that get another answer than before.",
 }

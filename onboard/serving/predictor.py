@@ -1,8 +1,9 @@
 """Predictions for any mix of tasks from one loaded base: one encoder pass and one decoder pass a batch.
 
 The adapters of a batch's tasks are made for it, in one product: a task that was never asked before costs what any does.
+Versions with weights of their own share the batch, but for those that change the base's own matrices: these go alone.
 
-Of versions with a readout the bare encoder reads the texts, too.
+Of versions with a readout the bare encoder reads the texts, too; a readout alone answers from nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from onboard.bases import Base, find_base
 from onboard.bases.load import load_engine
@@ -24,17 +26,18 @@ from onboard.model.batched import mixed_log_probabilities
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.on_demand import OnDemand
 from onboard.model.readout import bare_features
+from onboard.model.task_module import TaskModule
+from onboard.model.task_weights import Weights
 from onboard.services import Services, open_services
+from onboard.serving.bundles import BundledVersions, bundle_at
 from onboard.serving.requests import PredictionRequest, label_places, parse_requests, require_fitting
 from onboard.serving.versions import (
     KEPT_BYTES,
     OF_A_ROW,
-    BundledVersions,
     RegistryVersions,
     ServedVersion,
     ServedVersions,
     SourceVersions,
-    bundle_at,
 )
 from onboard.settings import Settings
 from onboard.versions.fetch import BASE
@@ -46,7 +49,8 @@ class Predictor:
     Args:
         base_or_home: a `Base`, a base's name or folder, a bundle of `onboard fetch --bundle`, the home folder of a
             service, its opened services, or None for the service that the environment names.
-        kept_bytes: what the versions of a service that are kept may weigh together, some 3 KB each.
+        kept_bytes: what the versions of a service that are kept may weigh together: some 3 KB an embedding, and of
+            others what their weights take.
 
     Raises:
         NotFoundError: neither a base nor a home.
@@ -66,7 +70,7 @@ class Predictor:
             self._versions: ServedVersions = RegistryVersions(services, base, self._engine, kept_bytes)
             return
         bundle = None if isinstance(base_or_home, Base) else bundle_at(Path(str(base_or_home)))
-        named = str(bundle / BASE if bundle else base_or_home)
+        named = str(bundle.parent / BASE if bundle else base_or_home)
         base = base_or_home if isinstance(base_or_home, Base) else find_base(named)
         self._engine = load_engine(base, device)
         self._versions = BundledVersions(bundle, base, self._engine) if bundle else SourceVersions(base, self._engine)
@@ -180,21 +184,21 @@ class Predictor:
         hypernetworks: Mapping[int, Hypernetwork],
         before_batch: Callable[[], None],
     ) -> list[Prediction]:
-        """Of rows that can all be answered, by the version of each; their adapters are made batch by batch."""
+        """Of rows that can all be answered, by the version of each; weights are made or joined batch by batch."""
         if not requests:
             return []
         served = list({id(version): version for version in asked}.values())
         position = {id(version): place for place, version in enumerate(served)}
         tasks = np.array([position[id(version)] for version in asked])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
-        adapters = OnDemand(
-            np.stack([version.z for version in served]),
-            np.array([version.hypernetwork for version in served]),
-            hypernetworks,
-        )
         tries = [self._engine.trie(version.task.words) for version in served]
-        scores = mixed_log_probabilities(self._engine, ids, adapters, tries, tasks, before_batch)
-        probabilities = np.exp(scores.astype(np.float64))
+        probabilities = np.zeros((len(ids), max(trie.labels for trie in tries)))
+        for places, weights in _groups(served, hypernetworks):
+            rows, own = np.flatnonzero(np.isin(tasks, places)), [tries[place] for place in places]
+            of_rows = [ids[row] for row in rows.tolist()]
+            whose = np.searchsorted(places, tasks[rows])
+            scores = mixed_log_probabilities(self._engine, of_rows, weights, own, whose, before_batch)
+            probabilities[rows, : scores.shape[1]] = np.exp(scores.astype(np.float64))
         self._read_out(probabilities, ids, tasks, served, before_batch)
         return [_answer(version, row) for version, row in zip(asked, probabilities, strict=True)]
 
@@ -206,7 +210,7 @@ class Predictor:
         served: Sequence[ServedVersion],
         before_batch: Callable[[], None],
     ) -> None:
-        """Let readouts answer beside the embeddings, whose probabilities (n, K) are overwritten.
+        """Let readouts answer beside what the model says (n, K), which is overwritten; 0 where one answers alone.
 
         Only the rows of versions that have one take the pass of the bare encoder, a text of several tasks once.
         """
@@ -222,6 +226,25 @@ class Predictor:
         for readout, part, of_part in zip(readers.values(), rows, features, strict=True):
             labels = slice(0, len(readout.bias))  # a task of the same batch may have more
             probabilities[part, labels] = readout.beside(probabilities[part, labels], of_part)
+
+
+def _groups(
+    served: Sequence[ServedVersion], hypernetworks: Mapping[int, Hypernetwork]
+) -> Iterator[tuple[list[int], Weights | OnDemand]]:
+    """Places, ascending, of versions whose rows go through the model together, and their weights.
+
+    All do, but those that change the base's own matrices, and what only a readout answers is in none.
+    """
+    mixed = [place for place, version in enumerate(served) if version.mixes]
+    if mixed:
+        together = [served[place] for place in mixed]
+        pinned = np.array([version.hypernetwork for version in together])
+        yield mixed, OnDemand([version.learned for version in together], pinned, hypernetworks)
+    for place, version in enumerate(served):
+        if isinstance(version.learned, TaskModule) and not version.mixes:
+            with torch.inference_mode():
+                weights = version.learned.weights()
+            yield [place], weights
 
 
 def _unanswered(request: PredictionRequest, error: ServedVersion | OnboardError) -> Unanswered:

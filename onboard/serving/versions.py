@@ -1,15 +1,15 @@
-"""The versions that can answer: of a service's registry, of a base alone, or of a bundle; each with its hypernetwork.
+"""The versions that can answer: of a service's registry, or of a base alone; each with its hypernetwork.
 
-What is kept of a version is its numbers and words, a few hundred bytes and its readout; nothing that is made of them.
+What is kept of a version is its numbers and words, a few hundred bytes and its readout; nothing that is made of them
+for one batch. Weights of a method without embeddings are kept as what they are: megabytes, some of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -17,23 +17,24 @@ from onboard.bases import Base
 from onboard.domain.dataset import Label
 from onboard.domain.names import Reference
 from onboard.domain.task import FIRST_HYPERNETWORK, EmbeddingVersion, Task
-from onboard.errors import DamagedError, NotFoundError, OnboardError, PinMismatchError
-from onboard.hypernetworks.engines import frozen_hypernetwork, hypernetwork_at
+from onboard.errors import DamagedError, InputError, NotFoundError, OnboardError, PinMismatchError
+from onboard.hypernetworks.engines import hypernetwork_at
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.on_demand import Learned
+from onboard.model.task_module import TaskModule
 from onboard.registry.search import Current, SearchRepository
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.statistics.readout import Readout
-from onboard.storage.artifacts import digest_of
 from onboard.storage.cache import Cache
-from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding, verified_embedding
-from onboard.storage.readout import READOUT, unpack_readout
-from onboard.versions.fetch import BASE, HYPERNETWORK
+from onboard.storage.embedding import verified_embedding
+from onboard.versions.answers import module_of
 from onboard.versions.readouts import readout_of
 
 KEPT_BYTES: Final = 256 << 20  # of versions that are ready to answer; what was not asked for longest goes first
-OF_A_ROW: Final = (NotFoundError, PinMismatchError, DamagedError)  # what is wrong with a version, and with no other
+# what is wrong with a version, and with no other; InputError: of a method that this release does not know
+OF_A_ROW: Final = (NotFoundError, PinMismatchError, DamagedError, InputError)
 _AT_ONCE: Final = 8  # files of a store that are read beside one another
 _AROUND_BYTES: Final = 2_048  # of a version without labels, with all that Python keeps around its facts
 _LABEL_BYTES: Final = 192  # of a label and its word, without their letters
@@ -44,15 +45,15 @@ class ServedVersion:
     """A version, ready to answer.
 
     Args:
-        z: (t,) float32.
-        hypernetwork: version of the one that it is pinned to.
+        learned: its embedding (t,) float32, or weights of its own; None of a readout alone.
+        hypernetwork: version of the one that an embedding is pinned to; the first where none has a part in it.
         pairs: whether it takes two texts; None where nobody knows.
-        readout: that answers beside it.
+        readout: that answers beside it, or alone.
     """
 
     task: Task
     version: int
-    z: np.ndarray
+    learned: Learned
     hypernetwork: int
     weak: bool
     pairs: bool | None
@@ -62,6 +63,11 @@ class ServedVersion:
     def labels(self) -> tuple[Label, ...]:
         """Its labels; none of a regression."""
         return self.task.labels
+
+    @property
+    def mixes(self) -> bool:
+        """Whether its rows go through the model, beside those of other versions."""
+        return self.learned is not None and (not isinstance(self.learned, TaskModule) or self.learned.MIXES)
 
     def among(self, places: Sequence[int]) -> ServedVersion:
         """The same as if it had only the labels at these places."""
@@ -75,7 +81,7 @@ class ServedVersion:
         """About what it takes in memory."""
         letters = sum(4 * len(str(text)) for text in (*self.task.labels, *self.task.words))
         readout = 0 if self.readout is None else self.readout.weights.nbytes + self.readout.bias.nbytes
-        return _AROUND_BYTES + self.z.nbytes + readout + letters + _LABEL_BYTES * len(self.task.words)
+        return _AROUND_BYTES + _bytes_of(self.learned) + readout + letters + _LABEL_BYTES * len(self.task.words)
 
 
 class ServedVersions(Protocol):
@@ -118,50 +124,7 @@ class SourceVersions:
             return NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
         task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
         z = self._base.embeddings[source.name]
-        return _fitting(ServedVersion(task, 1, z, FIRST_HYPERNETWORK, weak=False, pairs=source.pairs), self._engine)
-
-
-class BundledVersions:
-    """The version in a bundle of `onboard fetch --bundle`, and the source tasks of the base in it.
-
-    Raises:
-        DamagedError: the embedding is not what it was.
-        PinMismatchError: base, hypernetwork or readout are not those that it is pinned to.
-    """
-
-    def __init__(self, folder: Path, base: Base, engine: Engine) -> None:
-        self._sources = SourceVersions(base, engine)
-        content = (folder / "embedding.safetensors").read_bytes()
-        facts, z = read_facts(content), unpack_embedding(content)
-        if facts.get("embedding") not in (None, embedding_digest(z)):  # those of an earlier release do not say it
-            raise DamagedError(f"The embedding of the bundle {folder} does not match its digest.", "fetch again")
-        if facts["base"] != base.digest:
-            raise PinMismatchError(
-                f"The bundle {folder} holds another base than its embedding is pinned to.", "fetch again"
-            )
-        version, self._bundled = facts["hypernetwork_version"], engine.hypernetwork
-        if version != FIRST_HYPERNETWORK:
-            self._bundled = frozen_hypernetwork(_bundled_weights(folder, facts), engine.device)
-        labels, words = tuple(facts["labels"]), tuple(facts["words"])
-        task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
-        readout = _bundled_readout(folder, facts)
-        served = ServedVersion(task, facts["version"], z, version, facts["weak"], facts.get("pairs"), readout)
-        self._served = _fitting(served, engine)
-
-    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
-        """As `ServedVersions.resolve`."""
-        name = self._served.task.name
-        names = (str(Reference(name)), str(Reference(name, alias=None, version=self._served.version)))
-        return {**self._sources.resolve(references), **dict.fromkeys(names, self._served)}
-
-    def hypernetwork(self, version: int) -> Hypernetwork:
-        """As `ServedVersions.hypernetwork`."""
-        return self._sources.hypernetwork(version) if version == FIRST_HYPERNETWORK else self._bundled
-
-    @property
-    def kept_bytes(self) -> int:
-        """Of the one version."""
-        return self._served.kept_bytes
+        return fitting(ServedVersion(task, 1, z, FIRST_HYPERNETWORK, weak=False, pairs=source.pairs), self._engine)
 
 
 class RegistryVersions:
@@ -213,14 +176,24 @@ class RegistryVersions:
         try:
             require_pins(version, self._base)
             task = Task(version.task, version.task_kind, version.labels, version.words, version.low, version.high)
-            z = verified_embedding(self._services.read(version.artifact), version)
-            pinned, readout = version.hypernetwork_version, readout_of(self._services, version)
-            served = ServedVersion(task, version.version, z, pinned, version.weak, version.pairs, readout)
-            served = _fitting(served, self._engine)
+            learned, readout = self._learned(version), readout_of(self._services, version)
+            pinned, pairs = version.hypernetwork_version, version.pairs
+            served = ServedVersion(task, version.version, learned, pinned, version.weak, pairs, readout)
+            served = fitting(served, self._engine)
         except OF_A_ROW as error:
             return error
         self._kept.keep((version.task, version.version), served)
         return served
+
+    def _learned(self, version: EmbeddingVersion) -> Learned:
+        """What a version is made of, beside a readout. Raises InputError: of a method that is not known here."""
+        kind = version.content
+        if kind == "readout":
+            return None  # `readout_of` reads it
+        content = self._services.read(version.artifact)
+        if kind == "weights":
+            return module_of(content, version, self._engine)
+        return verified_embedding(content, version)
 
     def _missing(self, reference: Reference) -> ServedVersion | OnboardError:
         """Why there is no such version; it may have been published this moment."""
@@ -245,47 +218,29 @@ def require_pins(version: EmbeddingVersion, base: Base) -> None:
         )
 
 
-def _fitting(served: ServedVersion, engine: Engine) -> ServedVersion:
-    """The same, its numbers in memory of their own. Raises PinMismatchError: not as many as the hypernetwork takes."""
+def fitting(served: ServedVersion, engine: Engine) -> ServedVersion:
+    """The same, an embedding in memory of its own.
+
+    Raises:
+        PinMismatchError: the embedding has not as many numbers as the hypernetwork takes.
+    """
+    if not isinstance(served.learned, np.ndarray):
+        return served
     size = engine.hypernetwork.sizes["task_embedding_size"]
-    if served.z.shape != (size,):
+    if served.learned.shape != (size,):
         raise PinMismatchError(
-            f"{served.task.name}@v{served.version} has {served.z.shape} numbers, this hypernetwork takes {size}.",
+            f"{served.task.name}@v{served.version} has {served.learned.shape} numbers, this hypernetwork takes {size}.",
             "onboard base show",
             task=served.task.name,
         )
-    return replace(served, z=np.array(served.z, dtype=np.float32))
+    return replace(served, learned=np.array(served.learned, dtype=np.float32))
+
+
+def _bytes_of(learned: Learned) -> int:
+    if learned is None:
+        return 0
+    return learned.kept_bytes if isinstance(learned, TaskModule) else learned.nbytes
 
 
 def _number(current: Current) -> tuple[str, int]:
     return current.task, current.version
-
-
-def _bundled_weights(folder: Path, facts: Mapping[str, Any]) -> bytes:
-    """The file of the hypernetwork that a bundle's embedding is pinned to. Raises PinMismatchError: it is another."""
-    path = folder / HYPERNETWORK
-    content = path.read_bytes() if path.is_file() else b""
-    if digest_of(content) != facts["hypernetwork"]:
-        raise PinMismatchError(
-            f"The bundle {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
-            "which its embedding is pinned to.",
-            "fetch again",
-        )
-    return content
-
-
-def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
-    """The readout that a bundle's embedding is published with, if any. Raises PinMismatchError: it is another."""
-    if "readout" not in facts:
-        return None
-    path = folder / READOUT
-    content = path.read_bytes() if path.is_file() else b""
-    if digest_of(content) != facts["readout"]:
-        raise PinMismatchError(f"The bundle {folder} does not hold the readout of its embedding.", "fetch again")
-    return unpack_readout(content, facts["base"])
-
-
-def bundle_at(folder: Path) -> Path | None:
-    """The folder when `onboard fetch --bundle` made it."""
-    made = (folder / "embedding.safetensors").is_file() and (folder / BASE / "base.json").is_file()
-    return folder if made else None

@@ -15,7 +15,10 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import DamagedError
 
-_STRINGS = {"task", "kind", "backbone", "base", "hypernetwork", "embedding", "readout", "dataset", "init", "onboard"}
+_STRINGS = {
+    "task", "kind", "backbone", "base", "hypernetwork", "embedding", "readout", "dataset", "init", "onboard", "format",
+    "method",
+}  # fmt: skip
 
 
 def embedding_digest(z: np.ndarray) -> str:
@@ -27,10 +30,15 @@ def pack_embedding(z: np.ndarray, facts: Mapping[str, Any]) -> bytes:
     """`embedding.safetensors` of z (t,), with each fact as a string (JSON where it is none)."""
     from safetensors.numpy import save
 
-    metadata = {
+    tensors = {"z": np.ascontiguousarray(z, dtype=np.float32)}
+    return with_sorted_header(save(tensors, metadata=as_strings(facts)))
+
+
+def as_strings(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Facts as the metadata of a safetensors file: JSON of what is no string."""
+    return {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in facts.items()
     }
-    return with_sorted_header(save({"z": np.ascontiguousarray(z, dtype=np.float32)}, metadata=metadata))
 
 
 def embedding_facts(version: EmbeddingVersion, hypernetwork_digest: str) -> dict[str, Any]:
@@ -99,10 +107,17 @@ def read_facts(content: bytes) -> dict[str, Any]:
     Raises:
         DamagedError: the bytes are no safetensors file.
     """
+    return {key: _fact(key, value) for key, value in read_metadata(content).items()}
+
+
+def read_metadata(content: bytes) -> dict[str, str]:
+    """The same as the strings that it is. Raises as `read_facts`."""
     try:
         (length,) = struct.unpack("<Q", content[:8])
-        metadata: dict[str, str] = parse_json(content[8 : 8 + length]).get("__metadata__", {})
-        return {key: _fact(key, value) for key, value in metadata.items()}
+        metadata = dict(parse_json(content[8 : 8 + length]).get("__metadata__", {}))
+        if not all(isinstance(value, str) for value in metadata.values()):
+            raise TypeError("metadata are strings")
+        return metadata
     except (struct.error, ValueError, AttributeError, TypeError, OverflowError) as error:
         raise DamagedError("The bytes hold no task embedding.", "onboard doctor") from error
 

@@ -17,6 +17,7 @@ from onboard.model.engine import Engine
 from onboard.model.memory import RowsAtOnce
 from onboard.model.readout import probabilities_of
 from onboard.model.scoring import LabelTrie
+from onboard.model.task_weights import Answering
 from onboard.statistics.readout import Readout
 
 WANTED: Final = 20
@@ -41,7 +42,7 @@ def label_next(
     engine: Engine,
     ids: Sequence[Sequence[int]],
     trie: LabelTrie,
-    z: np.ndarray,
+    task: Answering,
     before_batch: Callable[[], None] = lambda: None,
     at_once: RowsAtOnce | None = None,
     readout: Readout | None = None,
@@ -54,7 +55,7 @@ def label_next(
         engine: the model.
         ids: token ids of n unlabelled texts, in an order that follows from what they say.
         trie: of K label words.
-        z: (t,) of the trained version.
+        task: what answers of the trained version: its embedding (t,), its weights, or only the readout.
         before_batch: called before every batch; may raise to stop.
         at_once: how many rows fit into the memory; kept for further calls.
         readout: that answers beside the embedding, if any does.
@@ -63,7 +64,7 @@ def label_next(
         OutOfMemoryError: the GPU has no room for a single row.
     """
     at_once = at_once or RowsAtOnce()
-    probabilities = probabilities_of(engine, ids, z, trie, readout, before_batch, at_once)
+    probabilities = probabilities_of(engine, ids, task, trie, readout, before_batch, at_once)
     unsure = uncertainty(probabilities)
     count = min(WANTED, max(1, len(ids) // 2))
     ranked = np.argsort(-unsure, kind="stable")

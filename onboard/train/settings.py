@@ -61,6 +61,34 @@ class FewShotSettings:
 
 
 @dataclass(frozen=True)
+class OwnWeightsSettings:
+    """How a task's own weights are trained (docs/methods.md); the rate is the method's.
+
+    Args:
+        steps: optimiser steps, at least.
+        batch: rows a step, at least.
+        passes: how often each of many rows is to be seen.
+        most_batch, most_steps: that many rows ask for.
+    """
+
+    steps: int = 120
+    batch: int = 8
+    passes: int = 3
+    most_batch: int = 32
+    most_steps: int = 1200
+
+    def for_rows(self, count: int) -> OwnWeightsSettings:
+        """The same, to see each of so many rows `passes` times: by larger batches first, then by more steps."""
+        seen = self.passes * count
+        batch = max(self.batch, min(self.most_batch, math.ceil(seen / self.steps)))
+        return replace(self, steps=max(self.steps, min(self.most_steps, math.ceil(seen / batch))), batch=batch)
+
+    def for_part(self, count: int, of: int) -> OwnWeightsSettings:
+        """For so many `of` the rows: each is seen as often as where all are trained on."""
+        return replace(self, steps=math.ceil(self.steps * count / of))
+
+
+@dataclass(frozen=True)
 class TuningSettings:
     """How hypernetwork and embedding are tuned; the defaults were chosen on kinds of tasks that the base has not seen
     (docs/tuning.md).

@@ -1,23 +1,31 @@
-"""What a version answers to rows, as metrics compare it."""
+"""What a version answers to rows, as metrics compare it, and what answers it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from onboard.data.regression import Buckets
-from onboard.domain.dataset import Example
+from onboard.domain.dataset import Example, Label
 from onboard.domain.task import EmbeddingVersion
 from onboard.model.engine import Engine
 from onboard.model.readout import probabilities_of
+from onboard.model.task_files import task_of
+from onboard.model.task_module import TaskModule
+from onboard.model.task_weights import Answering
+from onboard.services import Services
 from onboard.statistics.readout import Readout
+from onboard.storage.embedding import read_metadata, verified_embedding
+from onboard.storage.weights import verified_weights
+from onboard.versions.readouts import readout_of
 
 
 def answers(
     engine: Engine,
     version: EmbeddingVersion,
-    z: np.ndarray,
+    task: Answering,
     words: Sequence[str],
     rows: Sequence[Example],
     readout: Readout | None,
@@ -27,14 +35,57 @@ def answers(
     Args:
         engine: under the hypernetwork that is to be asked.
         version: of a task; says whether it is a regression.
-        z: (t,) its embedding.
+        task: its embedding (t,) or weights; None where the readout answers alone.
         words: its K label words; of a regression those of the buckets, in their order.
         rows: n rows.
         readout: of the version, in the order of the words; None where it has none.
     """
     ids = engine.encoder.encode([(row.text_a, row.text_b) for row in rows])
-    probabilities = probabilities_of(engine, ids, z, engine.trie(words), readout)
+    probabilities = probabilities_of(engine, ids, task, engine.trie(words), readout)
     if version.low is None or version.high is None:
         return probabilities
     numbers: np.ndarray = probabilities @ np.array(Buckets(version.low, version.high).values)
     return numbers
+
+
+def task_of_version(
+    services: Services, engine: Engine, version: EmbeddingVersion, labels: Sequence[Label] | None = None
+) -> tuple[Answering, Readout | None]:
+    """What answers for a published version, verified, for `answers`.
+
+    Args:
+        services: where it lies.
+        engine: of its base.
+        version: a published version.
+        labels: the order that the readout's labels are to have; None is its own.
+
+    Raises:
+        InputError: of a method that this release does not know.
+        DamagedError: stored bytes are gone, or do not match their digest.
+        PinMismatchError: its readout belongs to another base.
+    """
+    content, readout = version.content, readout_of(services, version, labels)
+    if content == "readout":
+        return None, readout
+    if content == "embedding":
+        return verified_embedding(services.read(version.artifact), version), readout
+    module = module_of(services.read(version.artifact), version, engine)
+    with torch.no_grad():
+        return module.weights(), None
+
+
+@torch.inference_mode(False)  # what is loaded for a prediction stays, and is asked outside of it too
+def module_of(content: bytes, version: EmbeddingVersion, engine: Engine) -> TaskModule:
+    """The parameters of a version with weights of its own.
+
+    Args:
+        content: its file.
+        version: which.
+        engine: of its base.
+
+    Raises:
+        InputError: of a method or settings that this release does not know.
+        DamagedError: the bytes are others, or do not fit.
+    """
+    tensors = {name: torch.from_numpy(tensor) for name, tensor in verified_weights(content, version).items()}
+    return task_of(tensors, read_metadata(content), engine.backbone).requires_grad_(False)

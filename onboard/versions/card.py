@@ -6,6 +6,7 @@ from typing import Any
 
 from onboard.domain.dataset import Label, label_text
 from onboard.domain.label_scores import LabelScore, label_scores, neglect_sentence
+from onboard.domain.methods import OWN_START
 from onboard.domain.moment import to_iso
 from onboard.domain.report import plain_number
 from onboard.domain.task import EmbeddingVersion, texts_taken
@@ -34,12 +35,13 @@ def render_card(version: EmbeddingVersion) -> str:
         "published": to_iso(version.created_at),
         "initialised from": _init(version),
         "dataset": version.dataset_digest or "shipped with the base",
-        "embedding": version.embedding_digest,
+        ("embedding" if version.has_embedding else "weights"): version.embedding_digest,
         **({} if version.readout is None else {"readout": version.readout}),
         "backbone": version.backbone_digest,
         "base": version.base_digest,
-        "hypernetwork version": _hypernetwork(version),
+        "hypernetwork version": _hypernetwork(version) if version.has_embedding else "– (none has a part in it)",
         "method": version.method,
+        "bytes stored": "–" if version.stored_bytes is None else f"{version.stored_bytes:,}",
         "seeds": ", ".join(map(str, version.seeds)) or "–",
         "onboard": version.code_version,
         "job": version.job or "–",
@@ -50,6 +52,8 @@ def render_card(version: EmbeddingVersion) -> str:
 
 
 def _init(version: EmbeddingVersion) -> str:
+    if version.parent == OWN_START:
+        return "nothing that was learned before"
     shares = ", ".join(f"{100 * weight:.0f}% {name}" for name, weight in version.mixed_from.items())
     return f"{version.parent} of {shares}" if shares else version.parent or "multi-task training of the base"
 

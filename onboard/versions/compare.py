@@ -117,6 +117,8 @@ def _side(version: EmbeddingVersion, measured: Measured | None, side: int) -> di
     shared = {name: metric.to_json() for name, metric in measured.metrics[side].items()} if measured else None
     return {
         "version": version.version,
+        "method": version.method,
+        "stored_bytes": version.stored_bytes,
         "embedding_digest": version.embedding_digest,
         "dataset_digest": version.dataset_digest,
         "parent": version.parent,
@@ -283,12 +285,10 @@ def _answers(
     Args:
         engine: under the hypernetwork that the version is pinned to.
     """
-    from onboard.storage.embedding import unpack_embedding
-    from onboard.versions.answers import answers
-    from onboard.versions.readouts import readout_of
+    from onboard.versions.answers import answers, task_of_version
 
-    z, readout = unpack_embedding(services.read(version.artifact)), readout_of(services, version, labels)
-    return answers(engine, version, z, words_in_order(version, labels), rows, readout)
+    task, readout = task_of_version(services, engine, version, labels)
+    return answers(engine, version, task, words_in_order(version, labels), rows, readout)
 
 
 def _regression(true: np.ndarray, before: np.ndarray, after: np.ndarray) -> Measured:

@@ -16,8 +16,10 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.storage.embedding import verified_embedding
 from onboard.storage.readout import READOUT
+from onboard.storage.weights import WEIGHTS, verified_weights
 from onboard.versions.card import render_card
 
+EMBEDDING: Final = "embedding.safetensors"
 BASE: Final = "base"  # what a bundle calls the folder of the base
 HYPERNETWORK: Final = "hypernetwork.safetensors"  # and a hypernetwork that the base does not bring
 
@@ -33,6 +35,8 @@ class Fetched:
 def fetch(services: Services, reference: str, output: Path, bundle: bool = False) -> Fetched:
     """Write `embedding.safetensors` and `card.md`; with `bundle` also all that predictions elsewhere need.
 
+    A version without an embedding is written as `weights.safetensors` instead.
+
     Args:
         services: where the version is.
         reference: TASK[@latest|@vN|@ALIAS].
@@ -42,6 +46,7 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
 
     Raises:
         NotFoundError: no such version.
+        InputError: it is of a method that this release does not know.
         DamagedError: stored bytes do not match their digest, or are gone.
         PinMismatchError: the base at hand is not the one that the version is pinned to.
         ConflictError: the folder holds another base.
@@ -50,7 +55,7 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
     content = services.read(version.artifact)
-    verified_embedding(content, version)
+    verify(content, version)
     if not bundle:
         return Fetched(version, write_files(version, content, output))
     base = require_base(services, version)
@@ -66,10 +71,27 @@ def fetch(services: Services, reference: str, output: Path, bundle: bool = False
     return Fetched(version, write_files(version, content, output, parts))
 
 
+def verify(content: bytes, version: EmbeddingVersion) -> None:
+    """Raise DamagedError unless the bytes are the version's file.
+
+    Raises:
+        InputError: the version is of a method that this release does not know.
+    """
+    if version.content == "embedding":
+        verified_embedding(content, version)
+    else:
+        verified_weights(content, version)
+
+
+def file_name(version: EmbeddingVersion) -> str:
+    """What fetching calls the version's file. Raises InputError: of a method that this release does not know."""
+    return EMBEDDING if version.content == "embedding" else WEIGHTS
+
+
 def write_files(
     version: EmbeddingVersion, content: bytes, output: Path, parts: Mapping[str, Callable[[Path], object]] | None = None
 ) -> tuple[Path, ...]:
-    """Write what was fetched, wherever it came from: `content` as `embedding.safetensors`, the card, parts of a bundle.
+    """Write what was fetched, wherever it came from: `content` as the version's file, the card, parts of a bundle.
 
     Args:
         parts: by the name of a further file or folder, what writes it to a path, whole or not at all.
@@ -78,7 +100,7 @@ def write_files(
         NotAllowedError, StorageError: the folder cannot be written.
     """
     own: dict[str, Callable[[Path], object]] = {
-        "embedding.safetensors": lambda path: write_whole(path, content),
+        file_name(version): lambda path: write_whole(path, content),
         "card.md": lambda path: write_whole(path, render_card(version).encode()),
     }
     # further parts first, which may refuse or fail: what was there before stays whole

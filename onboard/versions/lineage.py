@@ -89,7 +89,9 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[Node, ...], tupl
     present = {version.reference for version in versions}
     for version in versions:
         dataset, inits = _dataset(version.dataset_digest), _inits(version, present)
-        hypernetwork = _hypernetwork(version.base_digest, version.hypernetwork_version)
+        hypernetwork = None  # none has a part in weights of a task's own
+        if version.has_embedding:
+            hypernetwork = _hypernetwork(version.base_digest, version.hypernetwork_version)
         for node in (dataset, *inits.values(), hypernetwork):
             if node is not None:
                 nodes.setdefault(node.id, node)
@@ -101,7 +103,8 @@ def _graph(versions: Sequence[EmbeddingVersion]) -> tuple[tuple[Node, ...], tupl
             Edge(init.id if init else parent, version.reference, how, version.mixed_from.get(parent))
             for parent, init in inits.items()
         ]
-        edges.append(Edge(hypernetwork.id, version.reference, "adapted_by"))
+        if hypernetwork is not None:
+            edges.append(Edge(hypernetwork.id, version.reference, "adapted_by"))
     return tuple(nodes.values()), tuple(edges)
 
 
@@ -109,7 +112,8 @@ def _tuned(session: Session, versions: Iterable[EmbeddingVersion]) -> tuple[tupl
     """Where the hypernetworks of these versions come from: the ones before them, and what each was tuned on."""
     nodes: dict[str, Node] = {}
     edges: dict[Edge, None] = {}
-    for base, number in sorted({(version.base_digest, version.hypernetwork_version) for version in versions}):
+    pinned = {(version.base_digest, version.hypernetwork_version) for version in versions if version.has_embedding}
+    for base, number in sorted(pinned):
         for link in BaseRepository(session).line(base, number):
             if link.parent is None:
                 continue
@@ -127,7 +131,9 @@ def _dataset(digest: str) -> Node | None:
 
 
 def _inits(version: EmbeddingVersion, present: set[str]) -> dict[str, Node | None]:
-    """What it started from, by name; None for a version of the graph itself."""
+    """What it started from, by name; None for a version of the graph itself. Nothing without an embedding."""
+    if not version.has_embedding:
+        return {}
     return {
         name: None if name in present else Node(f"init:{name}", "init", name, {"init": name})
         for name in version.parents or (_SHIPPED,)

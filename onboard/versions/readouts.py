@@ -9,19 +9,28 @@ from onboard.domain.task import EmbeddingVersion, label_order
 from onboard.errors import DamagedError
 from onboard.services import Services
 from onboard.statistics.readout import Readout
+from onboard.storage.embedding import read_facts
 from onboard.storage.readout import unpack_readout
+from onboard.storage.weights import readout_alone, verified_weights
 
 
 def readout_of(services: Services, version: EmbeddingVersion, labels: Sequence[Label] | None = None) -> Readout | None:
     """Its readout, its labels in the order of `labels` (or its own); None where it has none.
 
+    A version of a readout alone stores it as what it is made of.
+
     Raises:
+        InputError: of a method, or in a format, that this release does not know.
         DamagedError: the bytes are gone, or hold no readout of this version.
         PinMismatchError: it belongs to another base.
     """
-    if version.readout is None:
+    if version.content == "readout":
+        content = services.read(version.artifact)
+        readout = readout_alone(verified_weights(content, version), read_facts(content))
+    elif version.readout is not None:
+        readout = unpack_readout(services.read(version.readout), version.base_digest)
+    else:
         return None
-    readout = unpack_readout(services.read(version.readout), version.base_digest)
     if len(readout.bias) != len(version.words):
         raise DamagedError(f"The readout of {version.reference} has other labels.", "restore it from a backup")
     return readout if labels is None else readout.of_labels(label_order(version, labels))

@@ -1,8 +1,8 @@
 """Use case: the Hugging Face hub as a shelf: a version's files put there, and taken from there, verified by digest.
 
-What lies there is what `onboard fetch` writes: the embedding, its readout, with a bundle the base and a later
-hypernetwork; `README.md`, its card; and `onboard.json`, the version's document with the digest of every file. Nothing
-that is executed when it is loaded is put there, or taken from there.
+What lies there is what `onboard fetch` writes: the embedding (or weights of a task's own), its readout, with a bundle
+the base and a later hypernetwork; `README.md`, its card; and `onboard.json`, the version's document with the digest of
+every file. Nothing that is executed when it is loaded is put there, or taken from there.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from onboard.domain.names import require_name
 from onboard.domain.task import EmbeddingVersion
 from onboard.domain.untrusted_json import parse_json
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
-from onboard.storage.embedding import verified_embedding
 from onboard.versions.card import render_card
-from onboard.versions.fetch import BASE, write_files, write_whole
+from onboard.versions.fetch import BASE, file_name, verify, write_files, write_whole
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 SCHEME: Final = "hf://"
-EMBEDDING, MANIFEST, CARD = "embedding.safetensors", "onboard.json", "README.md"
+MANIFEST, CARD = "onboard.json", "README.md"
 
 _PLACE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95})(?:@([A-Za-z0-9._-]+))?")
 _FORMAT: Final = 1
@@ -104,8 +103,9 @@ def push(
         endpoint: another hub than the default.
 
     Raises:
-        InputError: a revision was named, or a file of the folder is of a kind that is not put there.
-        DamagedError: the embedding is not that of the version.
+        InputError: a revision was named, a file of the folder is of a kind that is not put there, or the version of a
+            method that this release does not know.
+        DamagedError: the file is not that of the version.
         NotAllowedError: nobody is signed in at the hub, or may not write there.
         UnavailableError: the hub cannot be reached.
     """
@@ -113,7 +113,7 @@ def push(
 
     if place.revision is not None:
         raise InputError("What is pushed becomes a new revision.", f"{SCHEME}{place.repository}", place=str(place))
-    verified_embedding((folder / EMBEDDING).read_bytes(), version)
+    verify((folder / file_name(version)).read_bytes(), version)
     names = sorted(_names(folder))
     digests = {name: _digest(folder / name) for name in names}
     manifest = {"format": _FORMAT, "reference": version.reference, "version": version.to_json(), "files": digests}
@@ -140,8 +140,9 @@ def pull(place: Place, output: Callable[[EmbeddingVersion], Path], *, endpoint: 
 
     Raises:
         NotFoundError: there is no such repository or revision, or no version in it.
-        DamagedError: a file is missing or differs from its digest, or the embedding is not that of the version.
-        InputError: it has files of a kind that is not taken, or was pushed by a later release.
+        DamagedError: a file is missing or differs from its digest, or the version's own is not what it says.
+        InputError: it has files of a kind that is not taken, was pushed by a later release, or is of a
+            method that this one does not know.
         ConflictError: the folder holds another base.
         NotAllowedError: it is gated, or the folder cannot be written.
         UnavailableError: the hub cannot be reached.
@@ -164,8 +165,8 @@ def pull(place: Place, output: Callable[[EmbeddingVersion], Path], *, endpoint: 
             if _digest(path) != digests[name]:
                 message = f"{name} of {place} differs from its digest."
                 raise DamagedError(message, "Pull another revision, or have it pushed again.", file=name)
-        content = files.pop(EMBEDDING).read_bytes()
-        verified_embedding(content, version)
+        content = files.pop(file_name(version)).read_bytes()
+        verify(content, version)
         parts = {top: _placing({name: files[name] for name in files if name.split("/")[0] == top}, top)
                  for top in sorted({name.split("/")[0] for name in files})}  # fmt: skip
         return Pulled(version, commit, write_files(version, content, output(version), parts))
@@ -218,8 +219,8 @@ def _manifest(place: Place, content: bytes) -> tuple[EmbeddingVersion, dict[str,
         version = EmbeddingVersion.from_json(document["version"])
         require_name(version.task)  # of which a folder's name is made
         digests = {str(name): str(digest) for name, digest in document["files"].items()}
-        if type(version.version) is not int or EMBEDDING not in digests:
-            raise ValueError("it names no version with an embedding")
+        if type(version.version) is not int or file_name(version) not in digests:
+            raise ValueError("it names no version with its file")
         return version, digests
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"{MANIFEST} of {place} cannot be read: {error}."

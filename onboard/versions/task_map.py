@@ -55,7 +55,7 @@ class Embedded:
 
 
 def embedded_tasks(services: Services) -> list[Embedded]:
-    """The latest version of every task.
+    """The latest version of every task whose latest has an embedding.
 
     Raises:
         DamagedError: the bytes of one are gone, or others.
@@ -65,7 +65,8 @@ def embedded_tasks(services: Services) -> list[Embedded]:
     from onboard.storage.embedding import verified_embedding
 
     with services.database.read() as session:
-        versions = VersionRepository(session).list(latest_only=True)
+        latest = VersionRepository(session).list(latest_only=True)
+    versions = [version for version in latest if version.has_embedding]
     return [
         Embedded(
             version.task, version.version, version.base_digest, version.kind == "source", version.weak,

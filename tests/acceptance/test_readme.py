@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import importlib.util
 import re
 import shlex
 from collections.abc import Iterator

@@ -26,6 +26,7 @@ from onboard.errors import ConflictError
 from onboard.operations.access import create_token, identify, sign_in
 from onboard.registry import schema
 from onboard.registry.aliases import AliasRepository
+from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.audit import entries
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
@@ -204,6 +205,18 @@ def test_the_upgrade_learns_from_jobs_and_from_the_shipped_base_whether_versions
         assert [versions.resolve(task).pairs for task in ("sst2", "mrpc")] == [False, True]
         for task, pairs in (("one", False), ("two", True), ("unknown", None)):
             assert [versions.resolve(f"{task}@v{number}").pairs for number in (1, 2)] == [pairs] * 2
+
+
+def test_versions_from_before_their_bytes_were_kept_get_them_by_their_files(database: Database) -> None:
+    register_sample_base(database)
+    readout = digest_of(b"readout")
+    with database.write() as session:
+        ArtifactRepository(session).add(readout, "readout", 35)
+        VersionRepository(session).add(sample_version(), sample_task())
+        VersionRepository(session).add(replace(sample_version(), readout=readout), sample_task())
+    down_and_up(database, "20261125b", "embedding_versions", "stored_bytes")
+    with database.read() as session:
+        assert [version.stored_bytes for version in VersionRepository(session).list(task="colours")] == [7, 42]
 
 
 def add_job_of(database: Database, spec: JobSpec) -> Job:

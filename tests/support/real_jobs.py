@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,7 @@ class Desk:
         *,
         test: Rows | None = None,
         options: dict[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
         key: str | None = None,
         **spec: Any,
     ) -> Job:
@@ -63,9 +64,11 @@ class Desk:
         checked = read_dataset(
             write_rows(self.folder / f"{task}.jsonl", rows), ReadOptions(suspects=False, **files, **(options or {}))
         )
+        of_method = [f"{name}={value}" for name, value in (settings or {}).items()]
         asked = JobSpec(
-            task=task, dataset="", base=self.services.settings.base, **{"tune_hypernetwork": "never", **spec}
-        )
+            task=task, dataset="", base=self.services.settings.base,
+            options={"method_setting": of_method} if of_method else {}, **{"tune_hypernetwork": "never", **spec},
+        )  # fmt: skip
         return submit(self.services, MemoryDoorbell(), Request(checked, asked, key=key))[0]
 
     def claim(self, pid: int = 1) -> Job:

@@ -131,7 +131,7 @@ def test_versions_fit_80_columns(tiny_services: Services, tiny_base: Base) -> No
     for weak in (True, False):
         add_version(tiny_services, tiny_base, "reviews", ("no", "yes"), ("no", "yes"), metrics=metrics, weak=weak)
     lines = shown(versions_table(versions_page(tiny_services.database, "reviews", 9)), 80).splitlines()
-    assert re.split(r"  +", lines[0].strip()) == ["version", "result", "init", "embedding", "published (UTC)"]
+    assert re.split(r"  +", lines[0].strip()) == ["version", "result", "init", "digest", "published (UTC)"]
     assert max(map(len, lines)) <= 80
     assert {"v1 weak", "v2", "latest", "accuracy 0.750", "on validation", "hypernetwork v1"} <= {
         cell for line in lines for cell in re.split(r"  +", line.strip())

@@ -20,6 +20,7 @@ from onboard.api import problems
 from onboard.api.pages.assets import address
 from onboard.api.sign_in_page import MOST_LETTERS, own_place
 from onboard.domain.access import Identity, Scope
+from onboard.domain.methods import OWN_START, WITHOUT_EMBEDDING
 from onboard.domain.moment import seconds_text
 from onboard.errors import InputError, OnboardError
 from onboard.report.html import code, explained
@@ -139,7 +140,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(code=code, explained=explained, moment=moment, duration=duration, count=count, size=size)
-    environment.globals.update(asset=address, unknown=NOT_KNOWN)
+    environment.globals.update(asset=address, unknown=NOT_KNOWN, own_start=OWN_START, own=WITHOUT_EMBEDDING)
     return environment
 
 

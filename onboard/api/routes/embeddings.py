@@ -38,14 +38,14 @@ def list_embeddings(
     files: Annotated[bool, Query(description="With the bytes of each embedding.safetensors, in Base64.")] = False,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """What an alias means in every task that has it, with the numbers, under one ETag."""
+    """What an alias means in every task that has it, with the numbers, under one ETag; without tasks that have none."""
     tag, make = shelf.everything(require_alias(ref), files)
     return answer(make, etag(tag), if_none_match, _JSON, REVALIDATE)
 
 
 @router.get("/tasks/{task}/embeddings/{ref}.safetensors", responses=_FILE, response_class=Response)
 def download_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
-    """The file of a version; its SHA-256 is the ETag."""
+    """The file of a version; its SHA-256 is the ETag. Without an embedding it is weights.safetensors."""
     reference = Reference.parse(f"{task}@{ref}")
     current = shelf.current(reference)
     headers = {
@@ -60,7 +60,7 @@ def download_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match
 
 @router.get("/tasks/{task}/embeddings/{ref}", response_model=EmbeddingDocument, responses=UNCHANGED)
 def show_embedding(task: TaskName, ref: Ref, shelf: OpenShelf, if_none_match: IfNoneMatch = None) -> Response:
-    """A version with its numbers and everything that it is pinned to."""
+    """A version with its numbers, if it is an embedding, and everything that it is pinned to."""
     reference = Reference.parse(f"{task}@{ref}")
     current = shelf.current(reference)
     headers = {"Content-Location": f"/v1/tasks/{task}/embeddings/v{current.version}"}

@@ -22,12 +22,16 @@ class VersionDocument(BaseModel):
     task: str
     version: int
     kind: Literal["source", "onboarded", "carried"]
-    method: str
-    artifact: Annotated[str, Field(description="Digest of embedding.safetensors.")]
+    method: Annotated[str, Field(description="What made it: the base's own for an embedding, or of docs/methods.md.")]
+    artifact: Annotated[
+        str, Field(description="Digest of embedding.safetensors; without an embedding of weights.safetensors.")
+    ]
     embedding_digest: Annotated[str, Field(description="Digest of the numbers alone.")]
     backbone_digest: str
     base_digest: str
-    hypernetwork_version: Annotated[int, Field(description="What it is served with, for ever.")]
+    hypernetwork_version: Annotated[
+        int, Field(description="What it is served with, for ever; 1 where no hypernetwork has a part in it.")
+    ]
     learned_under: Annotated[
         int | None, Field(description="The version that a carried one was learned under; null of all others.")
     ]
@@ -43,6 +47,7 @@ class VersionDocument(BaseModel):
     high: float | None
     pairs: Pairs
     readout: Annotated[str | None, Field(description="Digest of readout.safetensors; null where there is none.")]
+    stored_bytes: Annotated[int | None, Field(description="Of its files together, without the base's.")]
     seeds: list[int]
     code_version: str
     metrics: Metrics
@@ -54,7 +59,7 @@ class VersionDocument(BaseModel):
 class EmbeddingDocument(VersionDocument):
     """A version with its numbers."""
 
-    z: Annotated[list[float], Field(description="The task embedding, float32.")]
+    z: Annotated[list[float] | None, Field(description="The task embedding, float32; null without one.")]
 
 
 class ListedEmbedding(EmbeddingDocument):
@@ -143,6 +148,8 @@ class Side(BaseModel):
     """One of two versions that are compared. shared: its metrics on the shared rows; confusion: true × predicted."""
 
     version: int
+    method: str
+    stored_bytes: int | None
     embedding_digest: str
     dataset_digest: str
     parent: str

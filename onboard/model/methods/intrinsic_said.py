@@ -46,6 +46,11 @@ class IntrinsicSaid(TaskModule):
         self.direction = nn.Parameter(torch.zeros(dimension, device=self.device))
         self.scales = nn.Parameter(torch.ones(len(self._initial), device=self.device))
 
+    @property
+    def kept_bytes(self) -> int:
+        """As `TaskModule.kept_bytes`: the numbers that are drawn for its projections stay, too."""
+        return super().kept_bytes + sum(projection.nbytes for projection in self._projections.values())
+
     def weights(self) -> TaskWeights:
         """Stand-ins for all matrices; no adapters."""
         matrices = {

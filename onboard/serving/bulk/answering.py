@@ -97,12 +97,7 @@ def predict_files(
     """
     _require_apart(source, output)
     with _written_to(output):
-        with FileLock(output / _LOCK):
-            begun = _begun(source, output, question)
-            plan = begun or make_plan(question, source)
-            on_plan(plan)
-            if begun is None:
-                _write_plan(plan, output)
+        plan = _planned(source, output, question, on_plan)
         run = _Run(plan, source, output, answer, on_rows)
         before = run.look()
         added = run.answer_shards()
@@ -110,6 +105,17 @@ def predict_files(
             time.sleep(_LOOK_SECONDS)
             added += run.answer_shards()
     return BulkDone(output, plan, before, added)
+
+
+def _planned(source: Path, output: Path, question: BulkQuestion, on_plan: Callable[[Plan], None]) -> Plan:
+    """What the first process to come plans, or has planned."""
+    with FileLock(output / _LOCK):
+        begun = _begun(source, output, question)
+        plan = begun or make_plan(question, source)
+        on_plan(plan)
+        if begun is None:
+            _write_plan(plan, output)
+    return plan
 
 
 class _Run:

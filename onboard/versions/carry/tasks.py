@@ -19,6 +19,10 @@ from onboard.versions.carry.publishing import publish
 from onboard.versions.compare import one_at_a_time
 
 MOST_TASKS: Final = 20  # that are judged together: their rows are in memory at once
+_NO_EMBEDDING: Final = (
+    "It has no embedding: {method} trains nothing that a hypernetwork has a part in, so there is nothing to carry, and "
+    "no head changes what it answers."
+)
 TURN: Final = threading.Lock()  # of the one who carries in this process
 
 
@@ -43,6 +47,8 @@ def carry_task(
 ) -> Carried:
     """Carry what a task's `latest` names to the head of its base; no outcome where it is there already.
 
+    A version without an embedding is refused: no head has a part in it.
+
     Args:
         services: where it lies.
         task: its name.
@@ -59,7 +65,10 @@ def carry_task(
     with services.database.read() as session:
         present = VersionRepository(session).resolve(Reference(require_name(task)))
         heads = _heads(BaseRepository(session))
-    waiting = [present] if present.hypernetwork_version != heads[present.base_digest] else []
+    head = heads[present.base_digest]
+    if not present.has_embedding:
+        return Carried((Outcome(present, head, False, _NO_EMBEDDING.format(method=present.method)),), dry_run)
+    waiting = [present] if present.hypernetwork_version != head else []
     return Carried(_carried(services, waiting, heads, dry_run, bounded, manifests), dry_run)
 
 
@@ -90,7 +99,8 @@ def carry_some(
     waiting = [
         latest_version
         for latest_version in sorted(latest, key=lambda version: version.task)
-        if latest_version.hypernetwork_version != heads[latest_version.base_digest]
+        if latest_version.has_embedding
+        and latest_version.hypernetwork_version != heads[latest_version.base_digest]
         and (after is None or latest_version.task > after)
     ]
     outcomes = _carried(services, waiting[:most], heads, dry_run, bounded, manifests)

@@ -37,12 +37,14 @@ def export_adapters(services: Services, reference: str, output: Path) -> Fetched
 
     Raises:
         NotFoundError: no such version.
+        ConflictError: it is none of an embedding.
         DamagedError: stored bytes do not match their digest, or are gone.
         PinMismatchError: the base or the hypernetwork that the version is pinned to is not at hand.
         NotAllowedError, StorageError: the folder cannot be written.
     """
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
+    version.require_embedding("to export", f"onboard fetch {version.reference}")
     base = require_base(services, version)
     z = verified_embedding(services.read(version.artifact), version)
     engine = engine_at(services, base, version.hypernetwork_version)

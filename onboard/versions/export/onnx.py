@@ -104,6 +104,7 @@ def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
 
     Raises:
         NotFoundError: no such version.
+        ConflictError: it is none of an embedding.
         DamagedError: stored bytes do not match their digest, or are gone; or the model answers otherwise than the
             service.
         PinMismatchError: the base or the hypernetwork that the version is pinned to is not at hand.
@@ -113,6 +114,7 @@ def export_onnx(services: Services, reference: str, output: Path) -> Fetched:
     runtime = _packages()
     with services.database.read() as session:
         version = VersionRepository(session).resolve(reference)
+    version.require_embedding("to export", f"onboard fetch {version.reference}")
     base = require_base(services, version)
     z = verified_embedding(services.read(version.artifact), version)
     readout = readout_of(services, version)

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from fake_service import FakeService, answer
 
 from onboard import errors
 from onboard.client.answers import digest_of_file
 from onboard.domain.job import JobState
+from onboard.storage.weights import pack_weights
 
 VERSION: dict[str, Any] = {
     "task": "paws", "version": 2, "labels": ["no", "yes"], "metrics": {"validation": None, "test": {}}, "weak": True,
@@ -44,6 +46,7 @@ def test_versions_say_which_aliases_name_them(service: FakeService, tmp_path: Pa
     first, second = service.client(tmp_path).versions("paws")
     assert (first.reference, first.aliases, second.aliases) == ("paws@v1", ("production",), ("canary", "latest"))
     assert (second.init, second.weak, second.pairs) == ("mrpc@v1", True, True)
+    assert (second.method, second.stored_bytes) == (None, None)  # of a service of an earlier release
 
 
 def test_jobs_are_listed_and_a_report_is_read_and_written(service: FakeService, tmp_path: Path) -> None:
@@ -112,3 +115,32 @@ def test_a_readout_is_fetched_by_its_version_and_verified(tmp_path: Path) -> Non
         promised["readout"] = None  # type: ignore[assignment]  # as of a version from before
         with pytest.raises(errors.NotFoundError, match="has no readout"):
             client.readout("mood")
+
+
+def test_weights_of_a_version_without_an_embedding_are_fetched_and_verified(tmp_path: Path) -> None:
+    service = FakeService()
+    promised = {"task": "mood", "version": 3, "method": "compacter", "artifact": digest_of_file(b"weights")}
+    document = ("GET", "/v1/tasks/mood/embeddings/latest")
+    service.routes[document] = lambda _: httpx.Response(200, json=promised)
+    file = ("GET", "/v1/tasks/mood/embeddings/v3.safetensors")
+    service.routes[file] = lambda _: httpx.Response(200, content=b"weights")
+    with service.client(tmp_path) as client:
+        assert client.weights("mood") == b"weights"
+        service.routes[file] = lambda _: httpx.Response(200, content=b"other")
+        with pytest.raises(errors.DamagedError, match="The weights of mood@v3 came with other bytes"):
+            client.weights("mood")
+        for method, refused in (("hyperformer++", errors.NotFoundError), ("lora-2", errors.InputError)):
+            service.routes[document] = answer({**promised, "method": method})
+            with pytest.raises(refused):
+                client.weights("mood")
+
+
+def test_a_version_without_an_embedding_is_told_as_that(tmp_path: Path) -> None:
+    service = FakeService()
+    packed = pack_weights({"weights": np.zeros(2)}, {"format": "onboard-task-weights-1", "method": "linear"})
+    headers = {"ETag": f'"{digest_of_file(packed)}"'}
+    path = ("GET", "/v1/tasks/mood/embeddings/latest.safetensors")
+    service.routes[path] = lambda _: httpx.Response(200, content=packed, headers=headers)
+    with service.client(tmp_path) as client, pytest.raises(errors.ConflictError, match="its method, linear") as caught:
+        client.embedding("mood")
+    assert "weights('mood@latest') gives the file" in caught.value.remedy

@@ -22,11 +22,13 @@ from onboard.domain.task import EmbeddingVersion, HypernetworkVersion, SnapshotR
 from onboard.errors import ConflictError, FencedError, NotFoundError
 from onboard.registry import versions
 from onboard.registry.aliases import AliasRepository
+from onboard.registry.artifacts import ArtifactRepository
 from onboard.registry.bases import BaseRepository
 from onboard.registry.claims import ClaimRepository
 from onboard.registry.database import Database
 from onboard.registry.deleting import DeletingRepository
 from onboard.registry.descent import DescentRepository
+from onboard.registry.in_use import InUseRepository
 from onboard.registry.jobs import JobRepository
 from onboard.registry.snapshots import SnapshotRepository, StageOutputRepository
 from onboard.registry.tasks import TaskRepository
@@ -233,6 +235,23 @@ def test_versions_of_every_hypernetwork_are_startable_and_a_carried_one_stands_f
         AliasRepository(session).move("shapes", "before", 2, reason="promoted")
         BaseRepository(session).set_head(BASE, 1, expected_head=2)
     assert [name for name, _ in named(database)] == ["colours@v1", "colours@v2", "shapes@v3"]
+
+
+def test_what_has_no_embedding_is_nothing_to_start_from_and_no_head_touches_it(database: Database) -> None:
+    with database.write() as session:
+        for task, method in (("colours", "compacter"), ("shapes", "hyperformer"), ("moods", "of a later release")):
+            VersionRepository(session).add(replace(sample_version(task), method=method), sample_task(task))
+        assert [version.task for version in InUseRepository(session).versions(BASE)] == ["shapes"]
+    assert [name for name, _ in named(database)] == ["shapes@v1"]
+
+
+def test_a_version_says_how_many_bytes_its_files_take(database: Database) -> None:
+    readout = digest_of(b"readout")
+    with database.write() as session:
+        ArtifactRepository(session).add(readout, "readout", 35)
+        added = VersionRepository(session).add(replace(sample_version(), readout=readout), sample_task())
+        assert (added.stored_bytes, VersionRepository(session).resolve("colours").stored_bytes) == (42, 42)
+    assert EmbeddingVersion.from_json({**added.to_json(), "created_at": "2026-01-02T00:00:00Z"}).stored_bytes == 42
 
 
 def test_where_no_alias_names_a_version_on_the_base_the_newest_on_it_counts(database: Database) -> None:

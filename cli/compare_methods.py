@@ -1,0 +1,111 @@
+"""`onboard compare-methods`: the same rows and seed learned once with each method, and what each came to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli.check import require_names
+from cli.connection import connected
+from cli.options import submit_options
+from cli.output import AsJson, Document, emit, say, table, write_file
+from cli.standard_input import STANDARD_INPUT, readable
+from onboard.domain.methods import WITHOUT_EMBEDDING
+from onboard.domain.names import MOST_LETTERS
+from onboard.domain.submission import Submission
+from onboard.errors import DatasetError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cli.connection import Gateway
+    from onboard.report.methods import MethodResult, MethodsCompared
+
+DEFAULT: Final = "default"  # the base's own: an embedding
+_SHOTS: Final = 32
+_ENDING: Final = ".svg"
+
+
+@submit_options()
+def compare_methods(
+    submission: Submission,
+    methods: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Which; default all. `default` is the base's own.")
+    ] = "",
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw score against stored bytes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn the same rows with several methods, and compare score, bytes, numbers trained and time.
+
+    Each method is a job and makes a version of one task, FILE's name with -methods unless --task names it; --shots is
+    32 unless it is given.
+    """
+    require_names(submission)
+    if submission.method or submission.method_setting:
+        raise InputError("One method is no comparison.", "Name several with --methods A,B.")
+    if str(submission.dataset) == STANDARD_INPUT and submission.task is None:
+        raise InputError("What comes from standard input has no name.", "Name the task: --task NAME")
+    if plot is not None and plot.suffix.lower() != _ENDING:
+        raise InputError(f"{plot.name!r} is no SVG picture.", f"--plot methods{_ENDING}")
+    names = _named(methods)
+    with connected(register=False) as service, readable(_of_all(submission)) as read:
+        compared = _compared(service, read, names)
+    if plot is not None:
+        write_file(plot, compared.plot().encode(), "plot", "--plot another file")
+    emit(compared.to_json(), as_json, lambda: table(compared.heads(), compared.rows(), folded=("version",)))
+    if all(result.version is None for result in compared.results):
+        raise typer.Exit(1)
+
+
+def _named(methods: str) -> list[str]:
+    """The methods of --methods, each once; all where none is named. Raises InputError: one is empty."""
+    if not methods:
+        return [DEFAULT, *WITHOUT_EMBEDDING]
+    names = [name.strip() for name in methods.split(",")]
+    if not all(names):
+        raise InputError("A method of --methods has no name.", "Write them between commas: --methods default,linear")
+    return list(dict.fromkeys(names))
+
+
+def _of_all(submission: Submission) -> Submission:
+    """The same for all methods: a task of their own, so that no alias of another is moved, and few rows."""
+    from onboard.jobs.submission import task_name
+
+    ending = "-methods"
+    name = submission.task or f"{task_name(submission)[: MOST_LETTERS - len(ending)]}{ending}"
+    return replace(submission, task=name, shots=submission.shots or _SHOTS)
+
+
+def _compared(service: Gateway, submission: Submission, names: Sequence[str]) -> MethodsCompared:
+    """Queue a job for each method, follow them one after the other, and read what they came to."""
+    from cli.watch import follow
+    from onboard.report.methods import MethodResult, MethodsCompared
+
+    queued: list[tuple[str, str | MethodResult]] = []
+    for name in names:
+        key = None if submission.key is None else f"{submission.key}-{name}"
+        asked = replace(submission, method="" if name == DEFAULT else name, key=key)
+        if name != DEFAULT:
+            asked = replace(asked, init="auto", tune_hypernetwork="never", probe="race", readout="auto")
+        try:
+            queued.append((name, str(service.submit(asked)["job"])))
+        except DatasetError:  # which no method can learn from
+            raise
+        except InputError as error:
+            say(f"{name}: {error.message} {error.remedy}")
+            queued.append((name, MethodResult(name, "refused", error=error.message)))
+    documents: list[Document] = []
+    results: list[MethodResult] = []
+    for name, job in queued:
+        if isinstance(job, MethodResult):
+            results.append(job)
+            continue
+        say(f"{name}: job {job}")
+        documents.append(follow(service, job))
+        number = documents[-1].get("version")
+        version = None if number is None else service.version(f"{submission.task}@v{number}")
+        results.append(MethodResult.of(name, documents[-1], version))
+    return MethodsCompared.of(str(submission.task), documents, results)

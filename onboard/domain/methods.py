@@ -1,0 +1,95 @@
+"""The fine-tuning methods by name, and what a version of each is made of. Without torch, which makes them.
+
+A base's own method, a hypernetwork, makes a version of an embedding; it is what a job takes where nothing is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+from onboard.domain.names import did_you_mean
+from onboard.errors import InputError
+
+Content = Literal["embedding", "weights", "readout"]
+
+HYPERNETWORKS: Final = ("hyperformer++", "hyperformer")
+LINEAR: Final = "linear"  # a readout alone
+OWN_WEIGHTS: Final = (
+    "adapters", "adapters-dagger", "pfeiffer-adapter", "adapter-drop", "adapter-low-rank", "phm-adapter", "compacter",
+    "compacter++", "prompt-tuning-r", "prompt-tuning-t", "bitfit", "intrinsic-said",
+)  # fmt: skip
+COMPARED_ONLY: Final = "full-fine-tuning"
+WITHOUT_EMBEDDING: Final = (LINEAR, *OWN_WEIGHTS)  # what `--method` may name beside the base's own
+
+WEIGHTS_FORMAT: Final = "onboard-task-weights-1"  # of the files of versions without an embedding
+OWN_START: Final = "(own)"  # the parent of such a version: nothing learned before; no task can be called so
+
+_CONTENT: Final[Mapping[str, Content]] = {
+    **dict.fromkeys(("", *HYPERNETWORKS), "embedding"),  # versions of the first releases name no method
+    **dict.fromkeys(OWN_WEIGHTS, "weights"),
+    LINEAR: "readout",
+}
+
+
+def content_of(method: str, what: str) -> Content:
+    """What a version of a method is made of.
+
+    Args:
+        method: its name.
+        what: the version, for the error.
+
+    Raises:
+        InputError: this release has no such method.
+    """
+    if method not in _CONTENT:
+        raise InputError(
+            f"{what} is of the method {method!r}, which this release of onboard does not know.",
+            "Update: pip install -U onboard", method=method,
+        )  # fmt: skip
+    return _CONTENT[method]
+
+
+def require_method(method: str, of_base: str, base: str) -> None:
+    """Raise InputError unless a job on a base can be asked for a method.
+
+    Args:
+        method: its name; empty leaves it to the base.
+        of_base: the base's own method.
+        base: its name, for the error.
+    """
+    if method in ("", of_base, *WITHOUT_EMBEDDING):
+        return
+    names = of_base, *WITHOUT_EMBEDDING
+    remedy = f"Use one of: --method {', '.join(names)} (the table is in docs/methods.md)."
+    if method == COMPARED_ONLY:
+        message = f"{method} is compared only: it changes every weight of the base, so it publishes nothing."
+    elif method in HYPERNETWORKS:
+        message = f"The base {base} has no method {method!r}: its hypernetwork is {of_base}."
+    else:
+        message = f"There is no method {method!r}.{did_you_mean(method, names)}"
+    raise InputError(message, remedy, method=method)
+
+
+def method_settings(written: Iterable[str]) -> dict[str, Any]:
+    """Settings of a method by name, of NAME=VALUE with a JSON value each.
+
+    Raises:
+        InputError: one is of another form, or named twice.
+    """
+    settings: dict[str, Any] = {}
+    for setting in written:
+        name, equals, value = setting.partition("=")
+        try:
+            number = json.loads(value) if name.strip() and equals else None
+        except ValueError:
+            number = None
+        if number is None or name.strip() in settings:
+            trouble = "is given twice" if number is not None else "is not of the form NAME=NUMBER"
+            raise InputError(
+                f"The setting {setting!r} {trouble}.", "Write it like --method-setting reduction_factor=16.",
+                method_setting=setting,
+            )  # fmt: skip
+        settings[name.strip()] = number
+    return settings

@@ -1,0 +1,85 @@
+"""What a submission asks of a method, held against its rows and its base before anything is queued."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from onboard.bases import Base
+from onboard.data.splits import holdout
+from onboard.domain.dataset import Dataset, label_key
+from onboard.domain.job import JobSpec
+from onboard.domain.methods import LINEAR, OWN_WEIGHTS
+from onboard.domain.methods import require_method as require_known
+from onboard.errors import InputError
+
+
+def require_method(spec: JobSpec, dataset: Dataset, base: Base) -> None:
+    """Raise InputError unless the job can be done with its method.
+
+    Args:
+        spec: what is asked; an empty method is the base's own.
+        dataset: its rows, before any are held out.
+        base: that the task is learned on.
+
+    Raises:
+        InputError: no such method, or not for this base or these rows; what else is asked has no meaning with it; or a
+            setting that it has not, or of a size that does not fit.
+        DamagedError: the base's config.json cannot be read.
+    """
+    require_known(spec.method, base.method, base.name)
+    settings = spec.method_settings
+    if settings and spec.method not in OWN_WEIGHTS:
+        raise InputError(
+            f"{spec.method or base.method} has no settings.", "Leave --method-setting out.", method=spec.method
+        )
+    if not spec.without_embedding:
+        return
+    _require_alone(spec)
+    if spec.method == LINEAR:
+        _require_two_rows(dataset, spec)
+    else:
+        from onboard.bases.load import require_fitting  # with torch, which other jobs are queued without
+
+        require_fitting(base, spec.method, settings)
+
+
+def as_queued(spec: JobSpec) -> JobSpec:
+    """What the job is told: where no embedding is learned, no hypernetwork is tuned and nothing is probed."""
+    return replace(spec, tune_hypernetwork="never", init="random") if spec.without_embedding else spec
+
+
+def _require_alone(spec: JobSpec) -> None:
+    """Raise InputError where something is asked for that only an embedding has."""
+    method = spec.method
+    asked = {
+        f"--init {spec.init}": (
+            spec.init not in ("auto", "random"), "starts as its paper says, not from an embedding", "Leave --init out.",
+        ),
+        "--probe exhaustive": (
+            spec.options.get("probe") not in (None, "race"), "starts from no embedding, so none is probed",
+            "Leave --probe out.",
+        ),
+        "--tune-hypernetwork always": (
+            spec.tune_hypernetwork == "always", "has no part in a hypernetwork",
+            "Leave --tune-hypernetwork out, or --method.",
+        ),
+        "--readout never": (
+            method == LINEAR and spec.readout == "never", "is the readout alone", "Leave --readout out."
+        ),
+    }  # fmt: skip
+    for option, (given, reason, remedy) in asked.items():
+        if given:
+            raise InputError(f"{option} has no meaning with --method {method}, which {reason}.", remedy, method=method)
+
+
+def _require_two_rows(dataset: Dataset, spec: JobSpec) -> None:
+    """Raise InputError where a label has fewer than two rows to train on: none would be left to judge it by."""
+    rows = Counter(label_key(row.label) for row in holdout(dataset, spec.seed).train)
+    few = [label for label in dataset.labels if rows[label_key(label)] < 2]
+    if few:
+        more = f" (and {len(few) - 1} more labels)" if len(few) > 1 else ""
+        raise InputError(
+            f"--method {LINEAR} needs two training rows of every label; {few[0]!r}{more} has fewer.",
+            "Label one more row of it, or leave --method out.", label=few[0],
+        )  # fmt: skip

@@ -1,0 +1,142 @@
+"""Jobs without an embedding: weights of the task's own, or a readout alone, through the same stages as all others.
+
+Nothing is probed, since nothing that was learned before is started from, and no hypernetwork is tuned. What such a
+version answers does not depend on the base's head, so it is learned under the base's first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import torch
+
+from onboard.data.splits import is_folded
+from onboard.domain.methods import LINEAR, OWN_START
+from onboard.domain.report import TrainingJson
+from onboard.model.batch import TrainingSet
+from onboard.model.engine import Engine
+from onboard.model.methods import TASK_METHODS, new_task
+from onboard.model.task_files import described, task_of
+from onboard.model.task_weights import Answering
+from onboard.pipeline.attempt import Run
+from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
+from onboard.pipeline.readout import fit
+from onboard.probe.candidates import in_sorted
+from onboard.storage.embedding import read_metadata
+from onboard.storage.weights import (
+    Tensors,
+    described_readout,
+    pack_weights,
+    readout_tensors,
+    unpack_weights,
+)
+from onboard.train.crossvalidation import IN_NONE, Fold, part_rows
+from onboard.train.own_weights import fold_of, learn_task
+from onboard.train.settings import OwnWeightsSettings
+from onboard.train.suspects import suspected_errors, warning_of
+from onboard.train.witnesses import known_finding
+
+_NOTHING: Final = np.zeros(0, dtype=np.float32)
+_CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
+
+
+def own_start(attempt: Run) -> ProbeOutput:
+    """What stands for the output of the probe: no embedding, and the labels' own words."""
+    bench, method = attempt.bench, attempt.job.spec.method
+    rows = np.unique(bench.hashes([*bench.dataset.train, *bench.dataset.validation, *bench.dataset.test]))
+    reason = _CLOSED_FORM
+    if method != LINEAR:
+        reason = f"{TASK_METHODS[method].TITLE} starts as its paper says. {TASK_METHODS[method].INITIALISATION}"
+    return ProbeOutput(
+        z=_NOTHING,
+        words=bench.words,
+        fingerprint="",
+        init={"chosen": OWN_START, "candidates": [], "reason": reason},
+        known=rows[in_sorted(rows, bench.base.known_rows)],
+        numbers={"chosen": OWN_START},
+    )
+
+
+def train_own(attempt: Run, probed: ProbeOutput) -> TrainOutput:
+    """Train on all rows, and on folds of them where none is held out."""
+    bench, spec = attempt.bench, attempt.job.spec
+    known = in_sorted(bench.hashes(bench.dataset.train), probed.known)
+    folded = is_folded(bench.dataset)
+    parted = part_rows(bench.dataset, spec.seed, known=known) if folded else []
+    learn = _linear if spec.method == LINEAR else _weights
+    output = learn(attempt, probed, parted)
+    warnings = known_finding({"training": int(known.sum()) if folded else 0, **bench.left_out})
+    if output.folds is not None and bench.buckets is None:
+        targets = bench.targets(bench.dataset.train)
+        judged = np.flatnonzero(output.folds.fold != IN_NONE)
+        tiny = np.finfo(np.float32).tiny
+        suspects = suspected_errors(np.log(np.maximum(output.folds.probabilities, tiny)), targets[judged])
+        suspects = [replace(suspect, row=int(judged[suspect.row])) for suspect in suspects]
+        warnings = [*([warning_of(suspects, bench.dataset)] if suspects else []), *warnings]
+    return replace(output, warnings=warnings)
+
+
+def answering(engine: Engine, trained: TrainOutput) -> Answering:
+    """What answers beside the readout: the embedding, the task's own weights, or nothing."""
+    if trained.has_embedding:
+        return trained.z
+    if trained.weights is None:
+        return None
+    tensors, facts = stored(trained)
+    module = task_of({name: torch.from_numpy(tensor) for name, tensor in tensors.items()}, facts, engine.backbone)
+    with torch.no_grad():
+        return module.weights()
+
+
+def stored(trained: TrainOutput) -> tuple[Tensors, dict[str, str]]:
+    """What a version without an embedding stores: its tensors, and what its file says of them."""
+    if trained.weights is None:
+        assert trained.readout is not None
+        return readout_tensors(trained.readout), described_readout(trained.readout)
+    return unpack_weights(trained.weights), read_metadata(trained.weights)
+
+
+def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutput:
+    """Of a method that trains weights of the task's own."""
+    bench, spec = attempt.bench, attempt.job.spec
+    rows = bench.labelled(bench.dataset.train)
+    settings = OwnWeightsSettings().for_rows(len(rows.ids))
+    steps = settings.steps + sum(settings.for_part(len(part.kept), len(rows.ids)).steps for part in parted)
+    execution = bench.execution(attempt.checkpoint, attempt.course(steps).part("train", settings.steps))
+    learned = learn_task(
+        bench.engine, lambda: new_task(spec.method, bench.engine.backbone, spec.method_settings),
+        TrainingSet(rows, bench.engine.trie(probed.words)), settings, spec.seed, parted, execution,
+    )  # fmt: skip
+    folds = None
+    if learned.folds is not None:
+        probabilities = np.exp(learned.folds.scores).astype(np.float64)
+        folds = Folds(learned.folds.fold, probabilities, learned.folds.z)
+    module = learned.module
+    tensors = {name: tensor.numpy() for name, tensor in module.state().items()}
+    training: TrainingJson = {
+        "method": spec.method, "settings": module.settings, "trained": module.trained, "steps": len(learned.losses),
+        "learning_rate": module.LEARNING_RATE, "loss": list(learned.losses), "padding_share": learned.padding_share,
+        "chosen_on": None,
+    }  # fmt: skip
+    numbers = {"loss": learned.losses[-1], "trained": module.trained, "padding_share": learned.padding_share}
+    return TrainOutput(
+        _NOTHING, training, folds, None, None, [], dict(numbers), weights=pack_weights(tensors, described(module))
+    )
+
+
+def _linear(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutput:  # noqa: ARG001 (as `_weights`)
+    """Of a readout alone."""
+    bench = attempt.bench
+    folds = None
+    if parted:
+        fold = fold_of(len(bench.dataset.train), parted)
+        folds = Folds(fold, np.zeros((0, 0)), np.zeros((len(parted), 0), dtype=np.float32))
+    fitted = fit(bench, folds, attempt.checkpoint)
+    if folds is not None:
+        folds = replace(folds, probabilities=fitted.probabilities)
+    readout = replace(fitted.readout, share=1.0)
+    trained = int(readout.weights.size + readout.bias.size)
+    training: TrainingJson = {"method": LINEAR, "trained": trained, "steps": 0, "chosen_on": None}
+    return TrainOutput(_NOTHING, training, folds, None, None, [], {"trained": trained}, readout=readout)

@@ -1,0 +1,119 @@
+"""Folders that `onboard fetch --bundle` made: a version with all that it answers with, verified."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onboard.bases import Base
+from onboard.domain.methods import Content, content_of
+from onboard.domain.names import Reference
+from onboard.domain.task import FIRST_HYPERNETWORK, Task
+from onboard.errors import DamagedError, OnboardError, PinMismatchError
+from onboard.hypernetworks.engines import frozen_hypernetwork
+from onboard.model.engine import Engine
+from onboard.model.hypernetwork import Hypernetwork
+from onboard.model.on_demand import Learned
+from onboard.model.task_files import task_of
+from onboard.serving.versions import ServedVersion, SourceVersions, fitting
+from onboard.statistics.readout import Readout
+from onboard.storage.artifacts import digest_of
+from onboard.storage.embedding import embedding_digest, read_facts, read_metadata, unpack_embedding
+from onboard.storage.readout import READOUT, unpack_readout
+from onboard.storage.weights import WEIGHTS, Tensors, readout_alone, unpack_weights, weights_digest
+from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK
+
+
+def bundle_at(folder: Path) -> Path | None:
+    """The file of the version in a folder when `onboard fetch --bundle` made it."""
+    if not (folder / BASE / "base.json").is_file():
+        return None
+    return next((folder / name for name in (EMBEDDING, WEIGHTS) if (folder / name).is_file()), None)
+
+
+class BundledVersions:
+    """The version in a bundle, and the source tasks of the base in it.
+
+    Args:
+        file: `embedding.safetensors` or `weights.safetensors` of the bundle.
+
+    Raises:
+        DamagedError: the file is not what it was.
+        PinMismatchError: base, hypernetwork or readout are not those that it is pinned to.
+        InputError: of a method that this release does not know.
+    """
+
+    def __init__(self, file: Path, base: Base, engine: Engine) -> None:
+        self._sources = SourceVersions(base, engine)
+        content = file.read_bytes()
+        facts, embedding = read_facts(content), file.name == EMBEDDING
+        tensors: Tensors = {"z": unpack_embedding(content)} if embedding else unpack_weights(content)
+        digest, what = (
+            (embedding_digest(tensors["z"]), "embedding") if embedding else (weights_digest(tensors), "weights")
+        )
+        if facts.get("embedding") not in (None, digest):  # those of an earlier release do not say it
+            raise DamagedError(f"The {what} of the bundle {file.parent} does not match its digest.", "fetch again")
+        if facts["base"] != base.digest:
+            raise PinMismatchError(
+                f"The bundle {file.parent} holds another base than its {what} is pinned to.", "fetch again"
+            )
+        version, self._bundled = facts["hypernetwork_version"], engine.hypernetwork
+        if version != FIRST_HYPERNETWORK:
+            self._bundled = frozen_hypernetwork(_bundled_hypernetwork(file.parent, facts), engine.device)
+        kind: Content = "embedding" if embedding else content_of(facts.get("method", ""), str(file))
+        learned = tensors["z"] if kind == "embedding" else _bundled_module(content, tensors, engine, kind)
+        readout = readout_alone(tensors, facts) if kind == "readout" else _bundled_readout(file.parent, facts)
+        labels, words = tuple(facts["labels"]), tuple(facts["words"])
+        task = Task(facts["task"], facts["kind"], labels, words, facts["low"], facts["high"])
+        served = ServedVersion(task, facts["version"], learned, version, facts["weak"], facts.get("pairs"), readout)
+        self._served = fitting(served, engine)
+
+    def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
+        """As `ServedVersions.resolve`."""
+        name = self._served.task.name
+        names = (str(Reference(name)), str(Reference(name, alias=None, version=self._served.version)))
+        return {**self._sources.resolve(references), **dict.fromkeys(names, self._served)}
+
+    def hypernetwork(self, version: int) -> Hypernetwork:
+        """As `ServedVersions.hypernetwork`."""
+        return self._sources.hypernetwork(version) if version == FIRST_HYPERNETWORK else self._bundled
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the one version."""
+        return self._served.kept_bytes
+
+
+def _bundled_module(content: bytes, tensors: Tensors, engine: Engine, kind: Content) -> Learned:
+    """The weights of a version that has its own; None of a readout alone."""
+    if kind == "readout":
+        return None
+    own = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    return task_of(own, read_metadata(content), engine.backbone).requires_grad_(False)
+
+
+def _bundled_hypernetwork(folder: Path, facts: Mapping[str, Any]) -> bytes:
+    """The file of the hypernetwork that a bundle's embedding is pinned to. Raises PinMismatchError: it is another."""
+    path = folder / HYPERNETWORK
+    content = path.read_bytes() if path.is_file() else b""
+    if digest_of(content) != facts["hypernetwork"]:
+        raise PinMismatchError(
+            f"The bundle {folder} does not hold hypernetwork version {facts['hypernetwork_version']}, "
+            "which its embedding is pinned to.",
+            "fetch again",
+        )
+    return content
+
+
+def _bundled_readout(folder: Path, facts: Mapping[str, Any]) -> Readout | None:
+    """The readout that a bundle's embedding is published with, if any. Raises PinMismatchError: it is another."""
+    if "readout" not in facts:
+        return None
+    path = folder / READOUT
+    content = path.read_bytes() if path.is_file() else b""
+    if digest_of(content) != facts["readout"]:
+        raise PinMismatchError(f"The bundle {folder} does not hold the readout of its embedding.", "fetch again")
+    return unpack_readout(content, facts["base"])

@@ -1,0 +1,97 @@
+"""The bytes of a version without an embedding: `weights.safetensors`, its own tensors with its facts as metadata.
+
+The metadata says `format`, `method` and `settings`, too, which make a task's module again (`onboard.model.task_files`);
+of a readout alone (`linear`) they are read here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from onboard.domain.methods import LINEAR, WEIGHTS_FORMAT
+from onboard.domain.safetensors_header import with_sorted_header
+from onboard.domain.task import EmbeddingVersion
+from onboard.errors import DamagedError, InputError
+from onboard.statistics.readout import Readout
+from onboard.storage.embedding import as_strings
+
+WEIGHTS: Final = "weights.safetensors"  # what fetching calls the file
+
+Tensors = Mapping[str, np.ndarray]
+
+
+def weights_digest(tensors: Tensors) -> str:
+    """`sha256:…` over names, shapes and numbers alone: equal tensors, equal digest."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype.str} {tensor.shape}\n".encode())
+        digest.update(np.ascontiguousarray(tensor).tobytes())
+    return "sha256:" + digest.hexdigest()
+
+
+def pack_weights(tensors: Tensors, facts: Mapping[str, Any]) -> bytes:
+    """`weights.safetensors` of tensors, with each fact as a string (JSON where it is none)."""
+    from safetensors.numpy import save
+
+    whole = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    return with_sorted_header(save(whole, metadata=as_strings(facts)))
+
+
+def unpack_weights(content: bytes) -> dict[str, np.ndarray]:
+    """Tensors by name. Raises DamagedError: the bytes are no safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        return dict(load(content))
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DamagedError("The bytes hold no weights of a task.", "onboard doctor") from error
+
+
+def verified_weights(content: bytes, version: EmbeddingVersion) -> dict[str, np.ndarray]:
+    """Tensors of that version. Raises DamagedError: the bytes hold none, or others."""
+    tensors = unpack_weights(content)
+    if weights_digest(tensors) != version.embedding_digest:
+        raise DamagedError(f"The weights of {version.reference} do not match their digest.", "restore it from a backup")
+    return tensors
+
+
+def readout_tensors(readout: Readout) -> dict[str, np.ndarray]:
+    """What a version of a readout alone stores."""
+    return {"weights": np.ascontiguousarray(readout.weights, dtype=np.float16), "bias": readout.bias}
+
+
+def described_readout(readout: Readout) -> dict[str, str]:
+    """The metadata beside them."""
+    return {"format": WEIGHTS_FORMAT, "method": LINEAR, "settings": json.dumps({"scale": readout.scale})}
+
+
+def readout_alone(tensors: Tensors, facts: Mapping[str, Any]) -> Readout:
+    """The readout that answers alone, of what a version stores.
+
+    Args:
+        tensors: as `readout_tensors` gives them.
+        facts: the file's, read by `onboard.storage.embedding.read_facts`.
+
+    Raises:
+        InputError: of another format than this release writes.
+        DamagedError: it holds no readout, or numbers that are not finite.
+    """
+    if facts.get("format") != WEIGHTS_FORMAT:
+        raise InputError(
+            f"These weights are of the format {facts.get('format')!r}; a task's own are {WEIGHTS_FORMAT}.",
+            "pip install -U onboard",
+        )
+    try:
+        weights, bias, scale = tensors["weights"], tensors["bias"], float(facts["settings"]["scale"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
+    whole = weights.ndim == 2 and bias.shape == weights.shape[:1]
+    if not whole or not all(np.isfinite(part).all() for part in (weights, bias, np.array(scale))):
+        raise DamagedError("The bytes hold no readout.", "onboard doctor")
+    return Readout(weights, scale, bias, share=1.0)

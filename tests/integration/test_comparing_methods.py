@@ -1,0 +1,86 @@
+"""`onboard compare-methods`: the same rows through the queue once a method, side by side."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import CommandLine
+from support.real_jobs import Desk, opinions, write_rows
+
+from onboard.pipeline import own_weights
+from onboard.train.settings import OwnWeightsSettings
+
+METHODS = "default,linear,prompt-tuning-r,adapters,full-fine-tuning"  # adapters do not fit the tiny base as they are
+
+
+@pytest.fixture
+def run(desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """Commands at the desk's home, whose jobs are done by the test's own process as they are followed."""
+    monkeypatch.setattr(own_weights, "OwnWeightsSettings", partial(OwnWeightsSettings, steps=3, most_steps=3))
+    monkeypatch.setenv("ONBOARD_START_WORKER", "false")
+
+    def follow(service: Any, job: str) -> Any:
+        desk.run(desk.claim())
+        return service.job(job)
+
+    monkeypatch.setattr("cli.watch.follow", follow)
+    line = CommandLine(monkeypatch, capsys)
+    line.at_home(desk.services.settings)
+    return line
+
+
+def test_each_method_makes_a_version_of_the_same_rows(run: CommandLine, desk: Desk, tmp_path: Path) -> None:
+    rows, test = (
+        write_rows(tmp_path / "mood.jsonl", opinions(24)),
+        write_rows(tmp_path / "t.jsonl", opinions(8, start=90)),
+    )
+    plot = tmp_path / "methods.svg"
+    said = run(
+        "compare-methods", rows, "--methods", METHODS, "--shots", 16, "--test", test, "--tune-hypernetwork", "never",
+        "--plot", plot, "--json",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    document = said.document
+    assert (document["task"], document["metric"], document["split"]) == ("mood-methods", "accuracy", "test")
+    states = {result["method"]: result["state"] for result in document["results"]}
+    assert states == {
+        "default": "succeeded", "linear": "succeeded", "prompt-tuning-r": "succeeded", "adapters": "refused",
+        "full-fine-tuning": "refused",
+    }  # fmt: skip
+    versions = desk.versions("mood-methods")
+    assert [version.method for version in versions] == ["hyperformer++", "linear", "prompt-tuning-r"]
+    assert {version.dataset_digest for version in versions} == {versions[0].dataset_digest}
+    assert [result["stored_bytes"] for result in document["results"][:3]] == [
+        version.stored_bytes for version in versions
+    ]
+    assert [result["trained"] for result in document["results"][:3]] == [16, 2 * 16 + 2, 100 * 16]
+    assert all(result["seconds"] > 0 for result in document["results"][:3])
+    assert "which does not divide" in document["results"][3]["error"]
+    assert plot.read_text(encoding="utf-8").count("<circle") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "linear"], "One method is no comparison."),
+        (["--methods", "linear,,bitfit"], "A method of --methods has no name."),
+        (["--plot", "methods.png"], "'methods.png' is no SVG picture."),
+    ],
+)
+def test_what_it_cannot_do_is_told_before_anything_is_queued(
+    run: CommandLine, desk: Desk, tmp_path: Path, words: list[str], message: str
+) -> None:
+    said = run("compare-methods", write_rows(tmp_path / "mood.jsonl", opinions(8)), *words)
+    assert (said.code, message in said.err) == (2, True), said.err
+    assert desk.jobs() == []
+
+
+def test_rows_that_no_method_can_learn_from_are_one_error(run: CommandLine, desk: Desk, tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "mood.jsonl", [{"text": "good", "label": "yes"}])
+    said = run("compare-methods", rows, "--methods", "default,linear")
+    assert said.code == 2
+    assert said.err.count("error: ") == 1
+    assert desk.jobs() == []

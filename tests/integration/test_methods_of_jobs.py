@@ -1,0 +1,181 @@
+"""`submit --method`: a version of the task's own weights, or of a readout alone, goes the way of all others."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.real_jobs import STAGES, CrashError, Desk, crash_after, opinions
+from support.small_methods import SETTINGS
+
+from onboard.bases import Base
+from onboard.domain.methods import OWN_START, OWN_WEIGHTS
+from onboard.errors import ConflictError, DamagedError
+from onboard.hypernetworks.engines import engine_at
+from onboard.operations.gc import collect_garbage
+from onboard.pipeline import own_weights
+from onboard.services import Services
+from onboard.serving import Predictor
+from onboard.storage.embedding import read_facts
+from onboard.testing import RecordedProgress
+from onboard.train.settings import OwnWeightsSettings
+from onboard.versions.answers import task_of_version
+from onboard.versions.carry import carry
+from onboard.versions.compare import compare
+from onboard.versions.delete import delete_task
+from onboard.versions.fetch import fetch
+from onboard.versions.promote import promote
+from onboard.versions.task_map import embedded_tasks
+
+TEXTS = ["film was good", "the plot was awful", "a great film and not sad"]
+
+
+@pytest.fixture
+def quick(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A desk where own weights are trained in three steps."""
+    monkeypatch.setattr(own_weights, "OwnWeightsSettings", partial(OwnWeightsSettings, steps=3, most_steps=3))
+    return desk
+
+
+def learn(desk: Desk, method: str, task: str = "mood", count: int = 16, **more: Any) -> dict[str, Any]:
+    return desk.learn(opinions(count), task, method=method, settings=SETTINGS.get(method), **more)
+
+
+def probabilities(predictor: Predictor, task: str = "mood", ref: str = "latest") -> np.ndarray:
+    asked = [{"task": task, "ref": ref, "text": text} for text in TEXTS]
+    return np.array([answer.probabilities for answer in predictor.predict(asked)])
+
+
+@pytest.mark.parametrize("method", ["linear", *OWN_WEIGHTS])
+def test_every_method_publishes_a_version_that_is_served_and_says_what_it_is(
+    quick: Desk, tiny_services: Services, method: str
+) -> None:
+    result, version = learn(quick, method), quick.version("mood")
+    assert (version.method, version.parent, version.hypernetwork_version) == (method, OWN_START, 1)
+    assert version.stored_bytes == tiny_services.artifacts.size_bytes(version.artifact)
+    assert result["training"]["method"] == method
+    assert result["training"]["trained"] > 0
+    assert (result["init"]["chosen"], result["readout"], result["tuning"]) == (OWN_START, None, None)
+    assert result["validation_kind"] == "cross-validated"
+    assert result["metrics"]["validation"]["accuracy"]["n"] == 16
+    assert probabilities(Predictor(tiny_services)).sum(1) == pytest.approx([1.0] * 3, abs=1e-5)
+
+
+def test_tasks_of_different_methods_are_answered_in_one_request_as_alone(quick: Desk, tiny_services: Services) -> None:
+    methods = ["linear", "compacter", "bitfit", "prompt-tuning-t", "intrinsic-said", "adapters-dagger"]
+    for method in methods:
+        learn(quick, method, f"by-{method.replace('+', 'p')}")
+    quick.learn(opinions(16), "embedded")
+    predictor = Predictor(tiny_services)
+    tasks = ["sst2", "embedded", *(f"by-{method}" for method in methods)]
+    inputs = [{"task": task, "text": text} for text in TEXTS for task in tasks]
+    for given, answer in zip(inputs, predictor.predict(inputs), strict=True):
+        (alone,) = predictor.predict([given])
+        np.testing.assert_allclose(answer.probabilities, alone.probabilities, atol=1e-5)
+
+
+def test_what_is_measured_is_what_is_answered(quick: Desk, tiny_services: Services) -> None:
+    tests = opinions(12, start=100)
+    for method in ("linear", "adapters"):
+        learn(quick, method, method, test=tests)
+        answered = Predictor(tiny_services).predict([{"task": method, "text": row["text"]} for row in tests])
+        right = np.mean([answer.label == row["label"] for answer, row in zip(answered, tests, strict=True)])
+        assert quick.version(method).metrics["test"]["accuracy"]["value"] == pytest.approx(right)
+
+
+def test_rows_that_are_held_out_judge_and_numbers_are_learned_too(quick: Desk, tiny_services: Services) -> None:
+    assert learn(quick, "compacter", count=72)["validation_kind"] == "held-out"
+    rows = [{**row, "label": round(1 + 4 * number / 23, 3)} for number, row in enumerate(opinions(24))]
+    for method in ("linear", "adapters"):
+        kind = {"options": {"kind": "regression"}, "kind": "regression", "settings": SETTINGS.get(method)}
+        quick.learn(rows, f"stars-{method}", method=method, **kind)
+        (answer,) = Predictor(tiny_services).predict([{"task": f"stars-{method}", "text": "film was good"}])
+        assert isinstance(answer.label, float)
+        assert 1.0 <= answer.label <= 5.0
+
+
+@pytest.mark.parametrize("method", ["linear", "compacter", "intrinsic-said"])
+def test_a_bundle_predicts_the_same_elsewhere(
+    quick: Desk, tiny_services: Services, tmp_path: Path, method: str
+) -> None:
+    learn(quick, method)
+    expected = probabilities(Predictor(tiny_services))
+    fetched = fetch(tiny_services, "mood", tmp_path / "bundle", bundle=True)
+    assert [path.name for path in fetched.files] == ["weights.safetensors", "card.md", "base"]
+    facts = read_facts(fetched.files[0].read_bytes())
+    assert (facts["format"], facts["method"], facts["task"]) == ("onboard-task-weights-1", method, "mood")
+    card = fetched.files[1].read_text()
+    assert f"| method | `{method}` |" in card
+    assert f"| bytes stored | `{fetched.version.stored_bytes:,}` |" in card
+    shutil.rmtree(tiny_services.settings.resolved_home)
+    np.testing.assert_allclose(probabilities(Predictor(tmp_path / "bundle")), expected, atol=1e-6)
+    fetched.files[0].write_bytes(fetched.files[0].read_bytes()[:-4] + b"\0\0\0\0")
+    with pytest.raises(DamagedError, match="does not match its digest"):
+        Predictor(tmp_path / "bundle")
+
+
+def test_versions_of_different_methods_are_compared_and_promoted(quick: Desk, tiny_services: Services) -> None:
+    quick.learn(opinions(72), "mood")
+    result = learn(quick, "linear", count=72)
+    assert result["latest"]["present"] == "mood@v1"
+    assert result["latest"]["comparison"]["rows"] > 0
+    side_by_side = compare(tiny_services, "mood@v1", "mood@v2")
+    assert side_by_side.measured is not None
+    assert side_by_side.to_json()["b"]["method"] == "linear"
+    promote(tiny_services, "mood@v2", "production")
+    asked = probabilities(Predictor(tiny_services), ref="production")
+    assert asked == pytest.approx(probabilities(Predictor(tiny_services), ref="v2"))
+
+
+def test_nothing_starts_from_it_and_no_head_carries_it(quick: Desk, tiny_services: Services, tiny_base: Base) -> None:
+    learn(quick, "linear")
+    with pytest.raises(ConflictError, match="mood@v1 has no embedding to start from: its method, linear, makes"):
+        quick.submit(opinions(16), "other", init="mood")
+    candidates = quick.learn(opinions(16), "other")["init"]["candidates"]
+    assert "mood@v1" not in [candidate["embedding"] for candidate in candidates]
+    (outcome,) = carry(tiny_services, "mood").outcomes
+    assert (outcome.cleared, outcome.version) == (False, None)
+    assert outcome.reason.startswith("It has no embedding: linear trains nothing that a hypernetwork has a part in")
+    assert carry(tiny_services, None).outcomes == ()
+    assert "mood" not in [task.task for task in embedded_tasks(tiny_services)]
+    engine = engine_at(tiny_services, tiny_base, 1)
+    task, readout = task_of_version(tiny_services, engine, quick.version("mood"))
+    assert task is None
+    assert readout is not None
+
+
+@pytest.mark.parametrize("method", ["linear", "compacter"])
+def test_its_bytes_stay_while_it_is_there_and_go_with_its_task(
+    quick: Desk, tiny_services: Services, method: str
+) -> None:
+    learn(quick, method)
+    artifact = quick.version("mood").artifact
+    collect_garbage(tiny_services, older_than_hours=0)
+    assert tiny_services.artifacts.has(artifact)
+    delete_task(tiny_services, "mood")
+    assert not tiny_services.artifacts.has(artifact)
+
+
+def test_another_attempt_goes_on_after_the_training(quick: Desk) -> None:
+    quick.submit(opinions(16), "mood", method="compacter", settings=SETTINGS["compacter"])
+    with pytest.raises(CrashError):
+        quick.run(quick.claim(), crash_after("train"))
+    quick.lose()
+    progress = RecordedProgress()
+    job = quick.run(quick.claim(), progress)
+    assert job.result is not None
+    notes = [said for what, said, _ in progress.calls if what == "note" and "resumed" in said]
+    assert notes == [f"{stage}: resumed from the output of an earlier attempt" for stage in STAGES[1:3]]
+    assert quick.version("mood").method == "compacter"
+
+
+def test_texts_to_label_next_are_named_by_what_was_learned(quick: Desk, tmp_path: Path) -> None:
+    pool = tmp_path / "pool.jsonl"
+    pool.write_text("".join(f'{{"text": "{text}"}}\n' for text in TEXTS), encoding="utf-8")
+    for method in ("linear", "prompt-tuning-r"):
+        rows = learn(quick, method, method, options={"unlabelled": pool})["label_next"]["rows"]
+        assert {row["text"] for row in rows} <= set(TEXTS)

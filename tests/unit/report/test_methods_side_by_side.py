@@ -1,0 +1,106 @@
+"""What methods came to on the same rows: one document, one table, one picture."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from onboard.report.advice import next_steps
+from onboard.report.methods import MethodResult, MethodsCompared
+from onboard.report.page import page_of
+from onboard.report.submit_again import submit_again
+
+
+def job(value: float | None, *, state: str = "succeeded", **more: Any) -> dict[str, Any]:
+    metric = {"value": value, "low": (value or 0) - 0.1, "high": (value or 0) + 0.1, "n": 50}
+    metrics = {"validation": None, "test": {"accuracy": metric} if value is not None else None}
+    document = {"job": "0123", "task": "mood-methods", "state": state, "version": 1, "metric": "accuracy"}
+    return {**document, "metrics": metrics, "seconds": {"train": 2.25, "evaluate": 1.0}, **more}
+
+
+@pytest.fixture
+def compared() -> MethodsCompared:
+    jobs = [
+        job(0.6, training={"trained": 64}),
+        job(0.8, version=2, training={"trained": 1200}),
+        job(None, state="failed", version=None, error={"message": "The training loss became nan at step 3."}),
+    ]
+    versions = [{"weak": True, "stored_bytes": 2_000}, {"weak": False, "stored_bytes": 1_500_000}, None]
+    names = ["default", "compacter", "prompt-tuning-t"]
+    results = [MethodResult.of(*facts) for facts in zip(names, jobs, versions, strict=True)]
+    refused = MethodResult("linear", "refused", error="A label has one row.")
+    return MethodsCompared.of("mood-methods", jobs, [*results, refused])
+
+
+def test_the_best_comes_first_and_what_has_no_score_last(compared: MethodsCompared) -> None:
+    assert compared.heads() == ("method", "accuracy, test", "bytes", "trained", "seconds", "version")
+    assert compared.rows() == [
+        ("compacter", "80% (70–90%)", "1,500,000", "1,200", "3", "mood-methods@v2"),
+        ("default (weak)", "60% (50–70%)", "2,000", "64", "3", "mood-methods@v1"),
+        ("prompt-tuning-t", "–", "–", "–", "3", "The training loss became nan at step 3."),
+        ("linear", "–", "–", "–", "–", "A label has one row."),
+    ]
+
+
+def test_of_a_loss_the_least_is_the_best() -> None:
+    jobs = [job(None, metrics={"test": {"log_loss": {"value": loss, "low": None, "high": None}}}) for loss in (2, 1)]
+    jobs = [{**document, "metric": "log_loss"} for document in jobs]
+    results = [MethodResult.of(str(place), document, None) for place, document in enumerate(jobs)]
+    assert [result.method for result in MethodsCompared.of("mood", jobs, results).by_score] == ["1", "0"]
+
+
+def test_the_document_keeps_the_order_that_was_asked_for(compared: MethodsCompared) -> None:
+    document = compared.to_json()
+    assert (document["task"], document["metric"], document["split"]) == ("mood-methods", "accuracy", "test")
+    assert [result["method"] for result in document["results"]] == ["default", "compacter", "prompt-tuning-t", "linear"]
+    assert document["results"][1] == {
+        "method": "compacter", "state": "succeeded", "job": "0123", "version": "mood-methods@v2",
+        "score": {"value": 0.8, "low": pytest.approx(0.7), "high": pytest.approx(0.9), "n": 50}, "weak": False,
+        "stored_bytes": 1_500_000, "trained": 1200, "seconds": 3.2, "error": None,
+    }  # fmt: skip
+
+
+def test_the_picture_has_a_point_and_a_name_for_each_that_was_measured(compared: MethodsCompared) -> None:
+    svg = ET.fromstring(compared.plot())
+    names = [element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")]
+    circles = [element.attrib for element in svg.iter("{http://www.w3.org/2000/svg}circle")]
+    assert {"default", "compacter", "1 kB", "10 MB", "bytes a task"} <= set(names)
+    assert "linear" not in names
+    (small, low), (large, high) = sorted((float(at["cx"]), float(at["cy"])) for at in circles)
+    assert small < large
+    assert low > high  # the y axis of an SVG points downwards
+
+
+def test_nothing_measured_is_an_empty_picture() -> None:
+    refused = [MethodResult("linear", "refused", error="A label has one row.")]
+    empty = MethodsCompared.of("mood", [], refused)
+    assert "circle" not in empty.plot()
+    assert empty.rows() == [("linear", "–", "–", "–", "–", "A label has one row.")]
+
+
+WEAK: dict[str, Any] = {
+    "task": "mood", "weak": True, "init": {"chosen": "(own)", "reason": "Compacter starts as its paper says."},
+    "training": {"method": "compacter", "settings": {"reduction_factor": 16, "n": 4}}, "tuning": None,
+    "dataset": {"rows": {"train": 20}},
+}  # fmt: skip
+
+
+def test_a_weak_version_of_a_method_is_submitted_again_with_it_and_starts_from_no_task() -> None:
+    again = "onboard submit --dataset FILE --task mood --method compacter"
+    again += " --method-setting reduction_factor=16 --method-setting n=4"
+    assert submit_again(WEAK) == again
+    assert next_steps(WEAK) == [
+        f"Add labelled rows (20 were trained on) and submit again: `{again}`",
+        "See what other methods make of these rows: `onboard compare-methods FILE`",
+    ]
+
+
+def test_the_report_says_what_a_method_started_from_and_trained() -> None:
+    page = page_of({**WEAK, "training": {**WEAK["training"], "trained": 1200, "steps": 120}})
+    assert page.chosen_is == "its own parameters, no earlier task, Compacter starts as its paper says."
+    assert (page.candidates, page.start_notes) == (None, [])
+    assert page.training[:3] == [
+        ("method", "compacter"), ("settings", "reduction_factor 16, n 4"), ("numbers trained", "1,200"),
+    ]  # fmt: skip
