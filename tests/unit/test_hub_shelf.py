@@ -18,6 +18,7 @@ import pytest
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
 from onboard.storage.embedding import embedding_digest, embedding_facts, pack_embedding
+from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.fetch import write_files
 from onboard.versions.shelf import MANIFEST, Place, pull, push
 
@@ -147,6 +148,20 @@ def test_what_is_pushed_is_pulled_as_it_was(endpoint: str, folder: Path, tmp_pat
     for name in names:
         assert (tmp_path / "pulled" / name).read_bytes() == (folder / name).read_bytes()
     assert pulled_to(tmp_path / "pulled", endpoint) == names  # the same again changes nothing
+
+
+def test_weights_of_a_task_s_own_go_the_same_way(endpoint: str, tmp_path: Path) -> None:
+    tensors = {"weights": np.ones((2, 4), dtype=np.float16), "bias": np.zeros(2, dtype=np.float32)}
+    version = replace(VERSION, method="linear", embedding_digest=weights_digest(tensors), fingerprint=None)
+    write_files(version, pack_weights(tensors, embedding_facts(version, "sha256:h")), tmp_path / "fetched")
+    pushed = push(version, tmp_path / "fetched", HERE, endpoint=endpoint)
+    assert sorted(pushed.files) == ["weights.safetensors"]
+    pulled = pull(HERE, lambda _: tmp_path / "pulled", endpoint=endpoint)
+    assert (pulled.version, [path.name for path in pulled.files]) == (version, ["weights.safetensors", "card.md"])
+    assert pulled.files[0].read_bytes() == (tmp_path / "fetched" / "weights.safetensors").read_bytes()
+    later = replace(version, method="later")
+    with pytest.raises(InputError, match="which this release of onboard does not know"):
+        push(later, tmp_path / "fetched", HERE, endpoint=endpoint)
 
 
 def test_the_card_on_the_hub_says_what_the_hub_reads(endpoint: str, folder: Path) -> None:

@@ -15,6 +15,7 @@ from support.browsing import EVIL, without_quoted_scripts
 from support.registry_samples import register_sample_base, running_job, sample_task, sample_version
 
 from onboard.api.shelf import Shelf
+from onboard.domain.methods import OWN_START
 from onboard.domain.prediction import Prediction
 from onboard.registry.database import Database
 from onboard.registry.versions import VersionRepository
@@ -45,6 +46,14 @@ def database(services: Services) -> Database:
 
 def tasks_on(page: str) -> list[str]:
     return re.findall(r'<a href="/tasks/([\w-]+)">', page)
+
+
+def test_a_version_without_an_embedding_says_what_made_it(browser: TestClient, database: Database) -> None:
+    publish(database, "mood", method="compacter", parent=OWN_START)
+    page = browser.get("/tasks/mood").text
+    assert "<td>–</td><td>–</td><td>compacter</td>" in page
+    assert 'weights = Onboard("URL", "TOKEN").weights("mood")' in unescape(page)
+    assert "– (compacter)" in browser.get("/tasks").text
 
 
 def test_tasks_are_found_by_name_label_and_weakness(browser: TestClient, database: Database) -> None:
