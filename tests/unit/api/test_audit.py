@@ -199,9 +199,9 @@ COMMANDS: Final = (  # {job} and {token} are those that earlier lines made
 # Those that look, or work on this machine alone; and the upkeep, which only the owner of the machine can do.
 LOOK: Final = {
     "audit", "base export", "base import", "base list", "base show", "base train", "check", "compare", "db check",
-    "doctor", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show", "jobs watch",
-    "mlflow log", "predict", "queue show", "serve", "tasks list", "tasks map", "tasks show", "token list", "versions",
-    "worker", "workers list",
+    "doctor", "export", "fetch", "hypernetwork list", "hypernetwork show", "jobs list", "jobs logs", "jobs show",
+    "jobs watch", "mlflow log", "predict", "pull", "push", "queue show", "serve", "tasks list", "tasks map",
+    "tasks show", "token list", "versions", "worker", "workers list",
 }  # fmt: skip
 UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
 
