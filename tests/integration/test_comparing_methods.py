@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 from support.command_line import CommandLine
+from support.program import Place
 from support.real_jobs import Desk, opinions, write_rows
+from support.served import served
 
+from cli import watch
+from onboard.bases import Base
 from onboard.pipeline import own_weights
 from onboard.train.settings import OwnWeightsSettings
 
@@ -84,3 +88,40 @@ def test_rows_that_no_method_can_learn_from_are_one_error(run: CommandLine, desk
     assert said.code == 2
     assert said.err.count("error: ") == 1
     assert desk.jobs() == []
+
+
+def test_methods_are_compared_from_elsewhere_as_beside_the_database(
+    tmp_path: Path, tiny_base: Base, few_steps: None, monkeypatch: pytest.MonkeyPatch, command_line: CommandLine
+) -> None:
+    place = Place(tmp_path, tiny_base.folder)
+    place.home.mkdir()
+    rows = write_rows(tmp_path / "mood.jsonl", opinions(24))
+    follow, documents = watch.follow, list[dict[str, Any]]()
+    with served(place) as service, place.services() as services:
+        desk = Desk(services, tmp_path)
+
+        def done_and_followed(gateway: Any, job: str) -> Any:
+            desk.run(desk.claim())
+            return follow(gateway, job)
+
+        monkeypatch.setattr(watch, "follow", done_and_followed)
+        for side in ("here", "there"):
+            command_line.on_side(side, service)
+            said = command_line(
+                "compare-methods", rows, "--methods", "default,linear,adapters", "--shots", 16, "--task", side,
+                "--tune-hypernetwork", "never", "--json",
+            )  # fmt: skip
+            assert said.code == 0, said.err
+            documents.append(said.document)
+            results = said.document["results"]
+            assert [result["version"] for result in results] == [f"{side}@v1", f"{side}@v2", None]
+            assert [result["stored_bytes"] for result in results[:2]] == [v.stored_bytes for v in desk.versions(side)]
+        assert not service.elsewhere.exists()
+    here, there = (_without_names(document) for document in documents)
+    assert there == here
+
+
+def _without_names(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results, but jobs, tasks and seconds, which are others each time."""
+    own = ("job", "version", "seconds")
+    return [{key: value for key, value in result.items() if key not in own} for result in document["results"]]

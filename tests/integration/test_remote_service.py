@@ -206,7 +206,7 @@ CASES = (
     Case("audit --limit 2"),
     Case("audit --before 2"),
 )
-TESTED_APART = {("fetch",), ("doctor",), ("mlflow", "log")}
+TESTED_APART = {("fetch",), ("doctor",), ("mlflow", "log"), ("compare-methods",)}  # the last: test_comparing_methods
 NEEDED = {  # by commands that work on the machine of the service only
     ("backup",): "folder", ("restore",): "folder", ("base", "export"): "mini --output folder",
     ("base", "import"): "folder --tokenizer t --labels l.json --name n", ("export",): "sst2 --format adapters",

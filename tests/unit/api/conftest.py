@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from support.callers import bearer
+from support.published import add_version, embedding_of
 
 from onboard.api.app import create_app
+from onboard.bases import Base
 from onboard.domain.access import ALL_SCOPES
+from onboard.domain.worker import WorkerState
+from onboard.operations import access
+from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
 
 
@@ -18,8 +24,8 @@ from onboard.services import Services
 def app(tiny_services: Services, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The application; no worker is started for it."""
     started: list[str] = []
-    monkeypatch.setattr("onboard.api.routes.jobs.start_worker", lambda services, queue: started.append(queue))
-    monkeypatch.setattr("workers.waking.start_worker", lambda services, queue: started.append(queue))
+    for module in ("onboard.api.routes.jobs", "onboard.api.pages.submit", "workers.waking"):
+        monkeypatch.setattr(f"{module}.start_worker", lambda services, queue: started.append(queue))
     app = create_app(tiny_services.settings)
     app.state.started = started
     return app
@@ -41,3 +47,27 @@ def rows() -> bytes:
         for number in range(20)
         for word, label in ((b"sunny", b"good"), (b"rainy", b"bad"))
     )
+
+
+@pytest.fixture
+def stage(tiny_services: Services, tiny_base: Base) -> Services:
+    """A task with two versions, and a worker."""
+    for seed in (1, 2):
+        add_version(tiny_services, tiny_base, "mood", ("sad", "glad"), ("bad", "good"), z=embedding_of(seed))
+    with tiny_services.database.write() as session:
+        WorkerRepository(session).enter("w1", WorkerState.RUNNING, queues=["default"], host="there", device="cpu")
+    return tiny_services
+
+
+@pytest.fixture
+def new_lines(stage: Services) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """What was written to the log of changes since the last call, oldest first."""
+    seen = {change["id"] for change in access.changes(stage.database, 1000)["changes"]}
+
+    def lines() -> list[dict[str, Any]]:
+        fresh = [change for change in access.changes(stage.database, 1000)["changes"] if change["id"] not in seen]
+        seen.update(change["id"] for change in fresh)
+        return fresh[::-1]
+
+    yield lines
+    assert lines() == []  # and nothing else was

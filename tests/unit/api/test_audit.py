@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,18 +10,15 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from submitting import submit
+from support.audited import OF_PAGES, changing
 from support.command_line import CommandLine
-from support.published import add_version, embedding_of
 from support.tuned_heads import tuned_head
 from typer.main import get_command_name
 
 from cli.main import app as program
 from onboard.api.access import routes_of
 from onboard.bases import Base
-from onboard.domain.worker import WorkerState
-from onboard.operations import access
 from onboard.registry.clock import read_clock
-from onboard.registry.workers import WorkerRepository
 from onboard.services import Services
 
 HERE: Final = {"Origin": "http://localhost"}
@@ -46,38 +43,9 @@ CHANGES: Final = {  # method and path of every route that changes something, and
 CHANGE_NOTHING: Final = {("POST", "/v1/check"), ("POST", "/v1/predict")}
 
 
-@pytest.fixture
-def stage(tiny_services: Services, tiny_base: Base) -> Services:
-    """A task with two versions, and a worker."""
-    for seed in (1, 2):
-        add_version(tiny_services, tiny_base, "mood", ("sad", "glad"), ("bad", "good"), z=embedding_of(seed))
-    with tiny_services.database.write() as session:
-        WorkerRepository(session).enter("w1", WorkerState.RUNNING, queues=["default"], host="there", device="cpu")
-    return tiny_services
-
-
-@pytest.fixture
-def new_lines(stage: Services) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """What was written since the last call, oldest first."""
-    seen = {change["id"] for change in access.changes(stage.database, 1000)["changes"]}
-
-    def lines() -> list[dict[str, Any]]:
-        fresh = [change for change in access.changes(stage.database, 1000)["changes"] if change["id"] not in seen]
-        seen.update(change["id"] for change in fresh)
-        return fresh[::-1]
-
-    yield lines
-    assert lines() == []  # and nothing else was
-
-
 def test_every_route_that_is_no_look_is_in_one_of_the_tables(app: FastAPI) -> None:
-    routes = {
-        (method, route.path)
-        for route in routes_of(app)
-        for method in getattr(route, "methods", None) or ("any",)
-        if method != "GET"
-    }
-    assert routes == CHANGES.keys() | CHANGE_NOTHING
+    """Those of the pages are in the tables of test_audit_of_pages."""
+    assert changing(routes_of(app)) - OF_PAGES == CHANGES.keys() | CHANGE_NOTHING
 
 
 def test_every_change_over_http_leaves_one_line_that_says_who_what_and_when(
@@ -204,6 +172,7 @@ LOOK: Final = {
     "tasks show", "token list", "versions", "worker", "workers list",
 }  # fmt: skip
 UPKEEP: Final = {"backup", "db upgrade", "gc", "restore"}
+SEVERAL: Final = {"compare-methods"}  # leaves a line for each job that it queues, and follows them: a test of its own
 
 
 def commands() -> set[str]:
@@ -220,8 +189,8 @@ def commands() -> set[str]:
 
 
 def test_every_command_is_in_one_of_the_tables() -> None:
-    changing = {" ".join(words.split()[: 1 + (words.split()[0] in GROUPS)]) for _, _, words in COMMANDS}
-    assert commands() == changing | LOOK | UPKEEP
+    one_line = {" ".join(words.split()[: 1 + (words.split()[0] in GROUPS)]) for _, _, words in COMMANDS}
+    assert commands() == one_line | SEVERAL | LOOK | UPKEEP
 
 
 def test_every_command_that_changes_something_leaves_one_line(
@@ -247,3 +216,24 @@ def test_every_command_that_changes_something_leaves_one_line(
         (line,) = new_lines()
         assert (line["action"], line["subject"]) == (action, subject.format(**known)), words
         assert "@" in line["actor"]  # the user and the machine
+
+
+def test_methods_that_are_compared_leave_a_line_for_each_job(
+    stage: Services,
+    rows: bytes,
+    new_lines: Callable[[], list[dict[str, Any]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command_line: CommandLine,
+) -> None:
+    (tmp_path / "weather.jsonl").write_bytes(rows)
+    command_line.at_home(stage.settings)
+    monkeypatch.setenv("ONBOARD_START_WORKER", "false")
+    monkeypatch.setattr("cli.watch.follow", lambda service, job: service.job(job))  # there is no worker to wait for
+    said = command_line("compare-methods", tmp_path / "weather.jsonl", "--methods", "default,linear,adapters", "--json")
+    states = [result["state"] for result in said.document["results"]]
+    assert states == ["queued", "queued", "refused"], said  # adapters do not fit the tiny base
+    lines = new_lines()
+    assert [line["action"] for line in lines] == ["job.submit"] * 2
+    assert [line["subject"] for line in lines] == [result["job"] for result in said.document["results"][:2]]
+    assert all("@" in line["actor"] for line in lines)
