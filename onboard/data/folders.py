@@ -40,6 +40,14 @@ class FolderFiles:
     class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def is_folder(source: Path | str) -> bool:
+    """Whether it is one; what cannot be looked at is none, and whoever reads it as a file tells why."""
+    try:
+        return Path(source).is_dir()
+    except OSError:  # such as a name that is too long
+        return False
+
+
 def is_saved(folder: Path) -> bool:
     """Whether `save_to_disk` wrote it."""
     return any((folder / name).is_file() for name in (_STATE, _DICT))

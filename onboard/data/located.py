@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onboard.data import hub
-from onboard.data.folders import files_of
+from onboard.data.folders import files_of, is_folder
 from onboard.data.problems import Finding
 from onboard.domain.hub_terms import HubTerms
 
@@ -70,7 +70,7 @@ def located(source: Path | str, shown: str, named: Mapping[str, Path], from_hub:
                 str(source), fetched.splits | files, fetched.revision, fetched.class_names, together, fetched.findings,
                 Path(folder) / hub.FILES,
             )  # fmt: skip
-    elif Path(source).is_dir():
+    elif is_folder(source):
         inside = files_of(Path(source), shown)
         together = frozenset(inside.splits) - files.keys()
         yield Located(shown, inside.splits | files, None, inside.class_names, together)

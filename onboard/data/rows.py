@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from onboard.data import hub
 from onboard.data.annotators import LeftOut, agreed
 from onboard.data.fields import Fields, resolve_label, resolve_texts
+from onboard.data.folders import is_folder
 from onboard.data.formats import FileProblems, Reader, Row, RowError, UnreadableError, open_reader
 from onboard.data.formats.source import format_of, too_large
 from onboard.data.invisible import code_points, visible
@@ -93,7 +94,7 @@ def read_table(
 
 def require_format(source: Path | str) -> None:
     """Raise DatasetError unless the file is there and has a format that is read; the hub and folders tell it later."""
-    if str(source).startswith(hub.SCHEME) or Path(source).is_dir():
+    if str(source).startswith(hub.SCHEME) or is_folder(source):
         return
     problems = Problems()
     with telling(Path(source), FileProblems(problems, str(source))):

@@ -16,6 +16,8 @@ from dataset_rows import balanced, peak_of, with_200_mb
 
 from onboard.data import limits
 from onboard.data.formats import parquet, source
+from onboard.data.rows import require_format
+from onboard.errors import DatasetError, InputError
 
 PAIRS = [
     {"text_a": 'He said "no", twice', "text_b": "Line one\nline two", "label": "same"},
@@ -206,6 +208,8 @@ def test_a_missing_file_and_a_folder_are_input_errors(tmp_path, problems_of) -> 
         problems_of(tmp_path)
     assert problems_of(Path("/dev/zero"))[0]["code"] == "not_a_file"
     assert problems_of(tmp_path / ("x" * 300 + ".jsonl"))[0]["code"] == "unreadable_file"
+    with pytest.raises(DatasetError, match="File name too long"):
+        require_format(tmp_path / ("x" * 300 + ".jsonl"))
     assert problems_of(Path("nul\0.jsonl"))[0]["code"] == "missing_file"
 
 
