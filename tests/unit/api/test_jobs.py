@@ -133,8 +133,8 @@ def test_a_dataset_of_the_hub_is_read_only_from_owners_that_the_settings_allow(
     monkeypatch.setattr(intake, "SMALL_BYTES", 1 << 40)  # in this process
     seen: list[tuple[object, ...]] = []
 
-    def fetch(*given: object) -> HubFiles:
-        seen.append(given)
+    def fetch(*given: object, keep: bool) -> HubFiles:
+        seen.append((*given, keep))
         raise NotFoundError("There is none.")
 
     for path in ("/v1/check", "/v1/jobs"):
@@ -143,8 +143,8 @@ def test_a_dataset_of_the_hub_is_read_only_from_owners_that_the_settings_allow(
         assert answer.json()["repository"] == "owner/reviews"
     monkeypatch.setattr("onboard.data.hub.fetch", fetch)
     assert door.post("/v1/check", files={"dataset": (None, "hf://owner/reviews")}).status_code == 404
-    (_, _, folder, terms) = seen[0]
-    assert terms == HubTerms()
+    (_, _, folder, terms, keep) = seen[0]
+    assert (terms, keep) == (HubTerms(), False)
     assert isinstance(folder, Path)
     assert folder.is_relative_to(app.state.uploads)
     assert not folder.exists()
