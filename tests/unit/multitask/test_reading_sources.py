@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.tiny_training import make_sources
 
-from onboard.bases.multitask import sources as module
 from onboard.bases.multitask.recipe import SourceEntry
 from onboard.bases.multitask.sources import folder_entries, read_sources
+from onboard.data import hub
 from onboard.domain.dataset import Example, example_key
 from onboard.errors import InputError, NotFoundError, UnavailableError
 from onboard.model.engine import Engine
@@ -127,8 +127,8 @@ def test_no_source_at_all_is_told(tmp_path: Path) -> None:
 
 
 def test_a_hub_that_cannot_be_reached_is_told_at_once_with_the_way_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    fetch = module.read_dataset.__globals__["hub"].fetch
-    monkeypatch.setattr("onboard.data.hub.fetch", lambda source, *_: fetch(source, "http://127.0.0.1:9"))
+    fetch, nowhere = hub.fetch, "http://127.0.0.1:9"
+    monkeypatch.setattr(hub, "fetch", lambda source, _, *more, **named: fetch(source, nowhere, *more, **named))
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="nyu-mll/glue/cola") as caught:
         read_sources({"cola": SourceEntry(source="hf://nyu-mll/glue/cola")}, 0)
