@@ -33,7 +33,7 @@ def test_the_shipped_recipe_is_whole() -> None:
 def test_the_recipe_of_many_tasks_lets_the_backbone_learn_on_and_says_what_its_sources_are() -> None:
     path = MINI.with_name("mini-wide.toml")
     recipe = wide_recipe(read_toml(path))
-    assert (recipe.name, recipe.backbone.of, recipe.hypernetwork.train_norms) == ("mini-wide", "mini", False)
+    assert (recipe.name, recipe.backbone.of, recipe.hypernetwork.train_norms) == ("mini", "mini", False)
     assert recipe.multitask is not None
     assert recipe.multitask.teacher_share > 0
     assert all(recipe.curriculum.of(kind).share for kind in recipe.multitask.shares)
