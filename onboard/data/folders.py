@@ -110,7 +110,7 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
 
     require_own_files(folder, shown)
     if not any(path.suffix.lower() in SUFFIXES or path.suffix == ".gz" for path in folder.rglob("*")):
-        raise InputError(f"{shown} has no files that hold rows.", remedy, source=shown)
+        raise InputError(f"{shown} is a folder without files that hold rows.", remedy, source=shown)
     try:
         with tempfile.TemporaryDirectory(prefix="onboard-builder-") as cache:
             name = _config(datasets.get_dataset_config_names(str(folder)), shown, config)

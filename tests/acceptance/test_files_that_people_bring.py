@@ -28,7 +28,6 @@ REFUSED = [
     ("book.xlsx", ["unknown_format"]),
     ("reviews.txt", ["unknown_format"]),
     ("ints.jsonl --test ints-test.csv", ["unknown_label"] * 2),
-    ("label_studio.json", ["text_field", "label_field"]),
 ]
 READ = [
     ("semicolon_comma_in_header.csv --task t --text-field", 3, set()),
@@ -40,6 +39,7 @@ READ = [
     ("labels_zero_width.csv", 24, {"near_identical_labels"}),
     ("labels_soft_hyphen.csv", 24, {"near_identical_labels"}),
     ("array.json", 24, set()),
+    ("label_studio.json", 24, set()),
     ("label_studio_min.json", 24, set()),
     ("prodigy_binary.jsonl", 12, {"rejected_rows"}),
     ("regression_outlier.jsonl", 48, {"crowded_bucket"}),

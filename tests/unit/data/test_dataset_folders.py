@@ -127,8 +127,8 @@ def test_a_feature_that_is_no_text_is_named(feature, what, tmp_path: Path, probl
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({}, "no files that hold rows"),
-        ({"notes.txt": "hello"}, "no files that hold rows"),
+        ({}, "is a folder without files that hold rows"),
+        ({"notes.txt": "hello"}, "is a folder without files that hold rows"),
         ({"test.csv": "text,label\na,x\n"}, "no training split"),
         ({"state.json": '{"_data_files": [{"filename": "../../x.arrow"}]}'}, "no name of a file"),
         ({"state.json": "{"}, "cannot be read"),

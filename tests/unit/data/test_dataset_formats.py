@@ -204,7 +204,7 @@ def test_a_file_that_is_not_what_it_should_be_is_one_problem(data, name, code, r
 
 def test_a_missing_file_and_a_folder_are_input_errors(tmp_path, problems_of) -> None:
     assert problems_of(tmp_path / "nope.jsonl")[0]["code"] == "missing_file"
-    with pytest.raises(InputError, match="no files that hold rows"):
+    with pytest.raises(InputError, match="is a folder without files that hold rows"):
         problems_of(tmp_path)
     assert problems_of(Path("/dev/zero"))[0]["code"] == "not_a_file"
     assert problems_of(tmp_path / ("x" * 300 + ".jsonl"))[0]["code"] == "unreadable_file"
