@@ -109,11 +109,12 @@ def _progress() -> Iterator[_Rows]:
     if not sys.stderr.isatty():
         yield _Rows(None)
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from cli.console import CleanConsole
+
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=CleanConsole(stderr=True)) as bar:
         yield _Rows(bar)
 
 

@@ -83,6 +83,5 @@ class Cache(Generic[Key, Loaded]):
             if self._weight <= max(most, 0):
                 return
             while self._entries and self._weight > most:
-                _, left = self._entries.popitem(last=False)
-                self._weight -= self._weigh(left)
+                self._weight -= self._weigh(self._entries.popitem(last=False)[1])  # and nobody holds it any more
         self._forgotten()
