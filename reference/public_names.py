@@ -15,6 +15,7 @@ from typing import Any, Final
 
 MODULES: Final = (
     "onboard.client",
+    "onboard.client.local",
     "onboard.serving",
     "onboard.errors",
     "onboard.settings",

@@ -15,7 +15,7 @@ HEAVY = ("torch", "transformers", "sklearn", "scipy", "pyarrow", "celery", "fast
 
 # From the top down: a module may import what stands in a lower row, and its own room.
 LAYERS = (
-    ("cli", "workers", "onboard.api", "onboard.local", "onboard.__main__"),
+    ("cli", "workers", "onboard.api", "onboard.client.local", "onboard.__main__"),
     ("onboard.client", "onboard.testing"),
     ("onboard.jobs", "onboard.pipeline", "onboard.serving"),
     ("onboard.versions",),
@@ -118,10 +118,10 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
     assert sorted(waiting) == []
 
 
-def test_the_hall_has_room_for_25_entries_beside_those_that_python_asks_for() -> None:
-    asked_for = {"__pycache__", "__init__.py", "__main__.py", "py.typed"}
-    entries = {path.name for path in (ROOT / "onboard").iterdir()} - asked_for
-    assert len(entries) <= 25
+def test_the_hall_has_room_for_26_entries() -> None:
+    no_rooms = ("__pycache__", "__main__.py")  # the latter is the door of `python -m onboard`
+    entries = [path.name for path in (ROOT / "onboard").iterdir() if path.name not in no_rooms]
+    assert len(entries) <= 26
 
 
 @pytest.mark.parametrize("room", [*STAGES, "onboard.model", "onboard.data", "onboard.domain"])

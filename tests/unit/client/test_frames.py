@@ -13,7 +13,7 @@ import pytest
 from fake_service import FakeService, answer
 from service_answers import CHECKED
 
-from onboard import local
+from onboard.client import local
 from onboard.domain.job import JobState
 from onboard.errors import DatasetError, InputError, NotAllowedError, UnavailableError
 
@@ -115,5 +115,5 @@ def test_a_frame_is_queued_on_this_machine_and_waited_for(home: Path, monkeypatc
 
 def test_a_service_elsewhere_is_not_this_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONBOARD_API_URL", "http://127.0.0.1:9")
-    with pytest.raises(NotAllowedError, match=r"onboard\.local"):
+    with pytest.raises(NotAllowedError, match=r"onboard\.client\.local"):
         local.check(pd.DataFrame(ROWS), "mood")

@@ -1,6 +1,6 @@
 """Onboard without a server: what `onboard check`, `submit` and `predict` do here, for programs and notebooks.
 
-    from onboard import local
+    from onboard.client import local
 
     job = local.submit(frame, "tickets", wait=True)
     local.predict([{"task": "tickets", "text": "My card was charged twice."}])
@@ -48,7 +48,7 @@ def check(dataset: Any, task: str | None = None, **options: Any) -> CheckedDatas
         InputError: an option is wrong, or a frame cannot be read as rows.
         NotAllowedError: ONBOARD_API_URL names a service: `onboard.client.Onboard` asks that.
     """
-    require_here("onboard.local")
+    require_here("onboard.client.local")
     with as_files({"dataset": dataset, "task": task, **options}) as asked:
         return CheckedDataset.of(Document.of(submissions.check(Submission(**asked), Settings().base), _HERE))
 
@@ -65,7 +65,7 @@ def submit(dataset: Any, task: str | None = None, *, wait: bool = False, **optio
         ConflictError: the task has another label set.
         JobFailedError, CancelledError: with `wait`, as of `wait`.
     """
-    require_here("onboard.local")
+    require_here("onboard.client.local")
     with as_files({"dataset": dataset, "task": task, **options}) as asked, opened(register=False) as services:
         gateway = LocalGateway(services)
         job = gateway.submit(Submission(**asked))["job"]
@@ -91,7 +91,7 @@ def wait(
         UnavailableError: the time is over, and the job goes on.
         NotFoundError: there is no such job.
     """
-    require_here("onboard.local")
+    require_here("onboard.client.local")
     return _waited(job if isinstance(job, str) else job.id, timeout_seconds, on_event)
 
 
@@ -104,7 +104,7 @@ def predict(inputs: Sequence[Mapping[str, Any]]) -> list[Prediction]:
     Raises:
         InputError: an input is wrong; NotFoundError: no such task or version.
     """
-    require_here("onboard.local")
+    require_here("onboard.client.local")
     with opened() as services:
         return LocalGateway(services).predict(inputs, probabilities=True)
 
