@@ -20,7 +20,6 @@ asked: how long the first answer of a task takes beside a later one, and what a 
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import sys
 import tempfile
@@ -292,7 +291,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=100, help="batches of each arm that are counted")
     parser.add_argument("--peft-gib", type=float, default=4.0, help="memory that PEFT's adapters may take")
     parser.add_argument("--threads", type=int, default=2)
-    asked = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = parser.parse_args(words)
 
     import torch
 
@@ -313,9 +313,7 @@ def main(arguments: list[str] | None = None) -> int:
             service = asked_service(base, tasks, min(asked.rounds, 30), Path(folder), asked.device)
         lora_size = lora_bytes(engine.backbone)
         rows.append({"tasks": tasks, **measure(arms, tasks, load), "service": service, "lora_bytes_a_task": lora_size})
-    words = itertools.chain.from_iterable(("--tasks", str(row["tasks"])) for row in rows)
-    command = command_of("serve", ["--base", asked.base, "--device", asked.device, *words])
-    return report({**made_by(command), "base": base.name, "rows": rows}, asked, page)
+    return report({**made_by(command_of("serve", words)), "base": base.name, "rows": rows}, asked, page)
 
 
 if __name__ == "__main__":

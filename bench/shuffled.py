@@ -20,7 +20,7 @@ import torch
 from bench.harness.command import DATA, command_line, command_of, datasets_there
 from bench.harness.figures import figure_of_tasks, signed
 from bench.harness.page import VERDICTS, counted, met, table
-from bench.harness.report import describe, write
+from bench.harness.report import made_by, write
 from bench.harness.source_folders import read_rows
 from onboard.bases import Base, SourceTask, find_base
 from onboard.bases.load import load_engine
@@ -135,9 +135,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not figures:
         print("no two sources of the base have equally many labels, and rows here")
         return 1
-    document = {"command": command, "machine": describe(), "base": base.name, "digest": base.digest, "sources": figures}
-    write(document, asked.output, page(figures, base.name, command), asked.table)
-    print("\n".join(page(figures, base.name, command).splitlines()[:7]))
+    document = {**made_by(command), "base": base.name, "digest": base.digest, "sources": figures}
+    text = page(figures, base.name, command)
+    write(document, asked.output, text, asked.table)
+    print("\n".join(text.splitlines()[:7]))
     return 0
 
 

@@ -153,7 +153,8 @@ class LocalGateway:
         from onboard.serving.unloaded import look_up, require_known
 
         requests = parse_requests(inputs)
-        require_known(look_up(self._database, requests))  # before a model is loaded
+        if self._predictor is None:  # before a model is loaded
+            require_known(look_up(self._database, requests))
         return self._loaded().answer(requests)
 
     def outcomes(
@@ -167,7 +168,7 @@ class LocalGateway:
         from onboard.serving.unloaded import look_up, unless_any
 
         requests = parse_requests(inputs)
-        unknown = unless_any(requests, look_up(self._database, requests))
+        unknown = [] if self._predictor else unless_any(requests, look_up(self._database, requests))
         return unknown or self._loaded().answer_others(requests)
 
     def _loaded(self) -> Predictor:

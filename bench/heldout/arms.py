@@ -25,9 +25,8 @@ from onboard.data.splits import is_folded
 from onboard.errors import NotFoundError
 from onboard.evaluate.baselines import INVERSE_PENALTY_PAIRS, INVERSE_PENALTY_TEXTS, MOST_WEIGHTS, predict_learned
 from onboard.evaluate.tfidf import TfidfFeatures
-from onboard.pipeline.outputs import Folds
 from onboard.pipeline.readout import fit as fit_readout
-from onboard.train.crossvalidation import IN_NONE, part_rows
+from onboard.train.crossvalidation import fold_of, part_rows
 
 NO_TEACHER: Final = "left out: minilm, since the teacher is not installed"
 
@@ -87,7 +86,7 @@ class Arms:
     def _read_out(self, cell: Cell) -> np.ndarray:
         """A readout as a job fits it, in the folds that its embedding would have."""
         bench = cell.bench
-        readout = fit_readout(bench, _folds(cell), lambda: None).readout
+        readout = fit_readout(bench, _fold(cell), lambda: None).readout
         return _of_buckets(cell, readout.probabilities(self.readers[ENCODER].of(cell.task, cell.test)))
 
 
@@ -103,16 +102,11 @@ def readers_of(place: Place, work: Path) -> dict[str, Features]:
     return readers
 
 
-def _folds(cell: Cell) -> Folds | None:
-    """Which fold each training row is in; None where a job has none."""
+def _fold(cell: Cell) -> np.ndarray | None:
+    """Which fold each training row is in (n,); None where a job has none."""
     dataset = cell.bench.dataset
     parted = part_rows(dataset, cell.draw) if is_folded(dataset) else []
-    if not parted:
-        return None
-    fold = np.full(len(dataset.train), IN_NONE)
-    for number, part in enumerate(parted):
-        fold[part.held] = number
-    return Folds(fold, np.empty(0), np.empty(0))
+    return fold_of(len(dataset.train), parted) if parted else None
 
 
 def _of_buckets(cell: Cell, probabilities: np.ndarray) -> np.ndarray:

@@ -51,6 +51,15 @@ def content_of(method: str, what: str) -> Content:
     return _CONTENT[method]
 
 
+def require_weights_format(metadata: Mapping[str, Any]) -> None:
+    """Raise InputError unless a file's metadata says that it is of the format of versions without an embedding."""
+    if metadata.get("format") != WEIGHTS_FORMAT:
+        raise InputError(
+            f"These weights are of the format {metadata.get('format')!r}; a task's own are {WEIGHTS_FORMAT}.",
+            "pip install -U onboard",
+        )
+
+
 def require_method(method: str, of_base: str, base: str) -> None:
     """Raise InputError unless a job on a base can be asked for a method.
 

@@ -37,7 +37,8 @@ class OnDemand:
             learned = self.learned[task]
             if isinstance(learned, TaskModule):
                 own.append((place, learned))
-            elif learned is not None:
+            else:
+                assert learned is not None  # what only a readout answers goes through no model
                 pinned.setdefault(int(self.pinned[task]), []).append((place, learned))
         generated = [
             _generated(self.hypernetworks[version], [z for _, z in of_it]) for version, of_it in sorted(pinned.items())

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from onboard.domain.methods import WEIGHTS_FORMAT
+from onboard.domain.methods import WEIGHTS_FORMAT, require_weights_format
 from onboard.errors import DamagedError, InputError
 from onboard.model.methods import TASK_METHODS, new_task
 from onboard.model.task_module import AGAIN, TaskModule
@@ -57,11 +57,7 @@ def task_of(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], backbone
             only, or of settings that do not fit this backbone.
         DamagedError: the settings cannot be read, or a tensor is not what the method has on this backbone.
     """
-    if metadata.get("format") != WEIGHTS_FORMAT:
-        raise InputError(
-            f"These weights are of the format {metadata.get('format')!r}; a task's own are {WEIGHTS_FORMAT}.",
-            "pip install -U onboard",
-        )
+    require_weights_format(metadata)
     method = metadata.get("method", "")
     if method not in TASK_METHODS or not TASK_METHODS[method].PUBLISHES:
         raise InputError(

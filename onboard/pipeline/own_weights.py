@@ -18,25 +18,21 @@ from onboard.domain.report import TrainingJson
 from onboard.model.batch import TrainingSet
 from onboard.model.engine import Engine
 from onboard.model.methods import TASK_METHODS, new_task
-from onboard.model.task_files import described, task_of
+from onboard.model.task_files import described
 from onboard.model.task_weights import Answering
 from onboard.pipeline.attempt import Run
 from onboard.pipeline.outputs import Folds, ProbeOutput, TrainOutput
 from onboard.pipeline.readout import fit
 from onboard.probe.candidates import in_sorted
 from onboard.storage.embedding import read_metadata
-from onboard.storage.weights import (
-    Tensors,
-    described_readout,
-    pack_weights,
-    readout_tensors,
-    unpack_weights,
-)
-from onboard.train.crossvalidation import IN_NONE, Fold, part_rows
-from onboard.train.own_weights import fold_of, learn_task
+from onboard.storage.readout import readout_tensors
+from onboard.storage.weights import Tensors, described_readout, pack_weights, unpack_weights
+from onboard.train.crossvalidation import Fold, fold_of, in_a_fold, log_of, part_rows
+from onboard.train.own_weights import learn_task
 from onboard.train.settings import OwnWeightsSettings
-from onboard.train.suspects import suspected_errors, warning_of
+from onboard.train.suspects import suspected_rows, warning_of
 from onboard.train.witnesses import known_finding
+from onboard.versions.answers import module_in
 
 _NOTHING: Final = np.zeros(0, dtype=np.float32)
 _CLOSED_FORM: Final = "The readout is computed in closed form: there is nothing to start from."
@@ -69,11 +65,8 @@ def train_own(attempt: Run, probed: ProbeOutput) -> TrainOutput:
     output = learn(attempt, probed, parted)
     warnings = known_finding({"training": int(known.sum()) if folded else 0, **bench.left_out})
     if output.folds is not None and bench.buckets is None:
-        targets = bench.targets(bench.dataset.train)
-        judged = np.flatnonzero(output.folds.fold != IN_NONE)
-        tiny = np.finfo(np.float32).tiny
-        suspects = suspected_errors(np.log(np.maximum(output.folds.probabilities, tiny)), targets[judged])
-        suspects = [replace(suspect, row=int(judged[suspect.row])) for suspect in suspects]
+        judged, estimate = in_a_fold(output.folds.fold), log_of(output.folds.probabilities)
+        suspects = suspected_rows(judged, estimate, bench.targets(bench.dataset.train))
         warnings = [*([warning_of(suspects, bench.dataset)] if suspects else []), *warnings]
     return replace(output, warnings=warnings)
 
@@ -84,8 +77,7 @@ def answering(engine: Engine, trained: TrainOutput) -> Answering:
         return trained.z
     if trained.weights is None:
         return None
-    tensors, facts = stored(trained)
-    module = task_of({name: torch.from_numpy(tensor) for name, tensor in tensors.items()}, facts, engine.backbone)
+    module = module_in(trained.weights, unpack_weights(trained.weights), engine)
     with torch.no_grad():
         return module.weights()
 
@@ -129,13 +121,10 @@ def _weights(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutp
 def _linear(attempt: Run, probed: ProbeOutput, parted: list[Fold]) -> TrainOutput:  # noqa: ARG001 (as `_weights`)
     """Of a readout alone."""
     bench = attempt.bench
-    folds = None
-    if parted:
-        fold = fold_of(len(bench.dataset.train), parted)
-        folds = Folds(fold, np.zeros((0, 0)), np.zeros((len(parted), 0), dtype=np.float32))
-    fitted = fit(bench, folds, attempt.checkpoint)
-    if folds is not None:
-        folds = replace(folds, probabilities=fitted.probabilities)
+    fold = fold_of(len(bench.dataset.train), parted) if parted else None
+    fitted = fit(bench, fold, attempt.checkpoint)
+    nothing = np.zeros((len(parted), 0), dtype=np.float32)  # no embedding is trained
+    folds = None if fold is None else Folds(fold, fitted.probabilities, nothing)
     readout = replace(fitted.readout, share=1.0)
     trained = int(readout.weights.size + readout.bias.size)
     training: TrainingJson = {"method": LINEAR, "trained": trained, "steps": 0, "chosen_on": None}

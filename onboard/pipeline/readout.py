@@ -22,12 +22,12 @@ _CHOSEN_ON: Final = "rows that were predicted without themselves"
 _HELD: Final = "held-out rows"
 
 
-def fit(bench: Workbench, folds: Folds | None, checkpoint: Callable[[], None]) -> Fitted:
+def fit(bench: Workbench, fold: np.ndarray | None, checkpoint: Callable[[], None]) -> Fitted:
     """The readout of the training rows; of those in folds also what it says of them without their fold.
 
     Args:
         bench: the job's material.
-        folds: of the embedding's cross-validation: the readout is judged by the same.
+        fold: of each training row (n,), that of the embedding's cross-validation: the readout is judged by the same.
         checkpoint: stops the work.
 
     Raises:
@@ -36,10 +36,10 @@ def fit(bench: Workbench, folds: Folds | None, checkpoint: Callable[[], None]) -
     rows = [bench.dataset.train[row] for row in drawn(bench)]
     features = bench.features(rows, checkpoint)
     values = None if bench.buckets is None else np.array(bench.buckets.values)
-    if folds is None:
+    if fold is None:
         groups = [np.array([row]) for row in range(len(rows))]
     else:
-        groups = [np.flatnonzero(folds.fold == number) for number in np.unique(folds.fold[in_a_fold(folds.fold)])]
+        groups = [np.flatnonzero(fold == number) for number in np.unique(fold[in_a_fold(fold)])]
     return fit_readout(features, bench.weighted(rows), groups, bench.base.spread, values)
 
 

@@ -69,7 +69,7 @@ def _with_readout(attempt: Run, trained: TrainOutput, learned: Learned) -> tuple
     if attempt.job.spec.readout == "never":
         return trained, learned
     try:
-        fitted = fit(bench, trained.folds, checkpoint)
+        fitted = fit(bench, trained.folds.fold if trained.folds else None, checkpoint)
     except InputError as error:
         return replace(trained, no_readout=error.message), learned
     output = replace(trained, readout=fitted.readout, read_out=fitted.probabilities if trained.folds else None)

@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from onboard.bases import Base
 from onboard.domain.methods import Content, content_of
 from onboard.domain.names import Reference
@@ -17,13 +15,13 @@ from onboard.hypernetworks.engines import frozen_hypernetwork
 from onboard.model.engine import Engine
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.on_demand import Learned
-from onboard.model.task_files import task_of
 from onboard.serving.versions import ServedVersion, SourceVersions, fitting
 from onboard.statistics.readout import Readout
 from onboard.storage.artifacts import digest_of
-from onboard.storage.embedding import embedding_digest, read_facts, read_metadata, unpack_embedding
+from onboard.storage.embedding import embedding_digest, read_facts, unpack_embedding
 from onboard.storage.readout import READOUT, unpack_readout
 from onboard.storage.weights import WEIGHTS, Tensors, readout_alone, unpack_weights, weights_digest
+from onboard.versions.answers import module_in
 from onboard.versions.fetch import BASE, EMBEDDING, HYPERNETWORK
 
 
@@ -75,7 +73,8 @@ class BundledVersions:
         """As `ServedVersions.resolve`."""
         name = self._served.task.name
         names = (str(Reference(name)), str(Reference(name, alias=None, version=self._served.version)))
-        return {**self._sources.resolve(references), **dict.fromkeys(names, self._served)}
+        own = dict.fromkeys(names, self._served)
+        return {**self._sources.resolve([other for other in references if str(other) not in own]), **own}
 
     def hypernetwork(self, version: int) -> Hypernetwork:
         """As `ServedVersions.hypernetwork`."""
@@ -91,8 +90,7 @@ def _bundled_module(content: bytes, tensors: Tensors, engine: Engine, kind: Cont
     """The weights of a version that has its own; None of a readout alone."""
     if kind == "readout":
         return None
-    own = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
-    return task_of(own, read_metadata(content), engine.backbone).requires_grad_(False)
+    return module_in(content, tensors, engine)
 
 
 def _bundled_hypernetwork(folder: Path, facts: Mapping[str, Any]) -> bytes:

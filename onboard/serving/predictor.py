@@ -30,7 +30,7 @@ from onboard.model.task_module import TaskModule
 from onboard.model.task_weights import Weights
 from onboard.services import Services, open_services
 from onboard.serving.bundles import BundledVersions, bundle_at
-from onboard.serving.requests import PredictionRequest, label_places, parse_requests, require_fitting
+from onboard.serving.requests import PredictionRequest, parse_requests, require_fitting
 from onboard.serving.versions import (
     KEPT_BYTES,
     OF_A_ROW,
@@ -124,13 +124,13 @@ class Predictor:
         """What each is to be answered by. Raises InputError."""
         resolved = self._versions.resolve({request.reference for request in requests}) if requests else {}
         ready = {text: served for text, served in resolved.items() if isinstance(served, ServedVersion)}
-        require_fitting(requests, ready)
+        chosen = require_fitting(requests, ready)
         narrowed: dict[tuple[str, tuple[int, ...]], ServedVersion] = {}
         asked: list[ServedVersion | OnboardError] = []
-        for number, request in enumerate(requests, 1):
+        for row, request in enumerate(requests):
             text = str(request.reference)
-            if request.labels and text in ready:
-                places = label_places(number, request, ready[text].labels)
+            if row in chosen:
+                places = chosen[row]
                 if (text, places) not in narrowed:
                     narrowed[text, places] = ready[text].among(places)
                 asked.append(narrowed[text, places])
@@ -191,13 +191,13 @@ class Predictor:
         position = {id(version): place for place, version in enumerate(served)}
         tasks = np.array([position[id(version)] for version in asked])
         ids = self._engine.encoder.encode([(request.text_a, request.text_b) for request in requests])
-        tries = [self._engine.trie(version.task.words) for version in served]
-        probabilities = np.zeros((len(ids), max(trie.labels for trie in tries)))
+        probabilities = np.zeros((len(ids), max(len(version.task.words) for version in served)))
         for places, weights in _groups(served, hypernetworks):
-            rows, own = np.flatnonzero(np.isin(tasks, places)), [tries[place] for place in places]
+            rows = np.flatnonzero(np.isin(tasks, places))
+            tries = [self._engine.trie(served[place].task.words) for place in places]
             of_rows = [ids[row] for row in rows.tolist()]
             whose = np.searchsorted(places, tasks[rows])
-            scores = mixed_log_probabilities(self._engine, of_rows, weights, own, whose, before_batch)
+            scores = mixed_log_probabilities(self._engine, of_rows, weights, tries, whose, before_batch)
             probabilities[rows, : scores.shape[1]] = np.exp(scores.astype(np.float64))
         self._read_out(probabilities, ids, tasks, served, before_batch)
         return [_answer(version, row) for version, row in zip(asked, probabilities, strict=True)]

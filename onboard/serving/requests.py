@@ -55,14 +55,21 @@ def parse_requests(inputs: Sequence[Mapping[str, Any]]) -> list[PredictionReques
     return [_parse(number, request) for number, request in enumerate(inputs, 1)]
 
 
-def require_fitting(requests: Sequence[PredictionRequest], versions: Mapping[str, Asked]) -> None:
-    """Raise InputError for the first input that its version does not take.
-
-    It has one text where the version takes two, or the reverse, or labels that the version has not.
+def require_fitting(requests: Sequence[PredictionRequest], versions: Mapping[str, Asked]) -> dict[int, tuple[int, ...]]:
+    """See that every input's version takes it.
 
     Args:
         versions: by the reference that names it; what is not there is not looked at.
+
+    Returns:
+        By position from 0, of inputs that name labels: the places, ascending, of these among the version's.
+
+    Raises:
+        InputError: of the first input that has one text where the version takes two, or the reverse, or labels that the
+            version has not.
     """
+    chosen: dict[int, tuple[int, ...]] = {}
+    looked_up: dict[tuple[str, tuple[str, ...]], tuple[int, ...]] = {}  # the same labels of very many rows, once
     for number, request in enumerate(requests, 1):
         version = versions.get(str(request.reference))
         if version is None:
@@ -76,7 +83,11 @@ def require_fitting(requests: Sequence[PredictionRequest], versions: Mapping[str
                 row=number, field=fields[0], fields=list(fields), task=request.reference.task,
             )  # fmt: skip
         if request.labels:
-            label_places(number, request, version.labels)
+            asked = str(request.reference), tuple(map(label_key, request.labels))
+            if asked not in looked_up:
+                looked_up[asked] = label_places(number, request, version.labels)
+            chosen[number - 1] = looked_up[asked]
+    return chosen
 
 
 def label_places(number: int, request: PredictionRequest, labels: Sequence[Label]) -> tuple[int, ...]:

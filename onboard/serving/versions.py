@@ -30,6 +30,7 @@ from onboard.statistics.readout import Readout
 from onboard.storage.cache import Cache
 from onboard.storage.embedding import verified_embedding
 from onboard.versions.answers import module_of
+from onboard.versions.describe import resolve_known
 from onboard.versions.readouts import readout_of
 
 KEPT_BYTES: Final = 256 << 20  # of versions that are ready to answer; what was not asked for longest goes first
@@ -103,6 +104,8 @@ class SourceVersions:
 
     def __init__(self, base: Base, engine: Engine) -> None:
         self._base, self._engine = base, engine
+        self._sources = {source.name: source for source in base.sources}
+        self._ready: dict[str, ServedVersion] = {}
 
     def resolve(self, references: Collection[Reference]) -> dict[str, ServedVersion | OnboardError]:
         """As `ServedVersions.resolve`."""
@@ -119,12 +122,15 @@ class SourceVersions:
         return 0
 
     def _source(self, reference: Reference) -> ServedVersion | OnboardError:
-        source = next((shipped for shipped in self._base.sources if shipped.name == reference.task), None)
+        source = self._sources.get(reference.task)
         if source is None or reference not in (Reference(source.name), Reference(source.name, None, 1)):
             return NotFoundError(f"Base {self._base.name} has no {reference}.", f"onboard base show {self._base.name}")
-        task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
-        z = self._base.embeddings[source.name]
-        return fitting(ServedVersion(task, 1, z, FIRST_HYPERNETWORK, weak=False, pairs=source.pairs), self._engine)
+        if source.name not in self._ready:
+            task = Task(source.name, source.kind, source.labels, source.words, source.low, source.high, source=True)
+            z = self._base.embeddings[source.name]
+            served = ServedVersion(task, 1, z, FIRST_HYPERNETWORK, weak=False, pairs=source.pairs)
+            self._ready[source.name] = fitting(served, self._engine)
+        return self._ready[source.name]
 
 
 class RegistryVersions:
@@ -147,10 +153,17 @@ class RegistryVersions:
             versions = VersionRepository(session).published(absent) if absent else ()
         served = {**at_hand, **{(version.task, version.version): one for version, one in self._loaded(versions)}}
         resolved: dict[str, ServedVersion | OnboardError] = {}
+        missing: list[Reference] = []
         for reference in references:
             current = currents.get(reference)
             ready = None if current is None else served[_number(current)]
-            resolved[str(reference)] = self._missing(reference) if ready is None else ready
+            if ready is None:
+                missing.append(reference)
+            else:
+                resolved[str(reference)] = ready
+        if missing:  # why there is none; one may have been published this moment
+            for text, known in resolve_known(self._services.database, missing).items():
+                resolved[text] = known if isinstance(known, NotFoundError) else self._load(known)
         return resolved
 
     def hypernetwork(self, version: int) -> Hypernetwork:
@@ -194,15 +207,6 @@ class RegistryVersions:
         if kind == "weights":
             return module_of(content, version, self._engine)
         return verified_embedding(content, version)
-
-    def _missing(self, reference: Reference) -> ServedVersion | OnboardError:
-        """Why there is no such version; it may have been published this moment."""
-        try:
-            with self._services.database.read() as session:
-                version = VersionRepository(session).resolve(reference)
-        except NotFoundError as error:
-            return error
-        return self._load(version)
 
 
 def require_pins(version: EmbeddingVersion, base: Base) -> None:

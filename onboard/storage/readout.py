@@ -15,13 +15,27 @@ from onboard.storage.embedding import read_facts
 READOUT: Final = "readout.safetensors"  # what a bundle calls the file
 
 
+def readout_tensors(readout: Readout) -> dict[str, np.ndarray]:
+    """What is stored of a readout, as its file and a version of it alone hold it."""
+    return {"weights": np.ascontiguousarray(readout.weights, dtype=np.float16), "bias": readout.bias}
+
+
+def require_sound(readout: Readout) -> Readout:
+    """The same. Raises DamagedError: shapes that do not fit, or numbers that are not finite."""
+    weights, bias = readout.weights, readout.bias
+    whole = weights.ndim == 2 and bias.shape == weights.shape[:1]
+    numbers = (weights, bias, np.array([readout.scale, readout.share]))
+    if not whole or not all(np.isfinite(part).all() for part in numbers):
+        raise DamagedError("The bytes hold no readout.", "onboard doctor")
+    return readout
+
+
 def pack_readout(readout: Readout, base: str) -> bytes:
     """The file of a readout, pinned to a base by its digest."""
     from safetensors.numpy import save
 
-    tensors = {"weights": np.ascontiguousarray(readout.weights, dtype=np.float16), "bias": readout.bias}
     facts = {"base": base, "scale": json.dumps(readout.scale), "share": json.dumps(readout.share)}
-    return with_sorted_header(save(tensors, metadata=facts))
+    return with_sorted_header(save(readout_tensors(readout), metadata=facts))
 
 
 def unpack_readout(content: bytes, base: str) -> Readout:
@@ -39,14 +53,11 @@ def unpack_readout(content: bytes, base: str) -> Readout:
 
     try:
         tensors, facts = load(content), read_facts(content)
-        weights, bias = tensors["weights"], tensors["bias"]
-        readout = Readout(weights, float(facts["scale"]), bias, float(facts["share"]))
+        readout = Readout(tensors["weights"], float(facts["scale"]), tensors["bias"], float(facts["share"]))
         pinned = str(facts["base"])
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
-    numbers = (weights, bias, np.array([readout.scale, readout.share]))
-    if weights.ndim != 2 or bias.shape != weights.shape[:1] or not all(np.isfinite(part).all() for part in numbers):
-        raise DamagedError("The bytes hold no readout.", "onboard doctor")
+    require_sound(readout)
     if pinned != base:
         raise PinMismatchError(
             f"The readout is pinned to base {pinned[:19]}…, not to {base[:19]}….",

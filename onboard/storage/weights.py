@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from onboard.domain.methods import LINEAR, WEIGHTS_FORMAT
+from onboard.domain.methods import LINEAR, WEIGHTS_FORMAT, require_weights_format
 from onboard.domain.safetensors_header import with_sorted_header
 from onboard.domain.task import EmbeddingVersion
-from onboard.errors import DamagedError, InputError
+from onboard.errors import DamagedError
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import as_strings
+from onboard.storage.readout import require_sound
 
 WEIGHTS: Final = "weights.safetensors"  # what fetching calls the file
 
@@ -61,11 +62,6 @@ def verified_weights(content: bytes, version: EmbeddingVersion) -> dict[str, np.
     return tensors
 
 
-def readout_tensors(readout: Readout) -> dict[str, np.ndarray]:
-    """What a version of a readout alone stores."""
-    return {"weights": np.ascontiguousarray(readout.weights, dtype=np.float16), "bias": readout.bias}
-
-
 def described_readout(readout: Readout) -> dict[str, str]:
     """The metadata beside them."""
     return {"format": WEIGHTS_FORMAT, "method": LINEAR, "settings": json.dumps({"scale": readout.scale})}
@@ -75,23 +71,16 @@ def readout_alone(tensors: Tensors, facts: Mapping[str, Any]) -> Readout:
     """The readout that answers alone, of what a version stores.
 
     Args:
-        tensors: as `readout_tensors` gives them.
+        tensors: as `onboard.storage.readout.readout_tensors` gives them.
         facts: the file's, read by `onboard.storage.embedding.read_facts`.
 
     Raises:
         InputError: of another format than this release writes.
         DamagedError: it holds no readout, or numbers that are not finite.
     """
-    if facts.get("format") != WEIGHTS_FORMAT:
-        raise InputError(
-            f"These weights are of the format {facts.get('format')!r}; a task's own are {WEIGHTS_FORMAT}.",
-            "pip install -U onboard",
-        )
+    require_weights_format(facts)
     try:
         weights, bias, scale = tensors["weights"], tensors["bias"], float(facts["settings"]["scale"])
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError("The bytes hold no readout.", "onboard doctor") from error
-    whole = weights.ndim == 2 and bias.shape == weights.shape[:1]
-    if not whole or not all(np.isfinite(part).all() for part in (weights, bias, np.array(scale))):
-        raise DamagedError("The bytes hold no readout.", "onboard doctor")
-    return Readout(weights, scale, bias, share=1.0)
+    return require_sound(Readout(weights, scale, bias, share=1.0))

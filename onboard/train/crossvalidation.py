@@ -56,6 +56,14 @@ class OutOfFold:
         return in_a_fold(self.fold)
 
 
+def fold_of(count: int, parted: Sequence[Fold]) -> np.ndarray:
+    """The fold of each of so many rows (n,), or `IN_NONE`."""
+    fold = np.full(count, IN_NONE, dtype=np.int64)
+    for number, part in enumerate(parted):
+        fold[part.held] = number
+    return fold
+
+
 def in_a_fold(fold: np.ndarray) -> np.ndarray:
     """Indices of the rows that are in one (m,), of the fold of every row (n,)."""
     judged: np.ndarray = np.flatnonzero(fold != IN_NONE)

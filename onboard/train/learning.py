@@ -26,13 +26,13 @@ from onboard.model.batch import LabelledRows, TrainingSet
 from onboard.model.batched import log_probabilities
 from onboard.model.engine import Engine
 from onboard.model.execution import UNWATCHED, Execution
-from onboard.train.crossvalidation import IN_NONE, Fold, OutOfFold, held_out_scores, in_a_fold, part_rows
+from onboard.train.crossvalidation import Fold, OutOfFold, fold_of, held_out_scores, in_a_fold, part_rows
 from onboard.train.fewshot import Part, Trained, row_passes, train_parts
 from onboard.train.halves import SHARE, Halves, two_halves
 from onboard.train.learning_curve import MoreRows, affordable_curve, more_rows
 from onboard.train.settings import FEWEST_CHOOSING, MOST_CHOOSING, SHARES, FewShotSettings
 from onboard.train.step_length import LossByShare
-from onboard.train.suspects import Suspect, suspected_errors
+from onboard.train.suspects import Suspect, suspected_rows
 
 _NO_TIME: Final = "Training on fewer rows as well would take too long here."
 
@@ -78,9 +78,7 @@ class Learned:
         """Training rows that look mislabelled; none without a cross-validation. Targets as of `more_rows`."""
         if self.folds is None:
             return []
-        judged = self.folds.judged
-        suspects = suspected_errors(self.folds.scores, targets[judged])
-        return [replace(suspect, row=int(judged[suspect.row])) for suspect in suspects]
+        return suspected_rows(self.folds.judged, self.folds.scores, targets)
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ def learn(
             return held_out_scores(engine, rows.ids, plan.folds, z, trie, *how)
         return log_probabilities(engine, plan.judging.ids, z[0], trie, *how)
 
-    fold = _fold_of(plan.folds, len(rows.ids))
+    fold = fold_of(len(rows.ids), plan.folds)
     targets = rows.targets[in_a_fold(fold)] if plan.judging is None else plan.judging.targets
     share, scores = _bearable(start, others[: len(plan.folds)] or [whole], scored, targets)
     whole, *others = (trained.shortened(start, share) for trained in (whole, *others))
@@ -235,13 +233,6 @@ def _judging(held: LabelledRows | None) -> LabelledRows | None:
     if held is None or not (chosen := choosing(len(held.ids))):
         return None
     return held.at(chosen)
-
-
-def _fold_of(parted: Sequence[Fold], count: int) -> np.ndarray:
-    fold_of = np.full(count, IN_NONE, dtype=np.int64)
-    for number, fold in enumerate(parted):
-        fold_of[fold.held] = number
-    return fold_of
 
 
 def _rows(parted: Sequence[Fold], known: np.ndarray | None) -> dict[float, float]:

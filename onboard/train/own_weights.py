@@ -23,7 +23,7 @@ from onboard.model.memory import RowsAtOnce
 from onboard.model.scoring import LabelTrie
 from onboard.model.side_by_side import AT_ONCE, OTHER_SEED, Padding
 from onboard.model.task_module import TaskModule
-from onboard.train.crossvalidation import IN_NONE, Fold, OutOfFold, in_a_fold
+from onboard.train.crossvalidation import Fold, OutOfFold, fold_of, in_a_fold
 from onboard.train.fewshot import batches
 from onboard.train.settings import OwnWeightsSettings
 
@@ -85,14 +85,6 @@ def learn_task(
         module = train_task(fast, seeded(new, seed, engine.device), of_fold, shorter, seed, execution).module
         scores[part.held] = answered(engine, module, rows.at(part.held), trie, execution)
     return replace(whole, folds=out_of_fold(scores, parted))
-
-
-def fold_of(count: int, parted: Sequence[Fold]) -> np.ndarray:
-    """The fold of each of so many rows (n,), or `IN_NONE`."""
-    fold = np.full(count, IN_NONE)
-    for number, part in enumerate(parted):
-        fold[part.held] = number
-    return fold
 
 
 def out_of_fold(scores: np.ndarray, parted: Sequence[Fold]) -> OutOfFold:

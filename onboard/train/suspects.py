@@ -7,7 +7,7 @@ their doubts mean nothing, and none are told.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -53,6 +53,18 @@ def suspected_errors(estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]
         Suspect(row, int(best[row]), float(probabilities[row, best[row]]), float(probabilities[row, given[row]]))
         for row in doubted[:MOST]
     ]
+
+
+def suspected_rows(judged: np.ndarray, estimate: np.ndarray, targets: np.ndarray) -> list[Suspect]:
+    """`suspected_errors` of some rows (m,) of all (n,), told by their index among all.
+
+    Args:
+        judged: indices of those that were predicted without themselves.
+        estimate: their out-of-fold log-probabilities (m, K).
+        targets: (n, K) of all, one-hot.
+    """
+    suspects = suspected_errors(estimate, targets[judged])
+    return [replace(suspect, row=int(judged[suspect.row])) for suspect in suspects]
 
 
 def warning_of(suspects: Sequence[Suspect], dataset: Dataset) -> WarningJson:

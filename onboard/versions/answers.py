@@ -18,7 +18,7 @@ from onboard.model.task_weights import Answering
 from onboard.services import Services
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import read_metadata, verified_embedding
-from onboard.storage.weights import verified_weights
+from onboard.storage.weights import Tensors, verified_weights
 from onboard.versions.readouts import readout_of
 
 
@@ -74,7 +74,6 @@ def task_of_version(
         return module.weights(), None
 
 
-@torch.inference_mode(False)  # what is loaded for a prediction stays, and is asked outside of it too
 def module_of(content: bytes, version: EmbeddingVersion, engine: Engine) -> TaskModule:
     """The parameters of a version with weights of its own.
 
@@ -87,5 +86,11 @@ def module_of(content: bytes, version: EmbeddingVersion, engine: Engine) -> Task
         InputError: of a method or settings that this release does not know.
         DamagedError: the bytes are others, or do not fit.
     """
-    tensors = {name: torch.from_numpy(tensor) for name, tensor in verified_weights(content, version).items()}
-    return task_of(tensors, read_metadata(content), engine.backbone).requires_grad_(False)
+    return module_in(content, verified_weights(content, version), engine)
+
+
+@torch.inference_mode(False)  # what is loaded for a prediction stays, and is asked outside of it too
+def module_in(content: bytes, tensors: Tensors, engine: Engine) -> TaskModule:
+    """The parameters in a file of weights, of its tensors and what it says of them. Raises as `module_of`."""
+    own = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    return task_of(own, read_metadata(content), engine.backbone).requires_grad_(False)

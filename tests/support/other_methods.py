@@ -16,7 +16,8 @@ from onboard.registry.versions import VersionRepository
 from onboard.services import Services
 from onboard.statistics.readout import Readout
 from onboard.storage.embedding import embedding_facts
-from onboard.storage.weights import described_readout, pack_weights, readout_tensors, weights_digest
+from onboard.storage.readout import readout_tensors
+from onboard.storage.weights import described_readout, pack_weights, weights_digest
 from support.published import add_version, embedding_of
 from support.small_methods import SETTINGS
 

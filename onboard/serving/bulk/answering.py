@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -99,7 +99,7 @@ def predict_files(
     with _written_to(output):
         plan = _planned(source, output, question, on_plan)
         run = _Run(plan, source, output, answer, on_rows)
-        before = run.look()
+        before = run.look(plan.shards)
         added = run.answer_shards()
         while run.absent:  # another process has them, or had them and is gone
             time.sleep(_LOOK_SECONDS)
@@ -123,12 +123,12 @@ class _Run:
 
     def __init__(self, plan: Plan, source: Path, output: Path, answer: Answer, on_rows: Callable[[int], None]) -> None:
         self._plan, self._source, self._output = plan, source, output
-        self._answer, self._on_rows = answer, on_rows
+        self._answer, self._on_rows, self._by_file = answer, on_rows, plan.shards_by_file()
         self.absent = set(plan.shards)
 
-    def look(self) -> int:
-        """How many shards have come, since the last look, from elsewhere."""
-        come = {shard for shard in self.absent if (self._output / shard.name).is_file()}
+    def look(self, shards: Iterable[Shard]) -> int:
+        """How many of these shards have come, since the last look, from elsewhere."""
+        come = {shard for shard in self.absent.intersection(shards) if (self._output / shard.name).is_file()}
         self.absent -= come
         self._on_rows(sum(shard.rows for shard in come))
         return len(come)
@@ -137,15 +137,18 @@ class _Run:
         """Answer those that are absent and that nobody else holds; how many."""
         before = len(self.absent)
         come = 0
-        for file in range(len(self._plan.files)):
-            if not self.absent.isdisjoint(self._plan.shards_of(file)):
-                self._answer_file(file)
-                come += self.look()
+        for shards in self._by_file:
+            if not self.absent.isdisjoint(shards):
+                come += self.look(shards)
+                if not self.absent.isdisjoint(shards):
+                    self._answer_file(shards)
+                    come += self.look(shards)
         return before - len(self.absent) - come
 
-    def _answer_file(self, file: int) -> None:
+    def _answer_file(self, shards: Sequence[Shard]) -> None:
+        file = shards[0].file
         rows = rows_of(self._plan, self._source, file)
-        for shard in self._plan.shards_of(file):
+        for shard in shards:
             own = islice(rows, shard.rows)
             if shard in self.absent:
                 with contextlib.suppress(Timeout), FileLock(self._output / f".{shard.name}.lock", timeout=0):
@@ -233,23 +236,6 @@ def _require_apart(source: Path, output: Path) -> None:
     inside = source.is_dir() and output.resolve().is_relative_to(folder.resolve())
     if inside or output.resolve() == source.resolve():
         raise InputError(f"{output} lies in {source}, which is read.", "--output a folder beside it")
-
-
-@contextmanager
-def _alone(output: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(output / _LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise ConflictError(
-            f"Another process writes to {output}.", "Wait for it, or --output another folder"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextmanager

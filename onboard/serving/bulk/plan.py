@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -86,9 +87,9 @@ class Plan:
         """Of all files."""
         return sum(file.bad_rows for file in self.files)
 
-    def shards_of(self, file: int) -> list[Shard]:
-        """Those of a file, in its order."""
-        return [shard for shard in self.shards if shard.file == file]
+    def shards_by_file(self) -> list[list[Shard]]:
+        """Those of each file that has rows, in their order."""
+        return [list(shards) for _, shards in groupby(self.shards, key=lambda shard: shard.file)]
 
     def to_json(self) -> dict[str, Any]:
         """As it lies beside the answers."""

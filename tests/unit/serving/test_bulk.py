@@ -252,7 +252,7 @@ def test_a_plan_cuts_long_texts_into_smaller_shards_and_is_read_as_it_was_writte
     monkeypatch.setattr(plan, "SHARD_CHARACTERS", 12)
     made = make_plan(QUESTION, source)
     assert all(shard.rows <= 6 for shard in made.shards)
-    assert [sum(shard.rows for shard in made.shards_of(file)) for file in range(3)] == [23, 10, 4]
+    assert [sum(shard.rows for shard in shards) for shards in made.shards_by_file()] == [23, 10, 4]
     (tmp_path / "plan.json").write_bytes(plan.plan_bytes(made))
     assert read_plan(tmp_path) == made
 

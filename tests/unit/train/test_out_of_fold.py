@@ -173,7 +173,7 @@ def test_a_suspect_is_named_by_its_place_among_all_training_rows(
     known = np.arange(16) < 4
     outcome, targets = learned(tiny_engine, dataset_of(16), known=known), labelled(tiny_engine, dataset_of(16)).targets
     monkeypatch.setattr(
-        "onboard.train.learning.suspected_errors", lambda scores, targets: [Suspect(len(targets) - 1, 0, 0.9, 0.1)]
+        "onboard.train.suspects.suspected_errors", lambda scores, targets: [Suspect(len(targets) - 1, 0, 0.9, 0.1)]
     )
     assert [suspect.row for suspect in outcome.suspects(targets)] == [15]
 
