@@ -50,7 +50,7 @@ def predict(
     from onboard.jobs.submission import split_labels
 
     references = require_references(task, tasks)
-    chosen = split_labels(labels) if labels else ()
+    chosen = split_labels(labels)
     texts = {"text": text, "text_a": text_a, "text_b": text_b}
     given = {name: value for name, value in texts.items() if value is not None}
     fields, target = tuple(text_field or ()), None if output is None else Path(output)

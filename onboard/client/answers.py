@@ -97,14 +97,14 @@ def read_embedding(content: bytes, asked: Reference) -> Embedding:
         ConflictError: the version has none, but weights of its own.
         DamagedError: the bytes hold no embedding, or one of another task or version than was asked for.
     """
-    if read_facts(content).get("format") == WEIGHTS_FORMAT:
+    facts = read_facts(content)
+    if facts.get("format") == WEIGHTS_FORMAT:
         raise ConflictError(
-            f"{asked} has no embedding: its method, {read_facts(content).get('method')}, makes weights of its own.",
+            f"{asked} has no embedding: its method, {facts.get('method')}, makes weights of its own.",
             f"weights({str(asked)!r}) gives the file; predict() asks the version.",
         )
     vector = unpack_embedding(content)
     vector.flags.writeable = False
-    facts = read_facts(content)
     try:
         embedding = _embedding(content, vector, facts)
     except (KeyError, TypeError, ValueError, OverflowError) as error:

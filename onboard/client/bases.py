@@ -66,18 +66,20 @@ def download_readout(connection: Connection, reference: Reference, promised: str
         DamagedError: what came is another file.
     """
     address = f"/v1/tasks/{reference.task}/readouts/{reference.ref}.safetensors"
-    content = connection.request("GET", address, repeatable=True).content
-    if digest_of_file(content) != promised:
-        raise _damaged(f"The readout of {reference}")
-    return content
+    return _verified(connection, address, promised, f"The readout of {reference}")
 
 
 def download_weights(connection: Connection, reference: Reference, promised: str) -> bytes:
     """The file of a version without an embedding. Raises as `download_readout`."""
     address = f"/v1/tasks/{reference.task}/embeddings/{reference.ref}.safetensors"
+    return _verified(connection, address, promised, f"The weights of {reference}")
+
+
+def _verified(connection: Connection, address: str, promised: str, what: str) -> bytes:
+    """The bytes there, if their digest is the one promised. Raises DamagedError, which says what is damaged."""
     content = connection.request("GET", address, repeatable=True).content
     if digest_of_file(content) != promised:
-        raise _damaged(f"The weights of {reference}")
+        raise _damaged(what)
     return content
 
 

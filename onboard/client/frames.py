@@ -17,6 +17,12 @@ _FILES: Final = ("dataset", "validation", "test", "unlabelled")  # fields of a s
 _SPLITS: Final = {"train": "dataset", "validation": "validation", "valid": "validation", "dev": "validation",
                   "test": "test"}  # fmt: skip
 _LIBRARIES: Final = ("datasets", "pandas", "polars")
+_UNWRITABLE: Final = (
+    ValueError,  # pandas: columns of one name, half a surrogate pair, an object within itself
+    TypeError,  # pandas: an array of no dimension around an object
+    OverflowError,  # older pandas, and datasets allows any: an object within itself
+    NotImplementedError,  # pyarrow, under datasets: an object without fields
+)  # errors of polars share no class with these; they are told by their library
 
 
 @contextmanager
@@ -85,7 +91,9 @@ def _written(frame: Any, path: Path, field: str) -> Path:
     target = path.with_suffix(suffix)
     try:
         write(str(target), **options)
-    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:
+    except Exception as error:
+        if not isinstance(error, _UNWRITABLE) and _library(error) is None:
+            raise
         reason = str(error).partition("\n")[0].rstrip(".")
         message = f"{field}: the {kind} cannot be written as rows: {reason}."
         raise InputError(message, "Keep the columns of text and label only.", field=field) from error

@@ -21,11 +21,10 @@ from onboard.client.answers import JobEventSeen, JobStatus
 from onboard.client.checked import CheckedDataset
 from onboard.client.document import Document
 from onboard.client.frames import as_files
-from onboard.client.service import require_success
+from onboard.client.service import not_ended, require_success
 from onboard.domain.job import EVENTS_AT_ONCE, JobState
 from onboard.domain.prediction import Prediction
 from onboard.domain.submission import Submission
-from onboard.errors import UnavailableError
 from onboard.jobs import submission as submissions
 from onboard.settings import Settings
 
@@ -126,9 +125,7 @@ def _waited(
             if JobState(news["state"]).finished and len(news["events"]) < EVENTS_AT_ONCE:
                 return require_success(JobStatus.of(Document.of(gateway.job(job), _HERE)))
             if timeout_seconds is not None and now - started > timeout_seconds:
-                raise UnavailableError(
-                    f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
-                )
+                raise not_ended(job, timeout_seconds)
             if now - looked > _WORKER_LOOK_SECONDS:
                 looked = now
                 gateway.keep_served(news["queue"])

@@ -198,10 +198,8 @@ class Onboard(Tasks, Operations, Predictions):
                 raise  # it would be the same again
             except UnavailableError:
                 pause = _AWAY_SECONDS
-            if _over(deadline):
-                raise UnavailableError(
-                    f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
-                )
+            if timeout_seconds is not None and _over(deadline):
+                raise not_ended(job, timeout_seconds)
             self._connection.sleep(pause)
 
     def embedding(self, reference: str) -> Embedding:
@@ -253,6 +251,13 @@ def require_success(job: JobStatus) -> JobStatus:
         return job
     kind = CancelledError if job.state is JobState.CANCELLED else JobFailedError
     raise job_failure(job.id, job.state, job.document.get("error"), kind)
+
+
+def not_ended(job: str, timeout_seconds: float) -> UnavailableError:
+    """The error for a job that goes on when the time to wait for it is over."""
+    return UnavailableError(
+        f"Job {job} has not ended within {timeout_seconds:g} s.", f"onboard jobs watch {job}", job=job
+    )
 
 
 def _over(deadline: float | None) -> bool:

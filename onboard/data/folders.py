@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -113,7 +113,9 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
         raise InputError(f"{shown} is a folder without files that hold rows.", remedy, source=shown)
     try:
         with tempfile.TemporaryDirectory(prefix="onboard-builder-") as cache:
-            name = _config(datasets.get_dataset_config_names(str(folder)), shown, config)
+            configs = datasets.get_dataset_config_names(str(folder))
+            chosen = chosen_config(configs, shown, config)
+            name = chosen if len(configs) > 1 else None  # the only one is built without its name
             builder = datasets.load_dataset_builder(str(folder), name=name, cache_dir=cache)
     except (DatasetsError, ValueError, FileNotFoundError, TypeError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
@@ -128,16 +130,22 @@ def _built(folder: Path, shown: str, config: str | None, remedy: str) -> FolderF
     return FolderFiles(name or "default", splits, names)
 
 
-def _config(names: list[str], shown: str, asked: str | None) -> str | None:
-    """The configuration to build; None is the only one. Raises InputError."""
-    if asked is None and (len(names) == 1 or "default" in names):
-        return None if len(names) == 1 else "default"
-    if asked in names:
-        return asked if len(names) > 1 else None
+def chosen_config(names: Sequence[str], shown: str, asked: str | None) -> str:
+    """The configuration that is read: the one asked for, else the only one, else that called default.
+
+    Args:
+        shown: what the dataset is called in errors, with the configuration asked for and without a revision.
+
+    Raises:
+        InputError: no such configuration, or several and none was asked for.
+    """
+    config = asked or (names[0] if len(names) == 1 else "default")
+    if config in names:
+        return config
     reason = f"has no configuration {asked!r}" if asked else "has several configurations"
     base = shown.removesuffix(f"/{asked}") if asked else shown
     remedy = f"Name one: {base}/CONFIG with one of {', '.join(names[:20])}."
-    raise InputError(f"{shown} {reason}.", remedy, source=shown, configurations=names)
+    raise InputError(f"{shown} {reason}.", remedy, source=shown, configurations=list(names))
 
 
 def require_own_files(folder: Path, shown: str) -> None:

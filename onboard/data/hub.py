@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from onboard.data.folders import CARD, SPLIT_NAMES, SUFFIXES, FolderFiles, files_of
+from onboard.data.folders import CARD, SPLIT_NAMES, SUFFIXES, FolderFiles, chosen_config, files_of
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.data.problems import Finding
@@ -231,16 +231,17 @@ def _planned(source: str, info: DatasetInfo, config: str | None, card: bytes | N
         message = f"{source} has {len(sizes):,} files of rows; the limit is {_MOST_FILES:,}."
         raise InputError(message, "Download what you need of it, and pass that.", source=source)
     plan.mkdir()
+    shown = source.partition("@")[0].rstrip("/")
     for path in sizes:
         _require_inside(source, path)
         (plan / path).parent.mkdir(parents=True, exist_ok=True)
         (plan / path).touch()
     if all(_converted(path) for path in sizes):
-        listed = _of_config(source, [_place(path) for path in sizes], config)
+        listed = _of_config(shown, [_place(path) for path in sizes], config)
     else:
         if card is not None:
             (plan / CARD).write_bytes(card)
-        listed = files_of(plan, source.partition("@")[0].rstrip("/"), config, _OFFLINE)
+        listed = files_of(plan, shown, config, _OFFLINE)
     if "train" not in listed.splits:
         raise InputError(f"{source} has no training split that can be read.", _OFFLINE, source=source)
     return listed
@@ -262,14 +263,8 @@ def _place(path: str) -> _Listed:
     return _Listed(path, config, split.removeprefix("partial-"))
 
 
-def _of_config(source: str, files: list[_Listed], asked: str | None) -> FolderFiles:
-    configs = sorted({file.config for file in files})
-    config = asked or (configs[0] if len(configs) == 1 else "default")
-    if config not in configs:
-        reason = f"has no configuration {asked!r}" if asked else "has several configurations"
-        name = source.rstrip("/").removesuffix(f"/{asked}")
-        remedy = f"Name one: {name}/CONFIG with one of {', '.join(configs[:20])}."
-        raise InputError(f"{source} {reason}.", remedy, source=source, configurations=configs)
+def _of_config(shown: str, files: list[_Listed], asked: str | None) -> FolderFiles:
+    config = chosen_config(sorted({file.config for file in files}), shown, asked)
     splits = {
         split: tuple(Path(file.path) for file in sorted(files) if file.config == config and file.split in names)
         for split, names in SPLIT_NAMES.items()

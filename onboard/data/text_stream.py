@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from onboard.data.fields import resolve_texts
 from onboard.data.formats import FileProblems, UnreadableError, open_reader
 from onboard.data.problems import Problem, Problems
 from onboard.data.rows import checked_texts, telling
-from onboard.data.texts import OWN_NAMES, TextRow, columns_read
+from onboard.data.texts import OWN_NAMES, TextRow, columns_read, text_columns
 
 _MOST_PENDING: Final = 100_000  # bad rows that are in memory until a good one follows
 
@@ -89,8 +88,7 @@ def _rows(
     path: Path, text_fields: tuple[str, ...], problems: FileProblems, pending: _Pending
 ) -> Iterator[TextRow | BadRow]:
     reader = open_reader(path, problems)
-    columns = reader.columns()
-    fields = resolve_texts(columns, text_fields) if columns else ()
+    columns, fields = text_columns(reader, text_fields)
     names = OWN_NAMES.get(len(fields), ())
     seen = False
     for row in reader.rows(columns_read(columns, fields)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from onboard.data.fields import resolve_texts
-from onboard.data.formats import FileProblems, UnreadableError, open_reader
+from onboard.data.formats import FileProblems, Reader, UnreadableError, open_reader
 from onboard.data.formats.source import too_large
 from onboard.data.limits import MAX_FILE_BYTES
 from onboard.data.problems import Problems
@@ -53,9 +53,7 @@ def telling_texts(path: Path, text_fields: tuple[str, ...], problems: FileProble
 
 def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, whole: bool) -> Iterator[TextRow]:
     reader = open_reader(path, problems)
-    columns = reader.columns()
-    questions = reader.tool.questions if reader.tool else ()
-    fields = resolve_texts(columns, text_fields, questions) if columns else ()
+    columns, fields = text_columns(reader, text_fields)
     names = OWN_NAMES.get(len(fields), ())
     seen = characters = 0
     for seen, row in enumerate(reader.rows(columns_read(columns, fields) if whole else fields), start=1):
@@ -68,6 +66,17 @@ def _rows(path: Path, text_fields: tuple[str, ...], problems: FileProblems, *, w
             yield TextRow(dict(zip(names, texts, strict=True)), dict(row.values) if whole else {})
     if not problems.any and not (seen and fields):
         raise UnreadableError("empty_file", "holds no rows", 'Each row needs "text", or "text_a" and "text_b".')
+
+
+def text_columns(reader: Reader, asked: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All columns of a file, and those of them that are the text or the pair; none where it has no columns.
+
+    Raises:
+        UnreadableError: as `onboard.data.fields.resolve_texts`.
+    """
+    columns = reader.columns()
+    questions = reader.tool.questions if reader.tool else ()
+    return columns, resolve_texts(columns, asked, questions) if columns else ()
 
 
 def columns_read(columns: Sequence[str], fields: Sequence[str]) -> list[str]:

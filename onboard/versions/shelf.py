@@ -7,7 +7,6 @@ every file. Nothing that is executed when it is loaded is put there, or taken fr
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -18,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from onboard.bases import file_digest
+from onboard.bases.placing import whole_folder
+from onboard.data.hub import SCHEME
 from onboard.data.hub_deadline import ANSWER_SECONDS, unreachable, within_deadline
 from onboard.domain.names import require_name
 from onboard.domain.task import EmbeddingVersion
@@ -29,7 +31,6 @@ from onboard.versions.fetch import BASE, file_name, verify, write_files, write_w
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-SCHEME: Final = "hf://"
 MANIFEST, CARD = "onboard.json", "README.md"
 
 _PLACE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95})(?:@([A-Za-z0-9._-]+))?")
@@ -115,7 +116,7 @@ def push(
         raise InputError("What is pushed becomes a new revision.", f"{SCHEME}{place.repository}", place=str(place))
     verify((folder / file_name(version)).read_bytes(), version)
     names = sorted(_names(folder))
-    digests = {name: _digest(folder / name) for name in names}
+    digests = {name: file_digest(folder / name) for name in names}
     manifest = {"format": _FORMAT, "reference": version.reference, "version": version.to_json(), "files": digests}
     made = {
         MANIFEST: json.dumps(manifest, ensure_ascii=False, indent=1).encode() + b"\n",
@@ -162,7 +163,7 @@ def pull(place: Place, output: Callable[[EmbeddingVersion], Path], *, endpoint: 
         _require_plain(place, digests, sizes)
         files = {name: download(name) for name in digests}
         for name, path in files.items():
-            if _digest(path) != digests[name]:
+            if file_digest(path) != digests[name]:
                 message = f"{name} of {place} differs from its digest."
                 raise DamagedError(message, "Pull another revision, or have it pushed again.", file=name)
         content = files.pop(file_name(version)).read_bytes()
@@ -252,28 +253,20 @@ def _placing(files: Mapping[str, Path], top: str) -> Callable[[Path], object]:
                 message = f"{target} holds something else."
                 raise ConflictError(message, "--output another folder", folder=str(target))
             return
-        part = Path(tempfile.mkdtemp(prefix=f".{top}.", dir=target.parent))
-        try:
+        with whole_folder(target) as part:
             for name, path in files.items():
                 copy = part / PurePosixPath(name).relative_to(top)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
-            part.chmod(0o755)
-            part.replace(target)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
 
     return place
 
 
 def _same(files: Mapping[str, Path], top: str, target: Path) -> bool:
     there = {f"{top}/{path.relative_to(target).as_posix()}": path for path in target.rglob("*") if path.is_file()}
-    return there.keys() == files.keys() and all(_digest(there[name]) == _digest(path) for name, path in files.items())
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+    return there.keys() == files.keys() and all(
+        file_digest(there[name]) == file_digest(path) for name, path in files.items()
+    )
 
 
 @contextmanager

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 from onboard.data.formats.source import open_bytes, too_large
 from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
@@ -19,23 +21,45 @@ _NO_TEXT: Final = {
 }  # fmt: skip
 
 
-class ArrowReader(Reader):
-    """Reads an Arrow file (a stream or the file format), a batch at a time."""
+class Described(NamedTuple):
+    """What a schema says: the top-level columns, names of the ClassLabels, and what is neither text nor label."""
+
+    columns: tuple[str, ...]
+    class_names: Mapping[str, tuple[str, ...]]
+    kinds: Mapping[str, str]
+
+    @classmethod
+    def of(cls, schema: Any) -> Described:
+        """Read a schema of pyarrow; it raises UnicodeDecodeError where a column's name is no UTF-8."""
+        return cls(tuple(schema.names), _class_names(schema), _kinds(schema))
+
+
+class SchemaReader(Reader):
+    """A file whose schema says what its columns are; it is read once."""
 
     def columns(self) -> tuple[str, ...]:
         """The top-level columns."""
-        with self._opened() as (schema, _):
-            return tuple(schema.names)
+        return self._described.columns
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """Names of every ClassLabel column."""
-        with self._opened() as (schema, _):
-            return class_names(schema)
+        return self._described.class_names
 
     def kinds(self) -> Mapping[str, str]:
         """Columns that are neither text nor label."""
-        with self._opened() as (schema, _):
-            return kinds(schema)
+        return self._described.kinds
+
+    @cached_property
+    def _described(self) -> Described:
+        return self._describe()
+
+    @abstractmethod
+    def _describe(self) -> Described:
+        """Open the file and read its schema. Raises UnreadableError."""
+
+
+class ArrowReader(SchemaReader):
+    """Reads an Arrow file (a stream or the file format), a batch at a time."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
@@ -53,6 +77,10 @@ class ArrowReader(Reader):
                 for row in zip(*values, strict=True):
                     number += 1
                     yield Row(number, None, dict(zip(names, row, strict=True)))
+
+    def _describe(self) -> Described:
+        with self._opened() as (schema, _):
+            return Described.of(schema)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, Iterator[Any]]]:
@@ -90,7 +118,7 @@ def plain(column: Any) -> list[object]:
     return list(column.to_pylist())
 
 
-def class_names(schema: Any) -> dict[str, tuple[str, ...]]:
+def _class_names(schema: Any) -> dict[str, tuple[str, ...]]:
     """Columns of integers that stand for names, as the `datasets` library stores them in a schema."""
     return {
         column: tuple(str(name) for name in feature["names"])
@@ -99,7 +127,7 @@ def class_names(schema: Any) -> dict[str, tuple[str, ...]]:
     }
 
 
-def kinds(schema: Any) -> dict[str, str]:
+def _kinds(schema: Any) -> dict[str, str]:
     """Columns that are neither text nor label, with what they are: `{"photo": "an image"}`."""
     import pyarrow as pa
 

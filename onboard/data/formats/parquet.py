@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import gzip
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from onboard.data.formats.arrow import class_names, kinds, plain
+from onboard.data.formats.arrow import Described, SchemaReader, plain
 from onboard.data.formats.source import open_bytes, too_large
-from onboard.data.formats.table import Reader, Row, UnreadableError, refuse_doubled
+from onboard.data.formats.table import Row, UnreadableError, refuse_doubled
 from onboard.data.limits import MAX_FILE_BYTES, MAX_ROWS
 
 _BATCH_ROWS: Final = 512
 _COPY_BYTES: Final = 1 << 20
 
 
-class ParquetReader(Reader):
+class ParquetReader(SchemaReader):
     """Reads the wanted columns of a Parquet file, a few hundred rows at a time."""
-
-    def columns(self) -> tuple[str, ...]:
-        """The top-level columns."""
-        with self._opened() as file:
-            return tuple(file.schema_arrow.names)
-
-    def class_names(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of every ClassLabel column."""
-        with self._opened() as file:
-            return class_names(file.schema_arrow)
-
-    def kinds(self) -> Mapping[str, str]:
-        """Columns that are neither text nor label."""
-        with self._opened() as file:
-            return kinds(file.schema_arrow)
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """Stream the rows with these columns only."""
@@ -47,6 +32,10 @@ class ParquetReader(Reader):
                 for row in zip(*values, strict=True):
                     number += 1
                     yield Row(number, None, dict(zip(batch.schema.names, row, strict=True)))
+
+    def _describe(self) -> Described:
+        with self._opened() as file:
+            return Described.of(file.schema_arrow)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

@@ -30,7 +30,7 @@ UTF8_MARK: Final = b"\xef\xbb\xbf"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES: Final = 4096
 _SKIP_BYTES: Final = 1 << 16
-_SUFFIX_REMEDY: Final = "Pass a file that ends in .jsonl, .csv, .tsv or .parquet (.gz may follow)."
+_SUFFIX_REMEDY: Final = "Pass a file that ends in .jsonl, .csv, .tsv, .parquet or .arrow (.gz may follow)."
 
 
 class Line(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,13 +16,17 @@ from onboard.hypernetworks.files import require_base
 from onboard.model.hypernetwork import GeneratedAdapters
 from onboard.registry.versions import VersionRepository
 from onboard.services import Services
-from onboard.storage.embedding import embedding_facts, verified_embedding
+from onboard.storage.embedding import as_strings, embedding_facts, verified_embedding
 from onboard.storage.readout import READOUT
 from onboard.versions.export.readmes import adapters_readme
 from onboard.versions.fetch import Fetched, write_parts, write_whole
 
 ADAPTERS: Final = "adapters.safetensors"
 README: Final = "README.md"
+_FACTS: Final = (
+    "task", "version", "kind", "low", "high", "backbone", "base", "hypernetwork_version", "embedding", "labels",
+    "words",
+)  # fmt: skip
 _POSITIONS: Final = ("feed_forward", "self_attention")  # as the hypernetwork counts them
 
 
@@ -74,7 +77,5 @@ def _packed(adapters: GeneratedAdapters, version: EmbeddingVersion) -> bytes:
     from safetensors.numpy import save
 
     facts = embedding_facts(version, "")
-    named = ("task", "version", "kind", "low", "high", "backbone", "base", "hypernetwork_version", "embedding", "words")
-    metadata = {name: facts[name] if isinstance(facts[name], str) else json.dumps(facts[name]) for name in named}
-    metadata["labels"] = json.dumps(facts["labels"], ensure_ascii=False)
+    metadata = as_strings({name: facts[name] for name in _FACTS})
     return with_sorted_header(save(tensors_of(adapters), metadata=metadata))

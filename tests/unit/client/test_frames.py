@@ -78,6 +78,7 @@ def test_the_splits_of_a_dict_are_splits(home: Path, service: FakeService, tmp_p
         (datasets.DatasetDict({"train": hugging_face(), "odd": hugging_face()}), "mood", "odd is neither train"),
         (datasets.DatasetDict({"test": hugging_face()}), "mood", "train is missing"),
         (pd.DataFrame([["a", "x"], ["b", "y"]], columns=["text", "text"]), "mood", "cannot be written as rows"),
+        (pl.DataFrame({"text": [object()], "label": ["x"]}), "mood", "DataFrame cannot be written as rows: .*Object"),
         (pd.DataFrame([{"title": "a", "body": "b", "label": "x"}, {"title": "c", "body": "d", "label": "y"}]), "mood",
          "no field that is known as the text"),
     ],

@@ -161,6 +161,13 @@ def test_bad_utf8_in_parquet_is_told_by_row(write_bytes, problems_of) -> None:
     assert (problem["code"], problem["row"], problem["field"]) == ("not_utf8", 2, "text")
 
 
+def test_compressed_parquet_is_decompressed_for_its_schema_and_for_its_rows(write_bytes, read, monkeypatch) -> None:
+    copies, seekable = [], parquet._seekable
+    monkeypatch.setattr(parquet, "_seekable", lambda path: copies.append(path) or seekable(path))
+    assert len(read(write_bytes(gzip.compress(as_parquet(PAIRS)), "d.parquet.gz")).dataset.train) == len(PAIRS)
+    assert len(copies) == 2
+
+
 def test_only_the_wanted_columns_of_parquet_are_read(write_bytes, read) -> None:
     rows = [{"text": f"t {i}", "label": f"l{i % 2}", "blob": {"nested": [i]}} for i in range(4)]
     assert len(read(write_bytes(as_parquet(rows), "d.parquet")).dataset.train) == 4

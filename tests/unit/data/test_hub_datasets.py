@@ -275,6 +275,21 @@ def test_what_cannot_be_had_is_said_with_the_way_out(source, error, words, endpo
     assert words in caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("hf://glue@refs/convert/parquet", "Name one: hf://glue/CONFIG with one of cola, sst2."),
+        ("hf://glue/qqp@refs/convert/parquet", "Name one: hf://glue/CONFIG with one of cola, sst2."),
+        ("hf://owner/named@v1", "Name one: hf://owner/named/CONFIG with one of first, second."),
+        ("hf://owner/named/third@v1", "Name one: hf://owner/named/CONFIG with one of first, second."),
+    ],
+)
+def test_a_configuration_is_advised_without_the_revision(source, advice, endpoint, tmp_path) -> None:
+    with pytest.raises(InputError) as caught:
+        hub.fetch(source, endpoint, tmp_path)
+    assert caught.value.remedy == advice
+
+
 def test_a_dataset_larger_than_the_limit_is_not_downloaded(endpoint, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(hub, "MAX_FILE_BYTES", 100)
     with pytest.raises(InputError, match="the limit is"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from pyarrow import parquet
 
 from onboard.data import text_stream
 from onboard.data.text_stream import BadRow, stream_texts
-from onboard.data.texts import TextRow
+from onboard.data.texts import TextRow, read_texts
 from onboard.errors import DatasetError
 
 
@@ -87,6 +88,15 @@ def test_a_file_that_cannot_be_read_to_its_end_ends_it(tmp_path: Path, name: str
         list(stream_texts(tmp_path / name, shown="the file"))
     (problem,) = caught.value.data["problems"]
     assert (problem["code"], problem["file"]) == (code, "the file")
+
+
+def test_the_one_field_of_an_export_is_its_text_whatever_it_is_called(tmp_path: Path) -> None:
+    answers = {"mood": [{"value": "good", "user_id": "u1", "status": "submitted"}]}
+    rows = [{"id": str(i), "fields": {"prompt": f"text {i}"}, "responses": answers} for i in range(3)]
+    path = tmp_path / "export.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert streamed(path) == [("text 0",), ("text 1",), ("text 2",)]
+    assert list(stream_texts(path)) == read_texts(path)
 
 
 def test_bad_rows_without_end_are_not_gathered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
