@@ -16,7 +16,9 @@ from reference.cells import cell
 def page() -> str:
     """The page: a section a route, with the scope that it asks for."""
     app = create_app(Settings(home=Path(gettempdir()) / "onboard"))  # nothing is opened before it is served
-    scopes = {(route.path, method): scope_of(route) for route in routes_of(app) for method in route.methods or ()}
+    scopes = {
+        (route.path_format, method): scope_of(route) for route in routes_of(app) for method in route.methods or ()
+    }
     head = [
         "# HTTP routes",
         "",
