@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from cli.main import app
+from reference.cells import cell
 
 
 def page() -> str:
@@ -50,12 +51,8 @@ def _row(parameter: Any, context: Any) -> str:
     if record is None:  # an argument without words of its own
         return ""
     name, meaning = record
-    return f"| `{name.replace('|', '/')}` | {_cell(meaning)} |"
+    return f"| `{name.replace('|', '/')}` | {cell(meaning)} |"
 
 
 def _plain(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

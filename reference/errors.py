@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from onboard import errors
 from onboard.errors import OnboardError
+from reference.cells import cell
 
 ROOT: Final = Path(__file__).parent.parent
 _ROOMS: Final = ("onboard", "cli", "workers")
@@ -33,7 +34,7 @@ def page() -> str:
         "",
     ]
     for kind in kinds:
-        rows = [f"| {_cell(message)} | {_cell(remedy)} |" for name, message, remedy in said if name == kind.__name__]
+        rows = [f"| {cell(message)} | {cell(remedy)} |" for name, message, remedy in said if name == kind.__name__]
         if rows:
             parts += [f"## {kind.__name__}", "", "| message | remedy |", "|---|---|", *rows, ""]
     return "\n".join(parts)
@@ -79,9 +80,5 @@ def _text(node: ast.expr, constants: Mapping[str, str]) -> str:
 def _row(kind: type[OnboardError]) -> str:
     meaning = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
     again = "yes" if kind.retryable else "no"
-    facts: list[Any] = [f"`{kind.code}`", f"`{kind.__name__}`", kind.exit_code, kind.http_status, again, _cell(meaning)]
+    facts: list[Any] = [f"`{kind.code}`", f"`{kind.__name__}`", kind.exit_code, kind.http_status, again, cell(meaning)]
     return f"| {' | '.join(map(str, facts))} |"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -10,12 +10,15 @@ from typing import Any
 from onboard.api.access import routes_of, scope_of
 from onboard.api.app import create_app
 from onboard.settings import Settings
+from reference.cells import cell
 
 
 def page() -> str:
     """The page: a section a route, with the scope that it asks for."""
     app = create_app(Settings(home=Path(gettempdir()) / "onboard"))  # nothing is opened before it is served
-    scopes = {(route.path, method): scope_of(route) for route in routes_of(app) for method in route.methods or ()}
+    scopes = {
+        (route.path_format, method): scope_of(route) for route in routes_of(app) for method in route.methods or ()
+    }
     head = [
         "# HTTP routes",
         "",
@@ -34,7 +37,7 @@ def page() -> str:
 
 def _operation(method: str, path: str, operation: Mapping[str, Any], scope: Any) -> Iterator[str]:
     yield f"## {method.upper()} {path}\n"
-    yield f"{_cell(operation.get('description') or operation.get('summary', ''))}\n"
+    yield f"{cell(operation.get('description') or operation.get('summary', ''))}\n"
     yield f"Scope: {scope.value if scope else 'none'}\n"
     parameters = operation.get("parameters", [])
     if parameters:
@@ -49,7 +52,7 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], scope: Any)
 
 def _parameter(parameter: Mapping[str, Any]) -> str:
     need = "" if parameter.get("required") else " (optional)"
-    return f"| `{parameter['name']}` | {parameter['in']}{need} | {_cell(parameter.get('description', ''))} |"
+    return f"| `{parameter['name']}` | {parameter['in']}{need} | {cell(parameter.get('description', ''))} |"
 
 
 def _answer(status: str, answer: Mapping[str, Any]) -> str:
@@ -57,13 +60,9 @@ def _answer(status: str, answer: Mapping[str, Any]) -> str:
         return f"| {status} | a problem document |"
     kinds = ", ".join(f"`{kind}` ({_schema(content)})" for kind, content in answer.get("content", {}).items())
     said = answer.get("description", "").replace("Successful Response", "")  # FastAPI's word for nothing
-    return f"| {status} | {': '.join(filter(None, [_cell(said), kinds]))} |"
+    return f"| {status} | {': '.join(filter(None, [cell(said), kinds]))} |"
 
 
 def _schema(content: Mapping[str, Any]) -> str:
     schema = content.get("schema", {})
     return str(schema.get("$ref", schema.get("title", schema.get("type", "any")))).rpartition("/")[2]
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

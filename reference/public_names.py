@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from reference.cells import cell
+
 MODULES: Final = (
     "onboard.client",
     "onboard.client.local",
@@ -79,7 +81,7 @@ def page() -> str:
 def _section(name: str) -> str:
     module = importlib.import_module(name)
     about = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
-    rows = [f"| `{public.name}` | {_cell(public.summary)} |" for public in public_names(module)]
+    rows = [f"| `{public.name}` | {cell(public.summary)} |" for public in public_names(module)]
     return "\n".join([f"## `{name}`", "", about, "", "| name | what it is |", "|---|---|", *rows, ""])
 
 
@@ -124,10 +126,6 @@ def _argument(parameter: inspect.Parameter) -> str:
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         return str(parameter).partition(":")[0]
     return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=…"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ from pydantic import SecretStr
 from pydantic_core import PydanticUndefined
 
 from onboard.settings import Settings
+from reference.cells import cell
 
 
 def page() -> str:
     """The page: a row a variable."""
     rows = [
-        f"| `ONBOARD_{name.upper()}` | {_default(name, field.default)} | {field.description} |"
+        f"| `ONBOARD_{name.upper()}` | {_default(name, field.default)} | {cell(field.description or '')} |"
         for name, field in Settings.model_fields.items()
     ]
     return "\n".join(

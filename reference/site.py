@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,16 +17,14 @@ from reference import commands, errors, http, settings
 ROOT: Final = Path(__file__).parent.parent
 MADE: Final = {"commands": commands.page, "errors": errors.page, "http": http.page, "settings": settings.page}
 ELSEWHERE: Final = "repository"  # where in the site what lies beside docs/ is shown
-REST: Final = "*"  # in the navigation: every page that no other entry names
 _CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Fill in the navigation: `folder/` is every page of it, `*` what is left."""
+    """Fill in the navigation: `folder/` is every page of it."""
     assert config.nav is not None
-    named = set(_named(config.nav))
-    config.nav = [_filled(entry, named) for entry in config.nav]
+    config.nav = [_filled(entry) for entry in config.nav]
     return config
 
 
@@ -97,29 +95,12 @@ def _outside_of_code(markdown: str, led: Any) -> str:
     return "".join([*parts, _LINK.sub(led, markdown[end:])])
 
 
-def _named(entries: Sequence[Any]) -> Iterator[str]:
-    for entry in entries:
-        if isinstance(entry, dict):
-            for value in entry.values():
-                yield from _named(value if isinstance(value, list) else [value])
-        elif entry.endswith("/"):
-            yield from _pages(f"{entry}*.md")
-        else:
-            yield entry
-
-
-def _filled(entry: Any, named: set[str]) -> Any:
+def _filled(entry: Any) -> Any:
     if isinstance(entry, dict):
-        return {title: _filled(value, named) for title, value in entry.items()}
+        return {title: _filled(value) for title, value in entry.items()}
     if isinstance(entry, list):
-        return [page for value in entry for page in _listed(value, named)]
+        return [_filled(value) for value in entry]
     return _pages(f"{entry}*.md") if entry.endswith("/") else entry
-
-
-def _listed(value: Any, named: set[str]) -> list[Any]:
-    if value == REST:
-        return [page for page in _pages("**/*.md") if page not in named]
-    return [_filled(value, named)]
 
 
 def _pages(pattern: str) -> list[str]:

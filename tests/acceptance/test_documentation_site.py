@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.commands import leaves
 
+from onboard.api.access import routes_of, scope_of
+from onboard.api.app import create_app
 from onboard.settings import Settings
 from reference import commands, errors, http, settings
 from reference.errors import messages
@@ -21,7 +24,7 @@ ROOT = Path(__file__).parent.parent.parent
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
         capture_output=True,
@@ -51,11 +54,20 @@ def test_the_references_name_everything_there_is() -> None:
         re.findall(r"^\| `(ONBOARD_\w+)`", settings.page(), re.MULTILINE)
     )
     shown = commands.page()
-    assert "## onboard jobs watch\n" in shown
+    headings = re.findall(r"^## (onboard .*)$", shown, re.MULTILINE)
+    assert sorted(headings) == sorted(" ".join(("onboard", *path)) for path in leaves())
     assert "--tune-hypernetwork" in shown
-    routes = http.page()
-    assert "## POST /v1/jobs\n" in routes
-    assert "Scope: submit\n" in routes
+
+
+def test_the_reference_of_routes_names_every_one_that_is_no_page_and_its_scope(tmp_path: Path) -> None:
+    shown = re.findall(r"^## ([A-Z]+ /\S*)\n.*?^Scope: (\w+)$", http.page(), re.MULTILINE | re.DOTALL)
+    routes = [route for route in routes_of(create_app(Settings(home=tmp_path))) if route.include_in_schema]
+    scopes = [
+        (f"{method} {route.path_format}", scope.value if (scope := scope_of(route)) else "none")
+        for route in routes
+        for method in route.methods or ()
+    ]
+    assert sorted(shown) == sorted(scopes)
 
 
 def test_errors_stand_with_their_remedies() -> None:

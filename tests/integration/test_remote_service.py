@@ -18,16 +18,15 @@ from typing import Any
 
 import httpx
 import pytest
-import typer
 from support import watched_jobs as past
 from support.command_line import CommandLine
+from support.commands import leaves
 from support.program import Place
 from support.published import add_version, embedding_of
 from support.real_jobs import DOCUMENT
 from support.real_services import wait_until
 from support.served import Served, served
 
-from cli.main import app
 from onboard.bases import Base
 from onboard.client import Onboard
 from onboard.domain.job import Job, JobState, Stage
@@ -214,18 +213,7 @@ NEEDED = {  # by commands that work on the machine of the service only
 ENDS_OF_VOLATILE = ("_at", "_seconds", "_per_hour")
 VOLATILE = ("at", "secret", "id", "message", "actor", "folder")
 
-
-def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command of the program."""
-    children = getattr(command, "commands", None)
-    if children is None:
-        yield path, command
-        return
-    for name, child in children.items():
-        yield from leaves(child, (*path, name))
-
-
-LEAVES = dict(leaves(typer.main.get_command(app)))
+LEAVES = leaves()
 LOCAL = {path for path, command in LEAVES.items() if getattr(command.callback, "local_only", False)}
 
 

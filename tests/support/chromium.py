@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import uvicorn
 from fastapi import FastAPI
 
-from onboard.api.deadlines import Deadlines
-from onboard.api.serve import listen
-from support.real_services import wait_until
+from support.real_door import answering
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -44,23 +40,9 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-@contextmanager
-def listening(app: FastAPI, port: int = 0) -> Iterator[int]:
-    """The port at which the application answers meanwhile; streams of events end with it."""
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=5, timeout_keep_alive=600, http=Deadlines
-    )
-    server = uvicorn.Server(config)
-    with closing(listen("127.0.0.1", port)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            wait_until(lambda: server.started, _START_SECONDS)
-            yield listener.getsockname()[1]
-        finally:
-            app.state.readers.end()
-            server.should_exit = True
-            thread.join()
+def listening(app: FastAPI, port: int = 0) -> AbstractContextManager[int]:
+    """The port at which the application answers meanwhile, with the patience that a browser on a busy machine needs."""
+    return answering(app, port=port, start_seconds=_START_SECONDS, timeout_keep_alive=600)
 
 
 def violations(page: Page) -> list[str]:

@@ -18,17 +18,30 @@ from support.real_services import wait_until
 
 
 @contextmanager
-def answering(app: FastAPI, protocol: type[Deadlines] = Deadlines) -> Iterator[int]:
-    """The port at which it answers meanwhile."""
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5, http=protocol)
-    server = uvicorn.Server(config)
-    with closing(listen("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+def answering(
+    app: FastAPI, protocol: type[Deadlines] = Deadlines, *, port: int = 0, start_seconds: float = 30, **config: Any
+) -> Iterator[int]:
+    """The port at which it answers meanwhile; streams of events end with it.
+
+    Args:
+        app: the application.
+        protocol: how bytes become requests.
+        port: where it listens; 0 takes a free one.
+        start_seconds: how long its start may take.
+        config: more of uvicorn.Config.
+    """
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5, http=protocol, **config)
+    )
+    with closing(listen("127.0.0.1", port)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            wait_until(lambda: server.started, 30)
-            yield listening.getsockname()[1]
+            wait_until(lambda: server.started, start_seconds)
+            yield listener.getsockname()[1]
         finally:
+            if readers := getattr(app.state, "readers", None):  # there since the application started
+                readers.end()
             server.should_exit = True
             thread.join()
 

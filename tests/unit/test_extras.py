@@ -34,3 +34,13 @@ def test_every_extra_that_messages_documentation_and_image_name_is_one() -> None
     calls = [name for path in files for name in re.findall(r'require_extra\("(\w+)"', path.read_text())]
     named = {name for names in (*lists, *calls) for name in names.split(",")}
     assert {"gpu", "s3", "serve"} <= named <= set(EXTRAS)
+
+
+def test_the_table_of_extras_has_every_one_but_that_of_developers() -> None:
+    (table,) = re.findall(
+        r"^\| extra \| brings \|\n\|---\|---\|\n((?:\|.*\n)+)",
+        (ROOT / "docs" / "quickstart.md").read_text(),
+        re.MULTILINE,
+    )
+    named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert sorted(named) == sorted(EXTRAS.keys() - {"dev"})

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from support.fake_hub import COMMIT, HubHandler, hub_of
 
 from onboard.domain.task import EmbeddingVersion
 from onboard.errors import ConflictError, DamagedError, InputError, NotAllowedError, NotFoundError, UnavailableError
@@ -22,7 +21,6 @@ from onboard.storage.weights import pack_weights, weights_digest
 from onboard.versions.fetch import write_files
 from onboard.versions.shelf import MANIFEST, Place, pull, push
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HERE = Place("owner/mood")
 Z = np.arange(8, dtype=np.float32)
 VERSION = EmbeddingVersion(
@@ -34,7 +32,7 @@ VERSION = EmbeddingVersion(
 )  # fmt: skip
 
 
-class FakeHub(BaseHTTPRequestHandler):
+class FakeHub(HubHandler):
     """Takes commits and gives files the way the hub's API does."""
 
     repositories: ClassVar[dict[str, dict[str, bytes]]] = {}
@@ -96,31 +94,15 @@ class FakeHub(BaseHTTPRequestHandler):
         headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **(more or {})}
         self.send(status, b"" if self.command == "HEAD" else content, headers)
 
-    def send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
-        pass
-
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setenv("HF_TOKEN", "hf_of_somebody")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
     FakeHub.repositories = {}
     FakeHub.refuses = 0
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with hub_of(FakeHub, monkeypatch) as address:
+        yield address
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_the_same_request_again_leaves_no_second_line(
     for _ in range(2):
         assert submit(door, rows, key="once").status_code == 202
         assert door.delete(f"/v1/tokens/{token}").status_code == 200
-    assert [line["action"] for line in new_lines()] == ["token.create", "job.submit", "token.revoke"] or new_lines()
+    assert [line["action"] for line in new_lines()] == ["token.create", "job.submit", "token.revoke"]
 
 
 GROUPS: Final = {group.name for group in program.registered_groups}
@@ -193,20 +193,26 @@ def test_every_command_is_in_one_of_the_tables() -> None:
     assert commands() == one_line | SEVERAL | LOOK | UPKEEP
 
 
+@pytest.fixture
+def weather(
+    stage: Services, rows: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: CommandLine
+) -> Path:
+    """A dataset that commands of the stage's home submit, where no worker starts."""
+    (tmp_path / "weather.jsonl").write_bytes(rows)
+    command_line.at_home(stage.settings)
+    monkeypatch.setenv("ONBOARD_START_WORKER", "false")
+    return tmp_path / "weather.jsonl"
+
+
 def test_every_command_that_changes_something_leaves_one_line(
     stage: Services,
     tiny_base: Base,
-    rows: bytes,
+    weather: Path,
     new_lines: Callable[[], list[dict[str, Any]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     command_line: CommandLine,
 ) -> None:
-    (tmp_path / "weather.jsonl").write_bytes(rows)
     tuned_head(stage, tiny_base, scale=0)
-    known = {"rows": str(tmp_path / "weather.jsonl"), "base": tiny_base.name, "job": "", "token": ""}
-    command_line.at_home(stage.settings)
-    monkeypatch.setenv("ONBOARD_START_WORKER", "false")
+    known = {"rows": str(weather), "base": tiny_base.name, "job": "", "token": ""}
     for action, subject, words in COMMANDS:
         said = command_line(*words.format(**known).split(), "--json")
         assert not said.code, said
@@ -219,18 +225,13 @@ def test_every_command_that_changes_something_leaves_one_line(
 
 
 def test_methods_that_are_compared_leave_a_line_for_each_job(
-    stage: Services,
-    rows: bytes,
+    weather: Path,
     new_lines: Callable[[], list[dict[str, Any]]],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command_line: CommandLine,
 ) -> None:
-    (tmp_path / "weather.jsonl").write_bytes(rows)
-    command_line.at_home(stage.settings)
-    monkeypatch.setenv("ONBOARD_START_WORKER", "false")
     monkeypatch.setattr("cli.watch.follow", lambda service, job: service.job(job))  # there is no worker to wait for
-    said = command_line("compare-methods", tmp_path / "weather.jsonl", "--methods", "default,linear,adapters", "--json")
+    said = command_line("compare-methods", weather, "--methods", "default,linear,adapters", "--json")
     states = [result["state"] for result in said.document["results"]]
     assert states == ["queued", "queued", "refused"], said  # adapters do not fit the tiny base
     lines = new_lines()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote
@@ -15,14 +13,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.fake_hub import COMMIT, HubHandler, hub_of
 
 from onboard.data import hub
 from onboard.data.read import Checked, ReadOptions, read_dataset
 from onboard.data.task_name import task_name_of
 from onboard.domain.hub_terms import HubTerms
 from onboard.errors import DatasetError, InputError, NotAllowedError, NotFoundError, UnavailableError
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def parquet(labels: list[int], first: int = 0) -> bytes:
@@ -86,7 +83,7 @@ def photos() -> bytes:
 PHOTOS = photos()
 
 
-class FakeHub(BaseHTTPRequestHandler):
+class FakeHub(HubHandler):
     """Serves the repositories below the way the hub's API and file routes do."""
 
     converted: ClassVar[dict[str, dict[str, bytes]]] = {
@@ -153,28 +150,12 @@ class FakeHub(BaseHTTPRequestHandler):
         data = json.dumps({"id": repository, "sha": COMMIT, "siblings": siblings}).encode()
         return self.send(200, data, {"Content-Type": "application/json", "Content-Length": str(len(data))})
 
-    def send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
-        pass
-
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeHub)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
     FakeHub.tokens.clear()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with hub_of(FakeHub, monkeypatch) as address:
+        yield address
 
 
 def test_splits_and_shards_are_fetched_and_an_unlabelled_test_split_is_left_out(
