@@ -123,10 +123,11 @@ def _timed(asker: Asker, sizes: Sizes, kinds: Mapping[str, Kind]) -> dict[str, d
             started = time.perf_counter()
             asker.ask(path, status, headers)
             taken[what].append(1000 * (time.perf_counter() - started))
-    return {what: _figures(milliseconds[sizes.warm_up :]) for what, milliseconds in taken.items()}
+    return {what: percentiles(milliseconds[sizes.warm_up :]) for what, milliseconds in taken.items()}
 
 
-def _figures(taken: list[float]) -> dict[str, float]:
+def percentiles(taken: list[float]) -> dict[str, float]:
+    """Number, median, 95th and 99th percentile of milliseconds."""
     return {**summary(taken), "p99": round(sorted(taken)[min(len(taken) - 1, round(0.99 * len(taken)))], 3)}
 
 

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from bench.api import percentiles
 from bench.harness.command import asked_sizes, command_line
 from bench.harness.deployed import PLACES, analyse, deployed, measurable
 from bench.harness.many_jobs import add_jobs, add_tasks
 from bench.harness.page import made_on, table, table_row
 from bench.harness.report import made_by, report
 from bench.harness.server import Asker, serving
-from bench.queue.__main__ import summary
 from onboard.domain.access import Scope
 from onboard.hypernetworks.register import register_base
 from onboard.operations.access import create_token
@@ -129,8 +129,7 @@ def timed(
         started = time.perf_counter()
         asker.ask(place, 200, headers)
         taken.append(1000 * (time.perf_counter() - started))
-    ordered = sorted(taken[warm_up:])
-    return {**summary(ordered), "p99": round(ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))], 3)}
+    return percentiles(taken[warm_up:])
 
 
 @contextmanager

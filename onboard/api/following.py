@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
+from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from onboard.api.remedies import event_over_http, job_over_http
@@ -20,6 +21,12 @@ POLL_SECONDS: Final = 0.5
 AWAY_SECONDS: Final = 2.0
 COMMENT_SECONDS: Final = 15.0  # proxies close connections on which nothing comes
 PAGE: Final = 500
+
+
+def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
+    """The answer that sends server-sent events as they come: nobody on the way keeps them, or gathers them first."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(texts, media_type="text/event-stream", headers=headers)
 
 
 class Readers:

@@ -53,9 +53,12 @@ def problem(
         remedy: what to do about it.
         data: further members (row, field, limit …); they never replace those of the standard.
     """
-    document = _document(status, code, detail, remedy, data)
+    return _answer(_document(status, code, detail, remedy, data), headers)
+
+
+def _answer(document: Mapping[str, Any], headers: Mapping[str, str] | None) -> Response:
     # ASCII, because what was handed in may hold what UTF-8 has no bytes for
-    return Response(json.dumps(document, default=str), status, headers, MEDIA_TYPE)
+    return Response(json.dumps(document, default=str), document["status"], headers, MEDIA_TYPE)
 
 
 def _document(status: int, code: str, detail: str, remedy: str, data: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -72,12 +75,14 @@ def _document(status: int, code: str, detail: str, remedy: str, data: Mapping[st
 
 def document_of(error: OnboardError) -> dict[str, Any]:
     """The problem of an error that is a part of an answer: one row of many."""
-    error = error.outside
+    plain: dict[str, Any] = json.loads(json.dumps(_told(error.outside), default=str))
+    return plain
+
+
+def _told(error: OnboardError) -> dict[str, Any]:
     remedies = told_over_http(error.remedy)
     data = {**data_over_http(error.data), **remedies}
-    document = _document(error.http_status, error.code, error.message, remedies["remedy"], data)
-    plain: dict[str, Any] = json.loads(json.dumps(document, default=str))
-    return plain
+    return _document(error.http_status, error.code, error.message, remedies["remedy"], data)
 
 
 def of_error(error: OnboardError) -> Response:
@@ -88,9 +93,7 @@ def of_error(error: OnboardError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if error.retryable:
         headers["Retry-After"] = str(error.data.get("retry_after_seconds", RETRY_AFTER_SECONDS))
-    remedies = told_over_http(error.remedy)
-    data = {**data_over_http(error.data), **remedies}
-    return problem(error.http_status, error.code, error.message, remedies["remedy"], data, headers)
+    return _answer(_told(error), headers)
 
 
 def _of_ours(request: Request, error: Exception) -> Response:

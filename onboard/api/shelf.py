@@ -67,7 +67,7 @@ class Shelf:
         Args:
             files: with the bytes of every `embedding.safetensors`.
         """
-        present = [version for version in named(self._services.database, alias) if version.has_embedding]
+        present = named(self._services.database, alias)
         lines = "".join(f"{version.task}@v{version.version} {version.artifact}\n" for version in present)
         tag = "sha256:" + hashlib.sha256(f"{alias} {files}\n{lines}".encode()).hexdigest()
         numbers = [(version.task, version.version) for version in present]

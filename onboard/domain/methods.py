@@ -15,6 +15,7 @@ from onboard.errors import InputError
 Content = Literal["embedding", "weights", "readout"]
 
 HYPERNETWORKS: Final = ("hyperformer++", "hyperformer")
+WITH_EMBEDDING: Final = ("", *HYPERNETWORKS)  # versions of the first releases name no method
 LINEAR: Final = "linear"  # a readout alone
 OWN_WEIGHTS: Final = (
     "adapters", "adapters-dagger", "pfeiffer-adapter", "adapter-drop", "adapter-low-rank", "phm-adapter", "compacter",
@@ -27,7 +28,7 @@ WEIGHTS_FORMAT: Final = "onboard-task-weights-1"  # of the files of versions wit
 OWN_START: Final = "(own)"  # the parent of such a version: nothing learned before; no task can be called so
 
 _CONTENT: Final[Mapping[str, Content]] = {
-    **dict.fromkeys(("", *HYPERNETWORKS), "embedding"),  # versions of the first releases name no method
+    **dict.fromkeys(WITH_EMBEDDING, "embedding"),
     **dict.fromkeys(OWN_WEIGHTS, "weights"),
     LINEAR: "readout",
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from onboard.domain.dataset import label_key
 from onboard.domain.documents import document_of
-from onboard.domain.methods import HYPERNETWORKS, Content, content_of
+from onboard.domain.methods import WITH_EMBEDDING, Content, content_of
 from onboard.domain.moment import from_iso
 from onboard.errors import ConflictError
 
@@ -125,7 +125,7 @@ class EmbeddingVersion:
     @property
     def has_embedding(self) -> bool:
         """Whether it is an embedding, as far as this release knows its method."""
-        return self.method in ("", *HYPERNETWORKS)
+        return self.method in WITH_EMBEDDING
 
     def require_embedding(self, purpose: str, remedy: str = "") -> None:
         """Raise ConflictError unless it is an embedding, which is what it takes `purpose` ("to start from").

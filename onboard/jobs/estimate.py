@@ -84,7 +84,8 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
     settings = FewShotSettings().for_rows(rows)
     batch, steps, (curve_share,) = settings.batch, settings.steps, settings.curve
     trained = settings.seeds * _part(rows, batch, steps)
-    if validation or not FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS:
+    rest = _rests(rows, validation)
+    if not rest:
         if validation < FEWEST_CHOOSING:
             return Passes(trained=trained)
         choosing = min(validation, MOST_CHOOSING)
@@ -93,13 +94,18 @@ def train_passes(rows: int, validation: int, tokens: float, *, regression: bool 
         if not regression and (gpu or affordable_curve(with_curve, tokens)):
             return Passes((TRIED + 2) * choosing, with_curve)
         return Passes(TRIED * choosing, trained)
-    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)]
     folded = trained + sum(_part(count, batch * count / rows, steps) for count in rest)
     halves = [round(curve_share * count) for count in rest]
     with_curve = folded + sum(_part(count, batch * count / rows, steps) for count in halves)
     if rows >= FEWEST_CURVE_ROWS and not regression and (gpu or affordable_curve(with_curve, tokens)):
         return Passes((TRIED + 1) * rows, with_curve)
     return Passes(TRIED * rows, folded)
+
+
+def _rests(rows: int, validation: int) -> list[int]:
+    """Rows that are trained on beside each fold; none where nothing is folded."""
+    folded = not validation and FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS
+    return [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)] if folded else []
 
 
 def _part(count: int, size: float, steps: int) -> float:
@@ -110,10 +116,9 @@ def _part(count: int, size: float, steps: int) -> float:
 def own_passes(rows: int, validation: int) -> Passes:
     """Rows of the training of a task's own weights, and of its folds; arguments as of `train_passes`."""
     settings = OwnWeightsSettings().for_rows(rows)
-    folded = not validation and FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS
-    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)] if folded else []
+    rest = _rests(rows, validation)
     steps = settings.steps + sum(settings.for_part(count, of=rows).steps for count in rest)
-    return Passes(rows if folded else 0, steps * min(settings.batch, rows))
+    return Passes(rows if rest else 0, steps * min(settings.batch, rows))
 
 
 def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
@@ -125,10 +130,8 @@ def tuning_seconds(rows: int, validation: int, tokens: float) -> float:
         tokens: of a row on average.
     """
     settings = TuningSettings().for_rows(rows)
-    folded = not validation and FEWEST_FOLDED_ROWS <= rows <= HOLDOUT_FREE_ROWS
-    rest = [rows - len(range(fold, rows, FOLDS)) for fold in range(FOLDS)] if folded else []
-    parts = [settings.for_part(count, of=rows) for count in rest]
-    looks = parts if folded else [settings] if validation >= FEWEST_CHOOSING else []
+    parts = [settings.for_part(count, of=rows) for count in _rests(rows, validation)]
+    looks = parts if parts else [settings] if validation >= FEWEST_CHOOSING else []
     steps = settings.steps + sum(part.steps for part in parts) + sum(part.for_look().steps for part in looks)
     return GUARD_SECONDS + steps * HELD_SECONDS + Passes(trained=steps * settings.batch).seconds(tokens)
 

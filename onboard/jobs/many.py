@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from onboard.domain.job import Job, JobState
+from onboard.domain.job import Job, JobState, sources_of
 from onboard.domain.job_search import JobSearch
 from onboard.errors import ConflictError, NotFoundError
 from onboard.registry.database import Database
@@ -68,9 +68,17 @@ def jobs_page(
     """
     with database.snapshot() as session:
         repository = JobRepository(session)
-        edge = None if after is None else repository.number_of(after)
-        jobs = repository.briefs(search, edge, limit + 1, oldest_first=oldest_first)
-        return JobPage(jobs[:limit], repository.counts(search.of_any_state), len(jobs) > limit)
+        jobs, more = _part(repository, search, after, limit, oldest_first=oldest_first)
+        return JobPage(jobs, repository.counts(search.of_any_state), more)
+
+
+def _part(
+    repository: JobRepository, search: JobSearch, after: str | None, limit: int, *, oldest_first: bool = False
+) -> tuple[list[Job], bool]:
+    """The next jobs that fit, and whether there are more; as `jobs_page`, without the counts of the whole table."""
+    edge = None if after is None else repository.number_of(after)
+    jobs = repository.briefs(search, edge, limit + 1, oldest_first=oldest_first)
+    return jobs[:limit], len(jobs) > limit
 
 
 def change_selected(database: Database, change: Change, jobs: Iterable[str]) -> Changed:
@@ -98,18 +106,18 @@ def change_matching(
     changed = Changed()
     if not possible:
         return changed
-    narrowed = JobSearch(tuple(possible), search.task, search.queue, search.owner)
-    jobs = jobs_page(database, narrowed, after, most)
-    for job in jobs.jobs:
+    with database.read() as session:
+        jobs, more = _part(JobRepository(session), replace(search, states=tuple(possible)), after, most)
+    for job in jobs:
         _change(database, change, job.id, changed)
-    changed.after = jobs.jobs[-1].id if jobs.more else None
+    changed.after = jobs[-1].id if more else None
     return changed
 
 
 def _is_for(change: Change, state: JobState) -> bool:
     if change == "cancel":
-        return not state.finished
-    return state.finished and state is not JobState.SUCCEEDED
+        return state in sources_of(JobState.CANCELLED)
+    return state.finished and state in sources_of(JobState.QUEUED)  # a running one is queued again by its worker only
 
 
 def _change(database: Database, change: Change, job_id: str, changed: Changed) -> None:

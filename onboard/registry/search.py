@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, bindparam, select
 
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
@@ -14,23 +14,18 @@ from onboard.domain.task_search import TaskSearch
 from onboard.registry.aliases import names_version
 from onboard.registry.repository import Repository, record_of
 from onboard.registry.tables import AliasRow, EmbeddingVersionRow, TaskRow
-from onboard.registry.versions import HAS_EMBEDDING, PAIRS_AT_ONCE, version_of
+from onboard.registry.versions import HAS_EMBEDDING, rows_of_pairs, version_of
 
 _CHUNK: Final = 500  # rows that a search looks at in one query
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What a reference names just now: enough to tell whether somebody has it already.
-
-    Args:
-        has_embedding: whether it is an embedding; known only where an alias is asked for in all tasks.
-    """
+    """What a reference names just now: enough to tell whether somebody has it already."""
 
     task: str
     version: int
     artifact: str
-    has_embedding: bool = True
 
 
 class SearchRepository(Repository):
@@ -54,24 +49,18 @@ class SearchRepository(Repository):
         by_number = select(*number, *facts).join(*of_living).order_by(*number)  # in its order SQLite goes by the index
         by_alias = select(*alias, *facts).join(AliasRow, names_version()).join(*of_living)
         rows: list[tuple[Mapping[Any, Reference], Iterator[Any]]] = [
-            (numbered, self._rows_of(by_number, number, sorted(numbered))),
-            (aliased, self._rows_of(by_alias, alias, sorted(aliased))),
+            (numbered, rows_of_pairs(self._session, by_number, number, sorted(numbered))),
+            (aliased, rows_of_pairs(self._session, by_alias, alias, sorted(aliased))),
         ]
         return {asked[first, second]: Current(*row) for asked, of_kind in rows for first, second, *row in of_kind}
 
-    def _rows_of(self, statement: Any, columns: Sequence[Any], pairs: Sequence[Any]) -> Iterator[Any]:
-        """The rows whose two columns are one of the pairs."""
-        for start in range(0, len(pairs), PAIRS_AT_ONCE):
-            chosen = tuple_(*columns).in_(pairs[start : start + PAIRS_AT_ONCE])
-            yield from self._session.execute(statement.where(chosen))
-
     def named(self, alias: str) -> Sequence[Current]:
-        """What the alias names in every task that has it, by task."""
+        """The embedding that the alias names in every task, by task; versions of other methods are left out."""
         statement = (
-            select(EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.artifact, HAS_EMBEDDING)
+            select(EmbeddingVersionRow.task, EmbeddingVersionRow.version, EmbeddingVersionRow.artifact)
             .join(AliasRow, and_(names_version(), AliasRow.alias == alias))
             .join(TaskRow, TaskRow.name == EmbeddingVersionRow.task)
-            .where(TaskRow.deleted_at.is_(None))
+            .where(TaskRow.deleted_at.is_(None), HAS_EMBEDDING)
             .order_by(EmbeddingVersionRow.task)
         )
         return [Current(*row) for row in self._session.execute(statement)]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, exists, func, insert, select, tuple_, update
+from sqlalchemy import Row, Select, and_, exists, func, insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from onboard.domain.job import JobState
-from onboard.domain.methods import HYPERNETWORKS
+from onboard.domain.methods import WITH_EMBEDDING
 from onboard.domain.names import LATEST, Reference
 from onboard.domain.task import EmbeddingVersion, Task
 from onboard.domain.webhook import PUBLISHED
@@ -28,7 +28,7 @@ from onboard.registry.tasks import TaskRepository
 from onboard.registry.unlearning import REBUILT, UnlearningRepository, require_not_unlearning
 
 # of a method that this release knows
-HAS_EMBEDDING: Final = EmbeddingVersionRow.method.in_(("", *HYPERNETWORKS))
+HAS_EMBEDDING: Final = EmbeddingVersionRow.method.in_(WITH_EMBEDDING)
 PAIRS_AT_ONCE: Final = 5_000  # two parameters each; a statement takes 32,766 of them in SQLite, 65,535 in PostgreSQL
 
 
@@ -236,11 +236,7 @@ class VersionRepository(Repository):
         distinct = sorted(set(numbers))
         number = EmbeddingVersionRow.task, EmbeddingVersionRow.version
         every = select(EmbeddingVersionRow).order_by(*number)  # in its order SQLite goes by the index
-        versions = [
-            version_of(row)
-            for start in range(0, len(distinct), PAIRS_AT_ONCE)
-            for row in self._session.scalars(every.where(tuple_(*number).in_(distinct[start : start + PAIRS_AT_ONCE])))
-        ]
+        versions = [version_of(row) for (row,) in rows_of_pairs(self._session, every, number, distinct)]
         return sorted(versions, key=lambda version: (version.task, version.version))
 
     def living(self, task: str, number: int) -> EmbeddingVersion | None:
@@ -268,6 +264,14 @@ def published_facts(version: EmbeddingVersion) -> dict[str, Any]:
         "job",
     )
     return {name: getattr(version, name) for name in named}
+
+
+def rows_of_pairs(
+    session: Session, statement: Select[*tuple[Any, ...]], columns: Sequence[Any], pairs: Sequence[Any]
+) -> Iterator[Row[*tuple[Any, ...]]]:
+    """The rows of a statement whose two columns are one of the pairs, however many of these there are."""
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        yield from session.execute(statement.where(tuple_(*columns).in_(pairs[start : start + PAIRS_AT_ONCE])))
 
 
 def _of_living_tasks() -> Select[EmbeddingVersionRow]:

@@ -18,6 +18,12 @@ class Scale:
     low: float
     high: float
 
+    @classmethod
+    def around(cls, values: Sequence[float], *, least: float = -math.inf, most: float = math.inf) -> Scale:
+        """A scale of all values, with a twentieth of their span on each side as far as `least` and `most` let it."""
+        room = (max(values) - min(values)) * 0.05 or 0.05
+        return cls(max(least, min(values) - room), min(most, max(values) + room))
+
     def at(self, value: float) -> float:
         """Position of a value in per cent."""
         span = self.high - self.low

@@ -93,8 +93,7 @@ def candidates_chart(init: Mapping[str, Any]) -> RowChart | None:
     ends = [end for _, *of_loss in measured for end in of_loss if end is not None]
     if not ends:
         return None
-    pad = (max(ends) - min(ends)) * 0.05 or 0.05
-    scale = Scale(max(0.0, min(ends) - pad), max(ends) + pad)
+    scale = Scale.around(ends, least=0.0)
     chosen = text(init.get("chosen"))
     return RowChart(
         title="The probe's loss of each starting point",

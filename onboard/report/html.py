@@ -24,18 +24,22 @@ def render(document: JobReport | Mapping[str, Any]) -> str:
 
 @cache
 def environment() -> Environment:
-    """Where the pages' templates lie; what they are given is escaped."""
+    """The templates of the report."""
+    return make_environment()
+
+
+def make_environment(*folders: Path) -> Environment:
+    """The templates that lie in the folders, and behind them those of the report; what they are given is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader([*folders, Path(__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["code"] = code
-    environment.filters["explained"] = explained
+    environment.filters.update(code=code, explained=explained)
     return environment
 
 

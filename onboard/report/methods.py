@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Final
 
+from onboard.domain.report import LOWER_IS_BETTER
 from onboard.report.charts import Scale
 from onboard.report.reading import mapping, number, text, within
 from onboard.report.sentences import deciding_metric, fair_split, metric_name, metric_text, value_text
@@ -87,12 +88,12 @@ class MethodsCompared:
 
     def to_json(self) -> dict[str, Any]:
         """The document of `onboard compare-methods --json`."""
-        return {**asdict(self), "results": [asdict(result) for result in self.results]}
+        return asdict(self)
 
     @property
     def by_score(self) -> list[MethodResult]:
         """The results, the best first; what has none comes last."""
-        sign = -1.0 if self.metric in ("log_loss", "mse") else 1.0
+        sign = -1.0 if self.metric in LOWER_IS_BETTER else 1.0
         return sorted(
             self.results, key=lambda result: -sign * float(result.score["value"]) if result.score else math.inf
         )
@@ -120,10 +121,7 @@ class MethodsCompared:
         shown = [result for result in self.by_score if result.score and result.stored_bytes]
         ends = [end for result in shown for end in _ends(result)] or [0.0, 1.0]
         sizes = [math.log10(result.stored_bytes or 1) for result in shown] or [0.0, 1.0]
-        room = (max(ends) - min(ends)) * 0.05 or 0.05
-        plot = _Plot(
-            Scale(math.floor(min(sizes)), math.ceil(max(sizes) + 1e-9)), Scale(min(ends) - room, max(ends) + room)
-        )
+        plot = _Plot(Scale(math.floor(min(sizes)), math.ceil(max(sizes) + 1e-9)), Scale.around(ends))
         return plot.drawn(self, shown)
 
 

@@ -48,9 +48,7 @@ def versions_chart(versions: Sequence[Mapping[str, Any]]) -> RowChart | None:
         return None
     values = [number(metric.get(key)) for *_, metric in shown for key in ("value", "low", "high")]
     ends = [value for value in values if value is not None]
-    pad = (max(ends) - min(ends)) * 0.05 or 0.05
-    low, high = min(ends) - pad, max(ends) + pad
-    scale = Scale(max(0.0, low), min(1.0, high)) if deciding in SHARE_METRICS else Scale(low, high)
+    scale = Scale.around(ends, least=0.0, most=1.0) if deciding in SHARE_METRICS else Scale.around(ends)
     return RowChart(
         title=f"{'MCC' if deciding == 'mcc' else metric_name(deciding).capitalize()} of each version",
         caption=f"{better(deciding).capitalize()} is better. The lines are 95% intervals; each on rows of its own.",

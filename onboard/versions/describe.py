@@ -64,7 +64,7 @@ def current(database: Database, reference: Reference) -> Current:
 
 
 def named(database: Database, alias: str) -> Sequence[Current]:
-    """What an alias means in every task that has it, by task."""
+    """The embedding that an alias means in every task, by task; versions of other methods are left out."""
     with database.glance() as session:
         return SearchRepository(session).named(alias)
 

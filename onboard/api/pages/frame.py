@@ -9,13 +9,13 @@ from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import Depends, Form, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from onboard import report
 from onboard.api import problems
 from onboard.api.pages.assets import address
 from onboard.api.sign_in_page import MOST_LETTERS, own_place
@@ -23,7 +23,7 @@ from onboard.domain.access import Identity, Scope
 from onboard.domain.methods import OWN_START, WITHOUT_EMBEDDING
 from onboard.domain.moment import seconds_text
 from onboard.errors import InputError, OnboardError
-from onboard.report.html import code, explained
+from onboard.report.html import make_environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -111,6 +111,12 @@ def to(place: str) -> Response:
     return RedirectResponse(place, _AFTERWARDS)
 
 
+def place_of(path: str, given: Mapping[str, Any]) -> str:
+    """An address with a query of all that is given and not empty; a list stands there once for each of its values."""
+    query = urlencode({name: value for name, value in given.items() if value}, doseq=True)
+    return f"{path}?{query}" if query else path
+
+
 def _rendered(request: Request, template: str, **given: Any) -> str:
     identity: Identity = request.state.identity
     return (
@@ -130,16 +136,8 @@ def _rendered(request: Request, template: str, **given: Any) -> str:
 @cache
 def environment() -> Environment:
     """The templates of the pages, and behind them the charts of the report; what they are given is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader([_TEMPLATES, Path(report.__file__).parent]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(code=code, explained=explained, moment=moment, duration=duration, count=count, size=size)
+    environment = make_environment(_TEMPLATES)
+    environment.filters.update(moment=moment, duration=duration, count=count, size=size)
     environment.globals.update(asset=address, unknown=NOT_KNOWN, own_start=OWN_START, own=WITHOUT_EMBEDDING)
     return environment
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import PageRoute, page
+from onboard.api.pages.frame import PageRoute, page, place_of
 from onboard.domain.access import Scope
 from onboard.domain.job import JobState
 from onboard.domain.job_search import JobSearch
@@ -47,8 +46,7 @@ class Filters:
             "state": [state.value for state in search.states], "task": search.task, "queue": search.queue,
             "owner": search.owner, "sort": None if self.sort == "newest" else self.sort, **changes,
         }  # fmt: skip
-        query = urlencode({name: value for name, value in given.items() if value}, doseq=True)
-        return f"/jobs?{query}" if query else "/jobs"
+        return place_of("/jobs", given)
 
     @property
     def command(self) -> str:
@@ -146,8 +144,8 @@ def _told(
     for queue in sorted(changed.queues):
         wake(services, queue, outside=True)
     request.app.state.overview.forget()
-    so_far = Progress(changed.after or "", before.done + changed.done, before.refused + changed.refused)
-    document = {"change": change, "done": so_far.done, "refused": so_far.refused, "next": changed.after}
+    done, refused = before.done + changed.done, before.refused + changed.refused
+    document = {"change": change, "done": done, "refused": refused, "next": changed.after}
     return page(
         request, "jobs_changed.html", document, filters=filters, search=filters.search, refusals=changed.refusals
     )

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.following import COMMENT_SECONDS, Readers
+from onboard.api.following import COMMENT_SECONDS, Readers, event_stream
 from onboard.api.pages.frame import PageRoute
 from onboard.api.routes.jobs import JobId
 from onboard.domain.access import Scope
@@ -23,7 +23,6 @@ from onboard.jobs.status import pulse
 from onboard.registry.database import Database
 
 LOOK_SECONDS: Final = 1.0
-_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _READ: Final = [Depends(requires(Scope.READ))]
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -52,7 +51,7 @@ async def follow_all(request: Request, services: OpenServices) -> StreamingRespo
     readers: Readers = request.app.state.readers
     readers.require_room()
     beats = _beats(request.app.state.pulse, services.database, readers)
-    return StreamingResponse(readers.present(beats), media_type="text/event-stream", headers=_HEADERS)
+    return event_stream(readers.present(beats))
 
 
 @router.get("/live/{job}", dependencies=_READ)
@@ -62,8 +61,7 @@ def follow_one(
     """The events of one job after `since`, as `/v1/jobs/{job}/events` has them."""
     readers: Readers = request.app.state.readers
     readers.require_room()
-    events = readers.follow(services.database, find_job(services.database, job).id, since)
-    return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+    return event_stream(readers.follow(services.database, find_job(services.database, job).id, since))
 
 
 async def _beats(pulse: Pulse, database: Database, readers: Readers) -> AsyncIterator[str]:

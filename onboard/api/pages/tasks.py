@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from onboard.api.access import requires
 from onboard.api.deps import OpenServices
-from onboard.api.pages.frame import PageRoute, page
+from onboard.api.pages.frame import PageRoute, page, place_of
 from onboard.domain.access import Scope
 from onboard.domain.task_search import TaskSearch
 from onboard.report.versions import measured_text
@@ -46,8 +45,7 @@ class Filters:
     def address(self, **changes: Any) -> str:
         """The address of the same list, or of one that differs in this."""
         given = {"name": self.name, "label": self.label, "weak": self.weak, "shipped": self.shipped, **changes}
-        query = urlencode({name: value for name, value in given.items() if value})
-        return f"/tasks?{query}" if query else "/tasks"
+        return place_of("/tasks", given)
 
 
 def _filters(name: Text = "", label: Text = "", weak: Choice = "", shipped: Choice = "no") -> Filters:

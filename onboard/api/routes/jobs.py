@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -10,6 +9,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from onboard.api.access import requires
 from onboard.api.deps import ClientLeft, Cursor, Limit, OpenServices, decode_name, encode_cursor, wrong_cursor
+from onboard.api.following import Readers, event_stream
 from onboard.api.forms import JobForm, described
 from onboard.api.receiving import ReceivedJob
 from onboard.api.remedies import findings_over_http, job_over_http
@@ -123,11 +123,9 @@ def follow_job(
     present, events = news_of(services.database, job_id, last_event_id)
     if present.state.finished and last_event_id and not events:
         return Response(status_code=204)  # tells a browser not to come again
-    readers = request.app.state.readers
+    readers: Readers = request.app.state.readers
     readers.require_room()
-    stream: AsyncIterator[str] = readers.follow(services.database, job_id, last_event_id)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    return event_stream(readers.follow(services.database, job_id, last_event_id))
 
 
 @router.get("/{job}/report", response_class=HTMLResponse, dependencies=[Depends(requires(Scope.READ))])

@@ -93,7 +93,6 @@
   document.addEventListener("click", (event) => {
     const copied = event.target.closest?.("[data-copy]");
     if (copied) navigator.clipboard?.writeText(document.getElementById(copied.dataset.copy).textContent).then(() => { copied.textContent = "Copied"; });
-    if (event.target.closest?.("[data-help]")) document.getElementById("help").showModal();
   });
 
   // --- keys ----------------------------------------------------------------------------------------------------------
