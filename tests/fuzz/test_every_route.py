@@ -15,7 +15,7 @@ import pytest
 import requests
 import schemathesis
 from bounded import bounded
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as some
 from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import CHECKS, load_all_checks
@@ -165,11 +165,20 @@ def faults(door: Door, mode: Any, examples: int) -> str:
     return "\n\n".join(lines)
 
 
+def drawn(data: some.DataObject, operation: Any, mode: Any) -> Any:
+    """One request; rejected where the generator fails over bytes of its own (schemathesis 4.32 in negative mode)."""
+    try:
+        return data.draw(operation.as_strategy(mode))
+    except ValueError as error:
+        assume("Unsupported type: 'Binary'" not in str(error))
+        raise
+
+
 def ask(door: Door, operation: Any, mode: Any, examples: int) -> None:
     @bounded(examples)
     @given(some.data())
     def once(data: Any) -> None:
-        case = data.draw(operation.as_strategy(mode))
+        case = drawn(data, operation, mode)
         require_described(door, with_known(case, door.known, data.draw) if mode is FITTING else case)
 
     once()
