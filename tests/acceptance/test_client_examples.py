@@ -23,7 +23,7 @@ SHOWN = [
     pytest.param(block, id=page.name)
     for page in PAGES
     for block in PYTHON.findall(page.read_text(encoding="utf-8"))
-    if "from onboard.client import" in block
+    if "from onboard.client import Onboard" in block
 ]
 
 
