@@ -8,11 +8,39 @@ from typing import Final
 import numpy as np
 import torch
 
+from onboard.guard.settings import GuardSettings
 from onboard.model.drift import relative_drift
 from onboard.model.hypernetwork import GeneratedAdapters, Hypernetwork
 from onboard.model.protected import ProtectedTask
 
 _AT_ONCE: Final = 8  # tasks whose adapters are made together; those of T5-base take 15 MB a task for both hypernetworks
+
+
+def at_risk(
+    tasks: Sequence[ProtectedTask],
+    shipped: Sequence[bool],
+    candidate: Hypernetwork,
+    near: np.ndarray,
+    settings: GuardSettings,
+) -> list[int]:
+    """The tasks to look at; of those that the base came with few, so that those learned here have the room and time.
+
+    Args:
+        tasks: all of them.
+        shipped: which of them the base came with.
+        candidate, near: as of `most_at_risk`.
+        settings: how many.
+
+    Returns:
+        Indices into `tasks`, ascending.
+    """
+    chosen: list[int] = []
+    for group, most in ((False, settings.most_tasks), (True, settings.most_sources)):
+        places = [place for place, came_with in enumerate(shipped) if came_with is group]
+        room = min(most, settings.most_tasks - len(chosen))
+        risky = most_at_risk([tasks[place] for place in places], candidate, near, room)
+        chosen += [places[place] for place in risky]
+    return sorted(chosen)
 
 
 def most_at_risk(tasks: Sequence[ProtectedTask], candidate: Hypernetwork, near: np.ndarray, most: int) -> list[int]:

@@ -20,6 +20,7 @@ class GuardSettings:
         texts: of each group (own ones, single canaries, pairs) that a task without so many rows is looked at on.
         spread: κ: a divergence of D nats goes with a true increase of D ± κ √D (one standard deviation).
         most_tasks: that are looked at; of more, those at the greatest risk.
+        most_sources: the base's own tasks among them, which nobody here has trained.
     """
 
     margin: float = 0.02
@@ -30,3 +31,4 @@ class GuardSettings:
     texts: int = 32
     spread: float = 0.2
     most_tasks: int = 100
+    most_sources: int = 32

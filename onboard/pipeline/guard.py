@@ -11,7 +11,7 @@ from onboard.domain.task import EmbeddingVersion
 from onboard.domain.tuning import GuardJson, TuningJson
 from onboard.guard import GuardSettings, Judgement, Step, clear, guard
 from onboard.guard.canaries import canary_ids
-from onboard.guard.risk import most_at_risk
+from onboard.guard.risk import at_risk
 from onboard.model.hypernetwork import Hypernetwork
 from onboard.model.protected import Protection
 from onboard.pipeline.attempt import Run
@@ -139,7 +139,8 @@ def _judged(
     settings = settings or GuardSettings()
     services, bench = attempt.services, attempt.bench
     tasks = [protected_task(services, bench.base, version) for version in versions]
-    chosen = most_at_risk(tasks, candidate, near, settings.most_tasks)
+    shipped = [not version.seeds for version in versions]
+    chosen = at_risk(tasks, shipped, candidate, near, settings)
     trained, own = TrainedRows(services, bench.base), bench.hashes(bench.dataset.train)
     earlier = [
         with_evidence(

@@ -9,7 +9,8 @@ import torch
 from guarded import shaken
 from support.published import embedding_of
 
-from onboard.guard.risk import drifts, most_at_risk
+from onboard.guard.risk import at_risk, drifts, most_at_risk
+from onboard.guard.settings import GuardSettings
 from onboard.model.engine import Engine
 from onboard.model.protected import ProtectedTask
 
@@ -34,6 +35,27 @@ def test_of_many_one_half_is_nearest_and_the_other_drifts_most(tiny_engine: Engi
     nearest = [place for place in np.argsort(distances).tolist() if place not in (7, 13)][:2]
     assert 2 in at_risk
     assert at_risk == sorted([7, 13, *nearest])
+
+
+def test_of_the_tasks_that_the_base_came_with_few_are_looked_at_and_of_those_learned_here_as_many_as_there_is_room(
+    tiny_engine: Engine,
+) -> None:
+    tasks = [task(tiny_engine, embedding_of(seed)) for seed in range(20)]
+    candidate, near, shipped = (
+        shaken(tiny_engine.hypernetwork, 0.05),
+        embedding_of(2),
+        [seed < 12 for seed in range(20)],
+    )
+
+    def looked_at(most: int, sources: int) -> list[int]:
+        return at_risk(tasks, shipped, candidate, near, GuardSettings(most_tasks=most, most_sources=sources))
+
+    chosen = looked_at(14, 4)
+    assert chosen[-8:] == list(range(12, 20))
+    assert (len(chosen), chosen == sorted(chosen), 2 in chosen) == (12, True, True)
+    assert len(looked_at(10, 4)) == 10
+    assert len(looked_at(8, 4)) == 8
+    assert min(looked_at(6, 4)) >= 12
 
 
 def test_the_drift_is_relative_and_zero_without_a_change(tiny_engine: Engine) -> None:
