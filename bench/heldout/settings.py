@@ -12,9 +12,11 @@ from bench.heldout.linear import INVERSE_PENALTY, RIDGE
 from bench.heldout.material import TEST_ROWS, Place
 from bench.heldout.plan import ARMS, ENCODER, LEARNED, MINILM, READOUT, TRAINED
 from bench.transfer.recipes import CREDITED, RECIPES
+from onboard.guard import GuardSettings
 from onboard.probe.settings import ProbeSettings
 from onboard.statistics.readout import PRIOR_ROWS, PRIOR_SHARE, RIDGES, SHARPNESSES
 from onboard.train.settings import FewShotSettings, TuningSettings
+from onboard.train.step_length import NEARLY
 
 _READOUT: Final = [RIDGES, SHARPNESSES, PRIOR_SHARE, PRIOR_ROWS]
 _LINEAR: Final = [INVERSE_PENALTY, RIDGE]
@@ -27,7 +29,8 @@ def settings_of(place: Place) -> dict[str, Row]:
 
 def _of_arm(place: Place, arm: str) -> Row:
     if arm in LEARNED:
-        job = [asdict(FewShotSettings()), asdict(TuningSettings()), asdict(ProbeSettings()), _READOUT]
+        steps = [asdict(FewShotSettings()), asdict(TuningSettings()), asdict(GuardSettings()), asdict(ProbeSettings())]
+        job = [*steps, NEARLY, _READOUT]
         return {"base": place.base_digest, "job": _digest(job)}
     if arm == READOUT:
         return {"base": place.base_digest, "readout": _digest(_READOUT)}

@@ -24,7 +24,7 @@ from onboard.pipeline.outputs import Folds, NoStep, ProbeOutput, ProposedStep, T
 from onboard.pipeline.slot import take_slot
 from onboard.train.crossvalidation import log_of
 from onboard.train.settings import SHARES, TuningSettings
-from onboard.train.step_length import LossByShare, parts_of, tuned_out_of_fold
+from onboard.train.step_length import NEARLY, LossByShare, parts_of, tuned_out_of_fold
 from onboard.train.tuning import Tuned, tune
 from onboard.train.worth_tuning import EmbeddingAlone, Worth, worth_tuning
 from onboard.versions.protected import protected, protected_task
@@ -72,7 +72,9 @@ def _facts(attempt: Run, reason: str, *, tried: bool) -> TuningJson:
 
 
 def _nothing_to_gain(tuner: _Tuner) -> NoStep | None:
-    """The end of it where a first look of few steps lowers the new task's loss nowhere; else None.
+    """The end of it where a first look of few steps lowers the new task's loss by less than `NEARLY`; else None.
+
+    A tuning takes as long as all that came before it, several times over, and may cost an earlier task so much.
 
     Raises JobFailedError: it diverged.
     """
@@ -83,13 +85,13 @@ def _nothing_to_gain(tuner: _Tuner) -> NoStep | None:
     elif held_rows(bench):
         looked = tuner.called("first look", look=True)(trained.z, bench.labelled(bench.dataset.train))
     seen = _evidence(tuner, folds, looked)
-    if seen is None or seen.losses.least < seen.losses.alone:
+    if seen is None or seen.losses.least < seen.losses.alone - NEARLY:
         return None
     settings = TuningSettings().for_rows(len(bench.dataset.train))
     steps = settings.for_look().steps
     reason = (
-        f"A first look of {steps} of {settings.steps} steps does not lower the loss on {seen.rows} {seen.kind} "
-        f"({seen.losses.alone:.3f} nats; {seen.losses.least:.3f} at best), so the hypernetwork stays as it is."
+        f"A first look of {steps} of {settings.steps} steps lowers the loss on {seen.rows} {seen.kind} by less than "
+        f"{NEARLY} nats ({seen.losses.alone:.3f}; {seen.losses.least:.3f} at best), so the hypernetwork stays as it is."
     )
     tuning: TuningJson = {
         **_facts(attempt, reason, tried=True),

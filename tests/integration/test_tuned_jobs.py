@@ -155,10 +155,8 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
 ) -> None:
     def tune(engine: Any, training_set: Any, z: Any, protection: Any, settings: Any, seed: int, *_: Any) -> Tuned:
         rows, trie = training_set.rows, training_set.trie
-        steps = min(40, settings.steps)
-        gently = training.FewShotSettings(
-            steps=steps, batch=8, learning_rate=0.05
-        )  # so that no rounding turns it round
+        # in the first look too; gently, so that no rounding turns it round
+        gently = training.FewShotSettings(steps=40, batch=8, learning_rate=0.05)
         trained = train_embedding(engine, z, rows, trie, gently, seed).z
         return Tuned(engine.hypernetwork, trained if better else z - 2.0 * (trained - z), (0.5,), (0.0,), 0.0)
 
@@ -175,7 +173,7 @@ def test_auto_keeps_the_tuned_hypernetwork_only_where_the_new_task_gains(
     assert (by_share["1"] < by_share["0"]) is better
     assert result["tuning"]["kept"] is better
     assert result["hypernetwork_version"] == (2 if better else 1)
-    assert better or result["tuning"]["reason"].startswith("A first look of 16 of 80 steps does not lower the loss")
+    assert better or result["tuning"]["reason"].startswith("A first look of 16 of 80 steps lowers the loss on 30 ")
     assert result["tuning"].get("looked", False) is not better
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ from bench.transfer.runs import measure
 from bench.transfer.sharing import rows_of, run_missing
 from onboard.bases import Base
 from onboard.bases.load import load_engine
-from onboard.train.settings import FewShotSettings
+from onboard.train.settings import FewShotSettings, TuningSettings
 from onboard.train.step_length import LossByShare
 from onboard.train.worth_tuning import Worth
 
@@ -67,6 +68,13 @@ def _row(rng: np.random.Generator, row: int, mark: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def cells(tiny_base: Base, data: Path) -> Cells:
     return Cells(tiny_base, data / "target", 40)
+
+
+@pytest.fixture
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings and tunings of a few steps, where nothing depends on what they learn."""
+    monkeypatch.setattr(as_a_job, "SETTINGS", FewShotSettings(steps=2, most_steps=2, curve=()))
+    monkeypatch.setattr(runs, "TuningSettings", partial(TuningSettings, steps=4, passes=1, most_steps=4))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +107,7 @@ def test_ours_are_trained_as_a_job_trains_but_for_the_curve(cells: Cells, monkey
 
 
 def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_shared_hypernetwork(
-    tiny_base: Base, data: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_base: Base, data: Path, monkeypatch: pytest.MonkeyPatch, briefly: None
 ) -> None:
     cells, weights = Cells(tiny_base, data / "target", 40), load_engine(tiny_base, "cpu").hypernetwork.state_dict()
     before = {name: value.clone() for name, value in weights.items()}
@@ -117,9 +125,8 @@ def test_a_tuning_goes_on_from_the_embedding_of_the_run_before_and_leaves_the_sh
 
 @pytest.mark.parametrize("method", ["embedding", "hypernetwork"])
 def test_what_auto_trained_from_one_of_the_starts_is_not_trained_again(
-    tiny_base: Base, data: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    tiny_base: Base, data: Path, monkeypatch: pytest.MonkeyPatch, briefly: None, method: str
 ) -> None:
-    monkeypatch.setattr(as_a_job, "SETTINGS", FewShotSettings(steps=2, most_steps=2, curve=()))
     cells = Cells(tiny_base, data / "target", 40)
     trained = Run("imdb", 16, 0, method, "sst2")
     row = {**measure(cells, trained, QUICK), "settings": {}}
@@ -153,6 +160,7 @@ def test_a_start_with_other_words_or_another_embedding_is_trained(cells: Cells) 
 def test_the_folds_say_how_much_of_the_step_is_taken_and_what_auto_would_have_published(
     cells: Cells,
     monkeypatch: pytest.MonkeyPatch,
+    briefly: None,
     losses: tuple[float, float],
     worth: bool,
     proposed: float,
