@@ -342,3 +342,8 @@ def environment_without_settings() -> dict[str, str]:
 def cuda_visible_devices() -> str | None:
     """The GPUs that CUDA lets this process see, as its own variable names them; None when it names none."""
     return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def switch_off_mlflow_telemetry() -> None:
+    """Keep MLflow's client, where it is imported later, from telling its makers how it is used; unless it is set."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
